@@ -34,7 +34,7 @@ def leave_working_folder(home: str) -> None:
         if os.path.dirname(getattr(module, "__file__", None) or "") == here:  # noqa: PTH120
             raise ImportError(
                 f"Python took its module {name!r} from the working folder, {here}, before moe-diag began. "
-                "Type moe-diag in place of python -m diagnoser, or start it in another folder."
+                "Type moe-diag in place of python -m, or start it in another folder."
             )
 
 
@@ -42,4 +42,4 @@ def _names_us() -> bool:
     """Whether the module that `python -m` was asked for is ours: the word before its arguments."""
     word = sys.orig_argv[-len(sys.argv)]
     module = word.partition("m")[2] if word.startswith("-") else word  # -mdiagnoser, -Bmdiagnoser
-    return module.partition(".")[0] == __name__.partition(".")[0]
+    return module.partition(".")[0] in ("moe_diag", __name__.partition(".")[0])

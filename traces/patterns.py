@@ -26,6 +26,17 @@ BLANKS: Final = r"\s\v\x1c-\x1f\x{85}\pZ"
 """Spaces of every script and ends of lines, to be put into a class."""
 
 
+_MOST_DIGITS: Final = 18
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of digits alone says; None where it is no such text, or 64 bits may not hold it.
+
+    `str.isdigit` knows more digits than `int` does, and `int` refuses over 4,300 of them.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
 class WrongPattern(ValueError):
     """A text that is no pattern; the message says why."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, get_origin
 import tomli
 from msgspec import ValidationError, convert
 
-from traces.patterns import Match, Pattern, WrongPattern, compiled
+from traces.patterns import Match, Pattern, WrongPattern, compiled, whole_number
 
 Readers = Mapping[Any, Callable[[Any], object]]
 """Type of a field that TOML has not -> what makes it of what is written; ValueError: it is none."""
@@ -91,9 +91,9 @@ def _names(written: Any, path: str, read: Callable[[], object]) -> list[str]:
     """The steps to what is wrong: fields and keys by name, rows by their id, else counted from 1."""
     at, names = written, list[str]()
     for field, place in map(Match.groups, _STEP.finditer(path)):
-        if place and place.isdecimal():
-            at = at[int(place)]
-            row = at["id"] if isinstance(at, dict) and "id" in at else int(place) + 1
+        if (number := whole_number(place or "")) is not None:
+            at = at[number]
+            row = at["id"] if isinstance(at, dict) and "id" in at else number + 1
             names[-1] += f" {row}"
         else:
             name = field or _first_wrong(at, read)

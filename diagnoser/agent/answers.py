@@ -221,7 +221,7 @@ class Tools:
         digest = hashlib.sha256(text).hexdigest()[:16]
         path = self.kept_in() / f"{kind}-{digest}.json"
         try:
-            write_whole(path, text, True)
+            write_whole(path, text, mode=0o600)
         except OSError as error:
             raise OutputNotWritable(f"{path} cannot be written ({error.strerror}).") from None
         return path

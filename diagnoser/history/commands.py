@@ -12,6 +12,7 @@ import typer
 from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag, argument, option
 from diagnoser.options.command import command, commands_of
 from traces.errors import UsageError
+from traces.patterns import whole_number
 
 if TYPE_CHECKING:
     from diagnoser.history.store import Kept, Store
@@ -207,7 +208,9 @@ def baseline(
     else:
         check_name(name)
         asked = Analysis(result, nsys=nsys, cache_dir=cache_dir)
-        number = int(result) if result.isdecimal() else add_file(history, Path(result), asked, tag).id
+        number = whole_number(result)
+        if number is None:
+            number = add_file(history, Path(result), asked, tag).id
         row = row_of(history, number)
         history.set_baseline(name, number)
     show(f"Baseline {name} is {_row_words(row)}\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
-from traces.limits import Limit
+from traces.limits import MOST_RANKS, Limit
 from traces.patterns import compiled
 from traces.spelling import printable
 
@@ -23,7 +23,6 @@ _NUMBER: Final = compiled(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _EXPECTED: Final = compiled(
     r"\s*(?P<fix>[A-Za-z]+-[0-9]{1,4})\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*"
 )
-LARGEST: Final = Limit(1 << 24, "ranks", "ours: more than any run has; a process id may be larger")
 KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
 """What a field of the run may hold, in words."""
 _SIZES: Final = ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp")
@@ -61,7 +60,7 @@ def _gpu(name: str) -> str:
     raise UsageError(f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}.")
 
 
-def size_of(flag: str, size: int, most: Limit = LARGEST) -> int:
+def size_of(flag: str, size: int, most: Limit = MOST_RANKS) -> int:
     """A size that was given. Raises `UsageError` for what is none."""
     if 1 <= size <= most.value:
         return size

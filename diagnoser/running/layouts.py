@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from diagnoser.diagnosis import LayoutsResult
-from diagnoser.options.given import LARGEST, given_from, size_of
+from diagnoser.options.given import given_from, size_of
 from diagnoser.options.requests import LayoutPlan, made_again
 from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from heuristics.config.about import option_of
 from traces.errors import UsageError
-from traces.limits import Limit
+from traces.limits import MOST_RANKS, Limit
 from traces.missing import Missing
 from traces.names.file_names import told_path
 from traces.settings.knobs import GLOBAL_BATCH
@@ -67,7 +67,7 @@ def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, t
 
 def _with_asked(settings: Settings, asked: LayoutPlan) -> Settings:
     for flag, size, most in (
-        ("--gpus", asked.gpus, LARGEST),
+        ("--gpus", asked.gpus, MOST_RANKS),
         ("--seq-length", asked.seq_length, _TOKENS),
         ("--global-batch", asked.global_batch, _TOKENS),
     ):

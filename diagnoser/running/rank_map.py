@@ -9,11 +9,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from diagnoser.options.given import LARGEST
 from traces.errors import InputError, UsageError
 from traces.files.beneath import real_path
 from traces.files.plain_file import read_text
+from traces.limits import MOST_RANKS
 from traces.missing import known
+from traces.patterns import whole_number
 from traces.ranks.identity import WorldSize, fingerprint_of_text
 from traces.ranks.summary import Identity
 from traces.timeline import RankTimeline
@@ -109,9 +110,9 @@ def _row(place: str, line: Mapping[str | None, str | None]) -> Row:
 def _number(place: str, cells: Mapping[str, str], name: str, least: int) -> int | None:
     if not (text := cells.get(name, "")):
         return None
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-    most = LARGEST.value if name in ("rank", "world_size") else 1 << 31
-    if not least <= number <= most:
+    number = whole_number(text)
+    most = MOST_RANKS.value if name in ("rank", "world_size") else 1 << 31
+    if number is None or not least <= number <= most:
         raise UsageError(f"{place}: {name} {text!r} is no number of a {name.replace('_', ' ')}.")
     return number
 

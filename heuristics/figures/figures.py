@@ -12,6 +12,7 @@ from traces.account.account import Account
 from traces.measurements import RankMeasurements
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.patterns import whole_number
 from traces.sections.rank import Memory, Span, TensorCores
 from traces.sections.work import DataLoading
 
@@ -183,8 +184,8 @@ def _observed(rank: RankMeasurements) -> Observed:
 
 
 def _capability(text: str | None) -> tuple[int, int] | None:
-    major, _, minor = (text or "").partition(".")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+    major, minor = map(whole_number, (text or "").partition(".")[::2])
+    return None if major is None or minor is None else (major, minor)
 
 
 def _pageable(loading: DataLoading) -> bool | None:

@@ -16,6 +16,7 @@ from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
+from traces.patterns import whole_number
 from traces.settings.settings import Value
 
 _RECIPES: Final = "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d"
@@ -222,7 +223,7 @@ def sharded(run: Run) -> Change:
             "ddp.data_parallel_sharding_strategy": "optim_grads_params",
             "ddp.average_in_collective": False,
             "checkpoint.ckpt_format": "fsdp_dtensor",
-            **({} if str(queues).isdecimal() and int(str(queues)) > 1 else several),
+            **({} if (whole_number(str(queues)) or 0) > 1 else several),
         },
         harness=("--use_megatron_fsdp true",),
     )

@@ -16,6 +16,7 @@ from heuristics.config.hardware import family_named
 from heuristics.layouts.candidates import Sizes
 from traces.limits import Limit
 from traces.names.gpus import product_named
+from traces.patterns import whole_number
 from traces.settings.harness_recipes import presets_of_scripts
 from traces.settings.model_names import NamedModel, model_names_by_id, named_models
 from traces.settings.settings import settings
@@ -129,7 +130,7 @@ def _of_references() -> Iterator[Published]:
             continue
         tp, pp, vpp, ep = sizes
         batch = (row.batch or "").split("/")
-        micro_batch = int(batch[1]) if len(batch) == 3 and batch[1].isdigit() else 1
+        micro_batch = (whole_number(batch[1]) or 1) if len(batch) == 3 else 1
         yield Published(ids[row.model], row.gpu, row.gpus, tp, pp, 1, vpp, ep, micro_batch, row.source)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of, any_of
 from heuristics.config.view import Config
+from traces.patterns import whole_number
 from traces.settings.knobs import EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Framework
 from traces.settings.spelling import spell
@@ -126,7 +127,8 @@ def _padded(config: Config) -> bool | None:
 def _domain_ranks(config: Config) -> int | str | None:
     """What HybridEP is told; a text that is no number as it is."""
     text = config.env(_DOMAIN)
-    return int(text) if text and text.isascii() and text.isdigit() else text or None
+    number = whole_number(text or "")
+    return text or None if number is None else number
 
 
 RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -149,7 +151,7 @@ def _cp_list_fits(config: Config) -> bool | None:
 def _hierarchy(config: Config) -> list[int]:
     sizes = config.value("hierarchical_context_parallel_sizes")
     words = sizes if isinstance(sizes, tuple) else ()
-    whole = [int(word) for word in words if str(word).isdecimal()]
+    whole = [number for word in words if (number := whole_number(str(word))) is not None]
     return whole if len(whole) == len(words) else []
 
 

@@ -8,6 +8,7 @@ from heuristics.result.result import Result
 from reports.content.names import name_of
 from traces.errors import UsageError
 from traces.nearest import nearest_names
+from traces.patterns import whole_number
 from traces.spelling import printable
 
 
@@ -43,10 +44,11 @@ def moment_of(result: Result, finding: str) -> Moment:
     wall = _wall(result, name)
     there = [*moments(wall)]
     if number:
-        if not number.isdecimal() or not 1 <= int(number) <= len(there):
+        place = whole_number(number)
+        if place is None or not 1 <= place <= len(there):
             has = f"It has 1 to {len(there)}" if there else f"It has none; --at {wall.id} shows a step"
             raise UsageError(f"--at {printable(finding, 60)}: no such evidence of {name_of(wall.id)}. {has}.")
-        return there[int(number) - 1]
+        return there[place - 1]
     if there:
         return there[0]
     return first_step(result, name_of(wall.id))

@@ -116,8 +116,8 @@ def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:
     if isinstance(value, tuple | list):
         if not any(isinstance(one, Struct | tuple | Mapping) for one in value):
             return False
-        places = range(len(value)) if first == "*" else [int(first)] if first.isdecimal() else []
-        inner = [bool(rest) and _raise(value[place], rest, gap) for place in places if place < len(value)]
+        places = [place for place in range(len(value)) if first in ("*", str(place))]
+        inner = [bool(rest) and _raise(value[place], rest, gap) for place in places]
         return any(inner)
     if isinstance(value, Mapping):
         return bool(rest) and first in value and _raise(value[first], rest, gap)

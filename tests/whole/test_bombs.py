@@ -7,11 +7,14 @@ import os
 import socket
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.simulate.export import write_export
+from bench.speed.ranks import large_run
 from diagnoser.cli import run
 from diagnoser.history import store
 from tests.check_doubles import BRIDGE, log_lines
@@ -19,7 +22,7 @@ from tests.moe_pattern import moe_recording
 from traces.files import unpacked
 from traces.formats import kineto_json
 from traces.limits import Limit
-from traces.ranks.codec import VERSION
+from traces.ranks.codec import VERSION, encode
 
 EVENT = (
     b'{"ph":"X","cat":"kernel","name":"a","ts":%b,"dur":2.5,"pid":0,"tid":7,"args":{"device":0,"stream":7}}'
@@ -102,6 +105,24 @@ def test_a_summary_unpacks_no_further_than_any_does(place: Path, capsys: pytest.
             b"moe-diag rank\x00" + bytes([VERSION]) + zlib.compress(data, 9)[:65_000]
         )
         assert "is a damaged summary" in refusal(f"merge {name}.rank", capsys)
+
+
+@pytest.mark.parametrize("size", [{"rank": 1 << 40}, {"rank": 0, "world_size": 10**12}, {"rank": -1}])
+def test_a_rank_or_a_number_of_ranks_that_no_run_has_is_a_damaged_summary(
+    size: dict[str, Any], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is missing of so many is listed rank by rank."""
+    summary = next(iter(large_run(1)))
+    blob = encode(replace(summary, identity=replace(summary.identity, **size)))
+    (place / "a.rank").write_bytes(blob)
+    assert "is a damaged summary" in refusal("merge a.rank", capsys)
+
+
+def test_arrays_of_a_script_that_double_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "run.sh").write_text(
+        "A=(--a 1)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 60 + 'torchrun x.py "${A[@]}"\n'
+    )
+    assert "grow without bound" in refusal("check-config run.sh", capsys)
 
 
 def test_a_document_of_the_history_unpacks_no_further_than_any_does(

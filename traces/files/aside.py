@@ -63,16 +63,19 @@ def appearing(path: Path) -> Iterator[Folder]:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY)) from None
 
 
-def write_whole(path: Path, data: bytes, replace: bool = True) -> None:
-    """Write a file that appears whole or not at all. Raises `OSError`, `FileExistsError` unless `replace`."""
+def write_whole(path: Path, data: bytes, replace: bool = True, mode: int = 0o666) -> None:
+    """Write a file that appears whole or not at all. Raises `OSError`, `FileExistsError` unless `replace`.
+
+    `mode`: of the file, as far as the user's mask lets it.
+    """
     with open_folder(path.parent) as place:
-        write_whole_in(place, path.name, data, replace)
+        write_whole_in(place, path.name, data, replace, mode)
 
 
-def write_whole_in(place: Folder, name: str, data: bytes, replace: bool) -> None:
+def write_whole_in(place: Folder, name: str, data: bytes, replace: bool, mode: int = 0o666) -> None:
     """The same in a folder that is open."""
     with aside(place) as own:
-        own.write_new(MADE, data)
+        own.write_new(MADE, data, mode)
         if replace:
             own.move(MADE, place, name)
         else:

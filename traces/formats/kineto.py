@@ -18,7 +18,7 @@ from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import Event, load
 from traces.formats.kineto_rows import joined, table, whole
 from traces.formats.tables import Table
-from traces.limits import Limit
+from traces.limits import MOST_RANKS, Limit
 from traces.names.file_names import recorder_of
 from traces.names.gpus import WARP_THREADS
 from traces.progress import Progress, silent
@@ -51,7 +51,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
     distributed = header.get("distributedInfo")
     run = distributed if isinstance(distributed, dict) else {}
-    rank = _count(run, "rank")
+    rank = _of_run(run, "rank")
     return Columns(
         info=TraceInfo(
             name=known_texts.trace_name(path),
@@ -80,7 +80,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         range_texts=texts,
         gpu_of={},
         rank_of={} if rank is None else {process_of(gid): rank for gid in processes},
-        world_size=_count(run, "world_size") or None,
+        world_size=_of_run(run, "world_size") or None,
         session_start_ns=_count(header, "baseTimeNanoseconds") or 0,
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], header),
         memory=kineto_activities.memory_use(tables[schema.MEMORY], threads),
@@ -139,6 +139,12 @@ def _gpu(given: Event) -> Gpu:
             shared_bytes=_count(given, "sharedMemPerMultiprocessor") or None,
         ),
     )
+
+
+def _of_run(run: Mapping[str, object], key: str) -> int | None:
+    """A rank or a number of them, where a run may have it."""
+    number = _count(run, key)
+    return None if number is None or number > MOST_RANKS.value else number
 
 
 def _count(given: Mapping[str, object], key: str) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, Rows
 from traces.errors import DamagedTrace, NotATrace
-from traces.limits import Limit
+from traces.limits import MOST_RANKS, Limit
 from traces.names.file_names import told_name
 from traces.names.kernels import COMM_KINDS
 from traces.patterns import compiled
@@ -35,6 +35,8 @@ from traces.ranks.summary import (
 
 R = TypeVar("R", bound=Rows)
 _UNPACKED: Final = Limit(8_000_000, "bytes", "ours: over 60,000 collectives; more is no summary of ours")
+_CELLS: Final = int(_UNPACKED.value) // 8
+"""Numbers of that many bytes, as which they are held however short they were packed."""
 _MOST_LAYERS: Final = 1 << 20
 _MOST: Final = 1 << 61
 """Above any time: sums of two stay within 64 bits."""
@@ -90,6 +92,7 @@ def opened(blob: bytes, where: str) -> Opened:
             raise ValueError("not whole")
         wire = _DECODER.decode(message)
         wire.identity = _as_told(wire.identity)
+        _check_numbers(wire)
         if not 0 < wire.dropped.resolution_ns < 1 << 30:
             raise ValueError("no resolution")
         lengths = iter(wire.lengths)
@@ -113,6 +116,14 @@ def _as_told(identity: Identity) -> Identity:
     return replace(identity, trace=told_name(identity.trace), world_size_from=given)
 
 
+def _check_numbers(wire: Wire) -> None:
+    """Raises ValueError for a rank or a size that no run has: as many are counted where they are missing."""
+    numbers = [wire.identity.rank, wire.identity.world_size]
+    numbers += [number for group in wire.groups for number in (group.size, group.own)]
+    if any(number is not None and not 0 <= number <= MOST_RANKS.value for number in numbers):
+        raise ValueError("no rank")
+
+
 def _damage(where: str) -> DamagedTrace:
     return DamagedTrace(f"{where} is a damaged summary. Make it again with analyze --summary")
 
@@ -120,7 +131,13 @@ def _damage(where: str) -> DamagedTrace:
 def _tables(block: bytes, lengths: Sequence[int], kinds: Sequence[type[Rows]]) -> list[IntArray]:
     columns = [len(kind.__match_args__) for kind in kinds]
     sizes = [few * length for few, length in zip(columns, lengths, strict=True)]
-    if min(lengths) < 0 or not block or block[0] not in TYPES or len(block) != 1 + sum(sizes) * block[0]:
+    if (
+        sum(sizes) > _CELLS
+        or min(lengths) < 0
+        or not block
+        or block[0] not in TYPES
+        or len(block) != 1 + sum(sizes) * block[0]
+    ):
         raise ValueError("not whole")
     numbers = np.frombuffer(block, dtype=TYPES[block[0]], offset=1)
     begin, tables = 0, []

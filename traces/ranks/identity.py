@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import IntArray
+from traces.limits import MOST_RANKS
 from traces.ranks.summary import GroupSource, Identity, RankSummary
 
 _SOME: Final = 4096
@@ -70,7 +71,7 @@ def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
     sizes = Counter(
         (one.identity.world_size_from is not None, one.identity.world_size, one.identity.world_size_from)
         for one in used
-        if one.identity.world_size is not None
+        if one.identity.world_size is not None and one.identity.world_size <= MOST_RANKS.value
     )
     numbers = [one.identity.rank for one in used if one.identity.rank is not None]
     least = max(len(used), max(numbers, default=-1) + 1)

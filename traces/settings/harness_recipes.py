@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from traces.patterns import whole_number
 from traces.settings.knobs import MAIN, VIRTUAL_STAGES, Release, knobs
 from traces.settings.settings import Draft, Setting, Value
 from traces.settings.values import Raw, value_of
@@ -212,7 +213,7 @@ def _values(raw: Mapping[str, Raw]) -> dict[str, Value]:
 
 def _count(draft: Draft, knob: str) -> int | None:
     found = draft.by_knob.get(knob)
-    return int(str(found.value)) if found is not None and str(found.value).isdecimal() else None
+    return None if found is None else whole_number(str(found.value))
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import tomli
 
-from traces.patterns import Match, compiled
+from traces.patterns import Match, compiled, whole_number
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, TP
 from traces.settings.settings import PROGRAMS, Draft, NotAConfiguration
 from traces.settings.yaml_files import Document
@@ -115,8 +115,9 @@ def take_deepspeed(draft: Draft, document: Document) -> None:
     draft.framework = "deepspeed"
     for entry in document.entries(2):
         knob = _DEEPSPEED_KNOBS.get(entry.path)
-        if knob is not None and isinstance(entry.raw, str) and entry.raw.isdecimal():
-            draft.put(knob, int(entry.raw), entry.line)
+        number = whole_number(entry.raw) if isinstance(entry.raw, str) else None
+        if knob is not None and number is not None:
+            draft.put(knob, number, entry.line)
         elif len(entry.path) == 2 and entry.path[1] == "enabled" and entry.path[0] in ("bf16", "fp16"):
             draft.put(entry.path[0], entry.raw is True, entry.line)
     _name_the_rest(draft)

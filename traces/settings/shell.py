@@ -233,7 +233,7 @@ class _Reader:
 
     def _entries(self, part: Part) -> tuple[Word, ...]:
         if part.text in self.arrays:
-            return self.arrays[part.text]
+            return self._counted(self.arrays[part.text])
         pieces = self._part(Part("name", part.text, part.line, part.quoted, part.instead))
         return (_joined(pieces, part.line),) if pieces else ()
 

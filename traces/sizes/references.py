@@ -7,6 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from traces.missing import Missing
+from traces.patterns import whole_number
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
@@ -188,10 +189,8 @@ def _of_row(row: Reference) -> Aspects:
         "precision": row.precision.lower() if row.precision else None,
         "routing": None if row.routing == "unknown" else row.routing,
         "gpu_count": row.gpus,
-        **{what: _whole(size) for what, size in zip(_BATCH, batch, strict=True)},
-        **{what: 1 if size == "-" else _whole(size) for what, size in zip(_LAYOUT, layout, strict=True)},
+        **{what: whole_number(size) for what, size in zip(_BATCH, batch, strict=True)},
+        **{
+            what: 1 if size == "-" else whole_number(size) for what, size in zip(_LAYOUT, layout, strict=True)
+        },
     }
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdigit() else None

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final
 
 from traces.limits import Limit
-from traces.patterns import compiled
+from traces.patterns import compiled, whole_number
 from traces.settings.knobs import by_path
 from traces.settings.read import configuration_of
 from traces.settings.settings import Draft, Setting, Settings
@@ -94,7 +94,8 @@ def _moved(settings: Settings, name: str, lines_before: int) -> Settings:
 
     def place(said: str) -> str:
         head, _, line = said.rpartition(":")
-        return f"{name}:{int(line) + lines_before}" if head == name and line.isdecimal() else said
+        number = whole_number(line)
+        return f"{name}:{number + lines_before}" if head == name and number is not None else said
 
     moved = {knob: Setting(one.value, place(one.said)) for knob, one in settings.by_knob.items()}
     return Settings(moved, settings.framework)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from traces.names.foreign import cut_name
 from traces.names.process_groups import known_group, operation_named
-from traces.patterns import compiled
+from traces.patterns import compiled, whole_number
 from traces.sections.hang import WitnessSource
 from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
 
@@ -57,8 +57,8 @@ def _mapping(value: object) -> Mapping[Any, Any]:
 
 def _count(value: object) -> int | None:
     """A whole number from 0, as itself or as text."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
-        value = int(value)
+    if isinstance(value, str):
+        value = whole_number(value)
     return value if type(value) is int and 0 <= value < 1 << 63 else None
 
 

@@ -4,6 +4,7 @@ A line is of a rank that gave up waiting. Who did not arrive is known only where
 their number is known, and all the others gave up as well.
 """
 
+from traces.limits import MOST_RANKS
 from traces.missing import gap
 from traces.names.process_groups import EVERYBODY, known_group, operation_named, settings_of
 from traces.sections.hang import Hang, HangKind, WitnessSource
@@ -31,7 +32,7 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
     operation, sequence, group = _what(several[0])
     ranks = tuple(sorted({int(one.said["rank"]) for one in several if "rank" in one.said}))
     world = KnobView(log.settings or Settings()).count("world_size")
-    gone = tuple(sorted({*range(world)} - {*ranks})) if world and world < 1 << 20 else ()
+    gone = tuple(sorted({*range(world)} - {*ranks})) if world and world <= MOST_RANKS.value else ()
     is_told = known_group(group) == EVERYBODY and len(ranks) > len(gone) > 0
     return Hang(
         kind=HangKind.MISSING_RANK if is_told else HangKind.TIMEOUT,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import os
 import re
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -56,6 +58,15 @@ def test_each_tool_answers_shortly_and_names_the_whole(tmp_path: Path, recording
         assert run(["report", str(kept(answer))]) == 0, name
     assert "SLOWED BY  expert all-to-all (50 %)" in diagnosed
     assert "NO CHANGE" in answers["compare"].upper()
+
+
+def test_what_is_kept_is_its_users_alone_whatever_the_mask(tmp_path: Path, recording: Path) -> None:
+    before = os.umask(0)
+    try:
+        answer = Tools(tmp_path / "kept").analyze([str(recording)])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(kept(answer).stat().st_mode) == 0o600
 
 
 def test_the_same_answer_is_kept_once(tmp_path: Path, recording: Path) -> None:
