@@ -39,6 +39,7 @@ class Loop(Generic[P, R]):
     def __init__(self, text: Callable[P, R], writes: tuple[str, ...]) -> None:
         assert isinstance(text, FunctionType)
         self._text, self._function = text, text
+        self._interpreted = 0
         names = text.__code__.co_varnames[: text.__code__.co_argcount]
         self._written = tuple(names.index(name) for name in writes)
         self.__doc__ = text.__doc__
@@ -47,9 +48,15 @@ class Loop(Generic[P, R]):
         """Run the text as it is: how one loop calls another."""
         return self._text(*arguments, **named)
 
-    def over(self, rounds: int) -> Callable[P, R]:
-        """The loop for about so many rounds in all."""
-        return self.compiled if runs_compiled(rounds) else self.interpreted
+    def over(self, rounds: int, times: int = 1) -> Callable[P, R]:
+        """The loop for about so many rounds, which come so often at least.
+
+        What was interpreted before counts as well: hundreds of small ranks are much to do together.
+        """
+        if runs_compiled(max(rounds * times, self._interpreted + rounds)):
+            return self.compiled
+        self._interpreted += rounds
+        return self.interpreted
 
     def interpreted(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it by Python: lists and bytes, for single elements of arrays take several times as long."""

@@ -58,6 +58,14 @@ def test_little_work_is_interpreted_and_much_is_compiled() -> None:
     assert add_up.over(int(COMPILED_FROM.value)) is add_up.compiled
 
 
+def test_a_loop_that_comes_often_is_compiled_in_the_end() -> None:
+    often, rounds = loop("sums")(add_up._text), int(COMPILED_FROM.value) // 4
+    ran = [often.over(rounds) for _ in range(5)]
+    assert ran[:3] == [often.interpreted] * 3
+    assert ran[3:] == [often.compiled] * 2
+    assert loop("sums")(add_up._text).over(rounds, times=4).__name__ == often.compiled.__name__
+
+
 def test_without_numba_everything_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_compiles", lambda: False)
     assert add_up.over(10**9) == add_up.interpreted

@@ -136,7 +136,8 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
         for mask, until in ((taken, reach), (sure, firm)):
             covered = mask_within(np.minimum(starts, until), np.maximum(starts, until) + 1, len(rows))
             mask[sequence[covered]] = True
-        ran_first |= mask_within(originals, originals + np.abs(reach - starts) + 1, len(rows))
+        # what was met going on; what was met going back is of no further use
+        ran_first |= mask_within(originals, originals + reach - starts + 1, len(rows))
     return Stretches(sure, taken)
 
 

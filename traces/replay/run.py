@@ -38,7 +38,7 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
     """Everything as early as its constraints allow. The graph's own timing gives back the recording."""
     rows, calls, waits, polled = graph.rows, graph.calls, timing.waits, timing.polled
     start_ns, end_ns = rows.start_ns.copy(), rows.end_ns.copy()
-    happen.over(int(REPLAYS.value) * len(graph.events))(
+    happen.over(len(graph.events), int(REPLAYS.value))(
         graph.events,
         start_ns,
         end_ns,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -23,12 +24,16 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) 
     own = {name for info in infos for name in info.own_names}
     told: dict[str, str] = {}
 
+    @cache  # hundreds of ranks run the same kernels
+    def public(text: str) -> str:
+        return public_name(text, redact, own)
+
     def name(kind: TextKind, text: Any) -> Any:
         if kind is not TextKind.RECORDED:
             return text
-        if (public := public_name(text, redact, own)) != text:
-            told[text] = public
-        return public
+        if public(text) != text:
+            told[text] = public(text)
+        return public(text)
 
     def sentence(kind: TextKind, text: Any) -> Any:
         if kind is TextKind.SAID:

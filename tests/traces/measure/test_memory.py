@@ -98,6 +98,18 @@ def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, thre
     }
 
 
+def test_the_first_run_may_be_the_last_work_of_all_threads_in_their_order(export: Export) -> None:
+    line, layer = Line(), LAYER[:3]
+    for name, stream in layer * 4:
+        line.run(name, stream)
+    for name, stream in (*layer, (GRADIENT, 7), (BACKWARD, 7)) * 4:
+        line.run(name, stream, tid=7)
+    rank = rank_of(export(line.recording))
+    rank.columns.thread_names[line.recording.global_id(1000, 7)] = "pt_autograd_0"
+    found = measure_recompute(rank, spans((0, line.now * 1_000)))
+    assert found.recompute_ns == 4 * 3 * 10_000
+
+
 def test_layers_that_follow_each_other_are_no_repeats_of_each_other(export: Export) -> None:
     """No loss stands between forward and its first repeat, and a layer ends forward as it does backward."""
     line = Line()
