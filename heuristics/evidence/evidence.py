@@ -25,7 +25,8 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
 from heuristics.walls.bound import TIGHT, Bound, find_bound, idle_frac, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
-from heuristics.walls.price import Price, Unpriced, costs_of, held
+from heuristics.walls.memory import without_price
+from heuristics.walls.price import Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
@@ -45,7 +46,6 @@ KERNELS: Final = Limit(
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-_NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
 OVERLAPPED: Final = Limit(
     0.3,
     "fraction of expert all-to-all",
@@ -91,7 +91,6 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
     prices = {wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
-    steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
         Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
         for one in costs.ranks
@@ -103,7 +102,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
-        verdict=find_verdict(costs, walls, steps, together),
+        verdict=find_verdict(costs, walls, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
@@ -223,19 +222,8 @@ def _stands(evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, 
 
 
 def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
-    """A finding, whatever its price; a price under a wall's is not what it costs to have no room."""
-    found = structs.replace(wall, outcome="finding", evidence=(*wall.evidence, *more), missing=(), cure="")
-    if wall.outcome == "finding" and known(wall.cost_frac) is not None:
-        return found
-    return structs.replace(
-        found,
-        cost_ns=_NO_ROOM,
-        cost_frac=_NO_ROOM,
-        cost_by_kind_ns={},
-        at_most_frac=_NO_ROOM if known(wall.at_most_frac) is None else wall.at_most_frac,
-        missing=(_NO_ROOM.reason,),
-        cure=_NO_ROOM.cure,
-    )
+    found = structs.replace(wall, evidence=(*wall.evidence, *more), missing=(), cure="")
+    return found if wall.outcome == "finding" and known(wall.cost_frac) is not None else without_price(found)
 
 
 def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool) -> Verdict:
