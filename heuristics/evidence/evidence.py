@@ -6,7 +6,7 @@ cannot be tuned. A run that is only tight has the memory wall where no other sta
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import median
 from typing import Any, Final
@@ -15,7 +15,7 @@ from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import Figures, figures_of, frac_of
+from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
@@ -25,7 +25,8 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
 from heuristics.walls.bound import TIGHT, Bound, find_bound, idle_frac, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
-from heuristics.walls.price import Price, Unpriced, costs_of, held
+from heuristics.walls.memory import without_price
+from heuristics.walls.price import Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
@@ -45,15 +46,14 @@ KERNELS: Final = Limit(
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-_NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
 OVERLAPPED: Final = Limit(
     0.3,
     "fraction of expert all-to-all",
     "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
 )
 EXPOSED: Final = Limit(0.1, "fraction of expert all-to-all", "ours: nothing hides it on purpose")
-_ROUTING: Final = frozenset(("router", "permute", "grouped_gemm"))
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
+_REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,6 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
     prices = {wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
-    steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
         Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
         for one in costs.ranks
@@ -103,7 +102,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
-        verdict=find_verdict(costs, walls, steps, together),
+        verdict=find_verdict(costs, walls, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
@@ -223,19 +222,8 @@ def _stands(evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, 
 
 
 def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
-    """A finding, whatever its price; a price under a wall's is not what it costs to have no room."""
-    found = structs.replace(wall, outcome="finding", evidence=(*wall.evidence, *more), missing=(), cure="")
-    if wall.outcome == "finding" and known(wall.cost_frac) is not None:
-        return found
-    return structs.replace(
-        found,
-        cost_ns=_NO_ROOM,
-        cost_frac=_NO_ROOM,
-        cost_by_kind_ns={},
-        at_most_frac=_NO_ROOM if known(wall.at_most_frac) is None else wall.at_most_frac,
-        missing=(_NO_ROOM.reason,),
-        cure=_NO_ROOM.cure,
-    )
+    found = structs.replace(wall, evidence=(*wall.evidence, *more), missing=(), cure="")
+    return found if wall.outcome == "finding" and known(wall.cost_frac) is not None else without_price(found)
 
 
 def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool) -> Verdict:
@@ -279,6 +267,8 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, _wide_ns),
+        "in_use": tuple(sorted({name for one in seen for name in one.in_use or ()})),
+        "dp_overlapped": _hides(ranks, _REDUCED),
         "layout_frac": frac_of(ranks, lambda rank: (rank.by_class_ns or {}).get("layout", 0)),
         "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
         "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
@@ -286,7 +276,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
     if found["ep_overlap"] is None:
         found["ep_overlap"] = _overlap(ranks)
     if found["recompute_full"] is None and modules is not None:
-        experts = {"moe"} if classes & _ROUTING else set()
+        experts = {"moe"} if classes & EXPERT_CLASSES else set()
         found["recompute_full"] = {"core_attn", "layernorm", *experts} <= {*modules}
     return Observed(**found)
 
@@ -309,7 +299,7 @@ def _routes_tokens(
     if not all(rank.comm_known for rank in ranks):
         return None
     experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
-    if experts or classes & _ROUTING or any(kind.startswith("ep_") for kind in kinds):
+    if experts or classes & EXPERT_CLASSES or any(kind.startswith("ep_") for kind in kinds):
         return True
     return None if dispatcher == "unknown" else dispatcher != "none"
 
@@ -331,6 +321,15 @@ def _overlap(ranks: Sequence[Figures]) -> bool | None:
 
 def _a2a_ns(rank: Figures) -> int | None:
     return None if rank.a2a_exposed_ns is None else rank.a2a_exposed_ns + (rank.a2a_hidden_ns or 0)
+
+
+def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
+    """Whether compute hides communication of some kinds on purpose; None where nothing shows that it does."""
+    told = [(rank.hidden_by_kind_ns or {}, rank.exposed_by_kind_ns or {}) for rank in ranks]
+    hidden_ns = sum(ns for hidden, _ in told for kind, ns in hidden.items() if kind in kinds)
+    exposed_ns = sum(ns for _, exposed in told for kind, ns in exposed.items() if kind in kinds)
+    whole_ns = hidden_ns + exposed_ns
+    return True if whole_ns and hidden_ns >= OVERLAPPED.value * whole_ns else None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:

@@ -9,7 +9,8 @@ second answer beside it. A part that cannot be seen is bounded: the wall is a fi
 costs reaches the limit, clear where the most stays below it, else both ends are said. The allocator giving
 memory back and asking again
 in steady steps is hard evidence that the run does not fit, and comes before any larger wall: what does not
-fit cannot be tuned. What it is not: a high peak; PyTorch keeps nearly all memory by design.
+fit cannot be tuned. Where that costs nothing and memory has room it is none: a cache was cleared by hand.
+What it is not: a high peak; PyTorch keeps nearly all memory by design.
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 
@@ -21,7 +22,18 @@ from msgspec import structs
 
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import WALL, Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
+from heuristics.walls.bound import TIGHT
+from heuristics.walls.price import (
+    LITTLE,
+    WALL,
+    Price,
+    RunCosts,
+    Unpriced,
+    held,
+    judged,
+    shown,
+    unmeasurable,
+)
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
@@ -38,9 +50,12 @@ _RETRIED: Final = "allocator_retry_frac"
 
 
 def does_not_fit(walls: Sequence[Wall]) -> bool:
-    """Whether the allocator gives memory back and asks again in most steps."""
+    """Whether the allocator gives memory back and asks again in most steps, which costs or finds no room."""
     return any(
-        one.measure == _RETRIED and one.value >= RETRIES.value for wall in walls for one in wall.evidence
+        one.measure == _RETRIED and one.value >= RETRIES.value
+        for wall in walls
+        if wall.outcome == "finding"
+        for one in wall.evidence
     )
 
 
@@ -51,11 +66,35 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     if worst:
         retried = held(_RETRIED, worst, RETRIES, place)
         result = structs.replace(result, evidence=(*result.evidence, retried))
-        if worst >= RETRIES.value:
+        costs = known(result.cost_frac)
+        if worst >= RETRIES.value and (costs is None or costs >= LITTLE.value):
             return structs.replace(result, outcome="finding")
+        if worst >= RETRIES.value and _is_full(ranks):
+            return without_price(result)
     if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
         return result
     return _bounded(result, told, ranks)
+
+
+def _is_full(ranks: Sequence[Figures]) -> bool:
+    return max((rank.memory.peak_frac or 0.0 for rank in ranks), default=0.0) >= TIGHT.value
+
+
+_NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
+
+
+def without_price(wall: Wall) -> Wall:
+    """A finding for want of room, whose price under a wall's is not what it costs to have none."""
+    return structs.replace(
+        wall,
+        outcome="finding",
+        cost_ns=_NO_ROOM,
+        cost_frac=_NO_ROOM,
+        cost_by_kind_ns={},
+        at_most_frac=_NO_ROOM if known(wall.at_most_frac) is None else wall.at_most_frac,
+        missing=(_NO_ROOM.reason,),
+        cure=_NO_ROOM.cure,
+    )
 
 
 def _bounded(result: Wall, told: Price | Unpriced, ranks: Sequence[Figures]) -> Wall:

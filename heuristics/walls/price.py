@@ -83,6 +83,15 @@ class RunCosts:
     def recorder(self) -> str:
         return self.ranks[0].rank.kind
 
+    @property
+    def error_frac(self) -> float:
+        """How far prices may be off: what a replay misses its window by, of the worst rank."""
+        return max((one.proofs.residual_free_error_frac for one in self.replays), default=0.0)
+
+    @property
+    def replays(self) -> list[Costs]:
+        return [one.replays for one in self.ranks if one.replays is not None]
+
     def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
         """The most that a wall can cost where no proven replay tells its cost, as part of what is judged.
 
@@ -118,9 +127,8 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
 class Price:
     """One overhead's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
 
-    `steady_frac`: the same in the steps after the first, None with fewer than three. `step_frac`: of each
-    replayed step of each rank, as part of that step, times what it stands for. `at_least`: why it may be
-    more; `at_most_frac`: the most that it can then be, None where nothing bounds it or the price itself is
+    `steady_frac`: the same in the steps after the first, None with fewer than three. `at_least`: why it may
+    be more; `at_most_frac`: the most that it can then be, None where nothing bounds it or the price itself is
     the most. `rank` and `steady_frac` are None too where figures were given in place of a trace.
     """
 
@@ -130,7 +138,6 @@ class Price:
     at_least: Missing | None = None
     at_most_frac: float | None = None
     steady_frac: float | None = None
-    step_frac: tuple[float, ...] = ()
     rank: int | None = None
 
 
@@ -163,7 +170,6 @@ def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
         _doubt(costs.ranks, wall) if opaque is None else opaque,
         most,
         _steady_frac(told),
-        tuple(frac for one, cost in told for frac in _step_fracs(one.rank, cost)),
         max(told, key=lambda one: one[1].ns / one[0].start.judged_ns)[0].place,
     )
 
@@ -211,14 +217,6 @@ def _why(one: RankCosts, wall: WallId) -> Missing:
     if known(one.rank.sm.sm_count) is None:
         return Missing("replay", say("walls.unknown-sms"), cure("sm_count", recorder))
     return Missing("replay", say("walls.no-shapes"), cure("shapes", recorder))
-
-
-def _step_fracs(rank: RankMeasurements, cost: Cost) -> list[float]:
-    if not cost.step_ns:
-        return []
-    sample = sample_of(rank.steps)
-    each = zip(cost.step_ns, sample.stand_for_ns, sample.weights, strict=True)
-    return [ns / length * weight for ns, length, weight in each]
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import sqrt
-from statistics import fmean, stdev
 from typing import Final
 
 from msgspec import structs
@@ -21,23 +19,11 @@ from traces.sections.tables import WallId
 from traces.spelling import spoken
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
-STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
-STUDENT_95: Final = (
-    *(6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812),
-    *(1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725),
-    *(1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697),
-)
-"""95 % points of Student's t for 1 to 30 degrees of freedom: two-sided intervals of 90 %."""
-NORMAL_95: Final = 1.645
-"""The same of the normal distribution, for more."""
-
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "ep_a2a": ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control"),
     "dp": ("dp_reduce_scatter", "dp_all_gather"),
 }
 """Kinds of communication that one operation is made of, under the name the verdict gives them."""
-Steps = Mapping[WallId, tuple[float, ...]]
-"""What a wall costs of each replayed step, as part of that step."""
 _OPEN: Final = Verdict(
     wall=None,
     kind=None,
@@ -56,10 +42,8 @@ _OPEN: Final = Verdict(
 )
 
 
-def find_verdict(
-    costs: RunCosts, walls: Sequence[Wall], steps: Steps, together: Run | None = None
-) -> Verdict:
-    verdict = verdict_of(walls, steps)
+def find_verdict(costs: RunCosts, walls: Sequence[Wall], together: Run | None = None) -> Verdict:
+    verdict = verdict_of(walls, error_frac=costs.error_frac)
     wall: WallId | None = known(verdict.wall)
     if wall is None:
         return verdict
@@ -67,11 +51,12 @@ def find_verdict(
     return find_next(sure, wall, costs, walls)
 
 
-def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory: bool = False) -> Verdict:
+def verdict_of(walls: Sequence[Wall], out_of_memory: bool = False, error_frac: float = 0.0) -> Verdict:
     """The finding with the largest cost; memory before it where the run does not fit.
 
-    `steps`: costs step by step; `out_of_memory`: something else than the walls says that it does not fit. How
-    sure that is, what comes after it and where the time goes is left open: all rest on what was recorded.
+    `out_of_memory`: something else than the walls says that it does not fit; `error_frac`: how far the prices
+    may be off, as part of the windows. How sure that is, what comes after it and where the time goes is left
+    open: all rest on what was recorded.
     """
     first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
     told = [wall for wall in walls if known(wall.cost_frac) is not None and wall.outcome != "unmeasurable"]
@@ -82,7 +67,7 @@ def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory:
         return _none(walls, told)
     first = found[0]
     short = first.id == first_of_all
-    near = [wall.id for wall in found[1:] if not short and _near(first, wall, steps or {})]
+    near = [wall.id for wall in found[1:] if not short and _near(first, wall, error_frac)]
     return structs.replace(
         _OPEN,
         wall=first.id,
@@ -142,33 +127,21 @@ def _most(wall: Wall) -> str:
 
 def _kind(wall: Wall) -> str | None:
     """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then data."""
-    by_kind_ns = known(wall.cost_by_kind_ns) or {}
+    return next(iter(by_family(known(wall.cost_by_kind_ns) or {})), None)
+
+
+def by_family(by_kind_ns: Mapping[str, int]) -> dict[str, int]:
+    """Costs by kind, largest first, those of one operation together under its name; none that is zero."""
     family_of = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
     together = Counter[str](dict.fromkeys(FAMILIES, 0))
     for kind, ns in by_kind_ns.items():
         together[family_of.get(kind, kind)] += ns
-    largest = max(together, key=lambda kind: together[kind])
-    return largest if together[largest] else None
+    return {family: ns for family, ns in together.most_common() if ns}
 
 
-def _near(one: Wall, other: Wall, steps: Steps) -> bool:
-    """Whether two costs cannot be told apart.
+def _near(one: Wall, other: Wall, error_frac: float) -> bool:
+    """Whether two costs cannot be told apart: under 3 points, or than the error of their prices.
 
-    Under 3 points, or the 90 % interval of their difference, step by step, holds zero. The difference, for
-    steps that are long for one are long for the other; from three steps on.
+    How much they differ from step to step is no such error: what both cost on average is known.
     """
-    if abs(_frac(one) - _frac(other)) < NEAR.value:
-        return True
-    mine, its = steps.get(one.id, ()), steps.get(other.id, ())
-    if len(mine) != len(its) or len(mine) < STEPS.value:
-        return False
-    low, high = interval([a - b for a, b in zip(mine, its, strict=True)])
-    return low <= 0 <= high
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 90 % interval of the mean of at least two values, by Student's t."""
-    freedom = len(values) - 1
-    factor = STUDENT_95[freedom - 1] if freedom <= len(STUDENT_95) else NORMAL_95
-    half = factor * stdev(values) / sqrt(len(values))
-    return fmean(values) - half, fmean(values) + half
+    return abs(_frac(one) - _frac(other)) < max(NEAR.value, error_frac)

@@ -17,9 +17,8 @@ import heuristics
 from bench.simulate.recording import Recording
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls import JUDGES, replayed_price
+from heuristics.walls import JUDGES
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.price import Price, costs_of
 from tests.opinions_doubles import (
     JUDGE,
     KERNEL,
@@ -127,13 +126,6 @@ def test_ranks_add_up_over_their_windows_and_the_worst_is_named() -> None:
     assert found.evidence[0].rank == 1
 
 
-def test_the_cost_of_each_step_is_part_of_that_step() -> None:
-    ranks = [rank(costs(communication=cost(100, steps=(0, 25, 25, 50))))]
-    told = replayed_price(costs_of(ranks), "communication")
-    assert isinstance(told, Price)
-    assert told.step_frac == (0.0, 0.1, 0.1, 0.2)
-
-
 def test_kinds_of_several_ranks_add_up() -> None:
     ranks = [
         rank(costs(communication=cost(200, {"tp": 120, "cp": 80}))),
@@ -180,16 +172,29 @@ def test_memory_above_the_limit_is_a_finding_whether_or_not_its_use_was_recorded
 @pytest.mark.parametrize(
     ("retries", "outcome"), [(0.5, "finding"), (0.49, "clear"), (0.0, "clear"), (None, "clear")]
 )
-def test_retries_in_half_of_the_steps_are_a_finding_whatever_they_cost(
+def test_retries_in_half_of_the_steps_are_a_finding_where_they_cost_one_percent(
     retries: float | None, outcome: str
 ) -> None:
-    found = judge_memory([with_memory(rank(costs(memory=1)), allocator_retry_frac=retries)])
+    found = judge_memory([with_memory(rank(costs(memory=10)), allocator_retry_frac=retries)])
     assert (found.outcome, does_not_fit((found,))) == (outcome, outcome == "finding")
     assert ("allocator_retry_frac" in seen(found)) == bool(retries)
 
 
+@pytest.mark.parametrize(
+    ("peak_bytes", "outcome"), [(71, "clear"), (72, "finding"), (Missing("", "", ""), "clear")]
+)
+def test_retries_that_cost_nothing_are_a_finding_in_full_memory_alone_and_have_no_price(
+    peak_bytes: object, outcome: str
+) -> None:
+    """Of 80 bytes; a headline never says that a wall of 0.1 % slows the run."""
+    short = with_memory(rank(costs(memory=1)), allocator_retry_frac=1.0, peak_bytes=peak_bytes)
+    found = judge_memory([short])
+    assert (found.outcome, does_not_fit((found,))) == (outcome, outcome == "finding")
+    assert known(found.cost_frac) == (None if outcome == "finding" else 0.001)
+
+
 def test_one_rank_that_does_not_fit_is_enough() -> None:
-    short = with_memory(rank(), allocator_retry_frac=1.0)
+    short = with_memory(rank(costs(memory=20)), allocator_retry_frac=1.0)
     found = judge_memory([rank(), short])
     assert (found.outcome, does_not_fit((found,))) == ("finding", True)
     assert evidence(found, "allocator_retry_frac").limit == 0.5
