@@ -102,7 +102,8 @@ def judge_files(
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
     of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
-    failures, broken = explain_failures(run), check_rules(run) if of_megatron else ()
+    failures, written = explain_failures(run), run.as_written  # a file is as legal beside a trace as alone
+    broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits = {
         fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
@@ -141,7 +142,7 @@ def judge_files(
             _broken(run, broken, told_by),
             ()
             if not of_megatron
-            else tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
+            else tuple(one for one in undecided(written) if not {*told_by} & {one.id, *rules()[one.id].same}),
         ),
         workflow=tuple(
             replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
