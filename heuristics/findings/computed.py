@@ -286,7 +286,7 @@ def _precision_at(settings: Settings) -> str:
 
 COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-counts-differ": layer_passes,
-    "CFG-{id}-traffic": _traffic,
+    "CFG-traffic-{id}": _traffic,
     "CFG-overwritten-{id}": _overwritten,
     "CFG-overwritten-ddp-overlap": _gradients_overwritten,
     "CFG-ep-overlap-not-active": _expert_overlap,

@@ -15,16 +15,16 @@ ONE: Config = dict.fromkeys((TP, CP, PP, EP, ETP), 1)
 
 
 def traffic(run: Run) -> list[str]:
-    return [one.id for one in find_contradictions(run) if one.id.endswith("-traffic")]
+    return [one.id for one in find_contradictions(run) if one.id.startswith("CFG-traffic-")]
 
 
 @pytest.mark.parametrize(
     ("knob", "seen", "id"),
     [
-        (EP, "ep_active", "CFG-ep-traffic"),
-        (TP, "tp_active", "CFG-tp-traffic"),
-        (CP, "cp_active", "CFG-cp-traffic"),
-        (PP, "pp_active", "CFG-pp-traffic"),
+        (EP, "ep_active", "CFG-traffic-ep"),
+        (TP, "tp_active", "CFG-traffic-tp"),
+        (CP, "cp_active", "CFG-traffic-cp"),
+        (PP, "pp_active", "CFG-traffic-pp"),
     ],
 )
 def test_traffic_of_a_size_that_is_configured_as_one_is_a_finding_that_names_it(
@@ -39,7 +39,7 @@ def test_traffic_of_a_size_that_is_configured_as_one_is_a_finding_that_names_it(
 
 @pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep", "allgather"])
 def test_no_expert_exchange_fits_one_rank_whoever_dispatches(dispatcher: str) -> None:
-    assert traffic(run_with(ONE, shown={"ep_active": True, "dispatcher": dispatcher})) == ["CFG-ep-traffic"]
+    assert traffic(run_with(ONE, shown={"ep_active": True, "dispatcher": dispatcher})) == ["CFG-traffic-ep"]
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_a_size_that_nobody_configured_is_not_refuted() -> None:
 
 def test_an_option_is_refuted_as_a_file_is() -> None:
     run = run_with({"num_moe_experts": 8}, given={"ep": 1}, shown={"ep_active": True})
-    (found,) = [one for one in find_contradictions(run) if one.id == "CFG-ep-traffic"]
+    (found,) = [one for one in find_contradictions(run) if one.id == "CFG-traffic-ep"]
     assert "--ep" in found.evidence
 
 
 def test_gradients_of_several_ranks_refute_a_world_of_one() -> None:
     knobs = {**ONE, "world_size": 1}
-    assert traffic(run_with(knobs, shown={"dp_active": True})) == ["CFG-dp-traffic"]
+    assert traffic(run_with(knobs, shown={"dp_active": True})) == ["CFG-traffic-dp"]
     assert traffic(run_with({**knobs, "world_size": 8}, shown={"dp_active": True})) == []
 
 
