@@ -61,7 +61,7 @@ class _Brought:
 
 def normal_throughput(run: Run) -> NormalThroughput | Missing:
     """The range for a run; Missing says what is not published, or not known of it."""
-    settings, gpu = run.config.settings, gpu_family(run.gpu or "")
+    settings, gpu = run.config.settings, gpu_family(run.gpu or "") or run.gpu
     model = model_size(settings)
     if isinstance(model, Missing):
         return Missing(_PATH, say("layouts.expected-sizes"), model.cure)

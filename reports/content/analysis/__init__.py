@@ -25,6 +25,7 @@ from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import incident_items
+from reports.content.legal import condition_line
 from reports.content.names import joined, kernel_name, name_of, who
 from reports.result.left_out import left_out
 from traces.missing import known
@@ -101,6 +102,7 @@ def page(result: Result, detail: Detail) -> Page:
         *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
         *(() if what_to_do.steps else (*costs, *run_lines(result))),
+        *condition_line(result),
         outside(rank),
         hiccups(rank),
         framework_note(result),
