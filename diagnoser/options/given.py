@@ -27,9 +27,13 @@ _EXPECTED: Final = compiled(
 LARGEST: Final = Limit(1 << 24, "ranks", "ours: more than any run has; a process id may be larger")
 KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
 """What a field of the run may hold, in words."""
-WORDS: Final = {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS} | {
-    field: field for field in OPTIONS
-}
+SYNONYMS: Final = {"gpus": "world_size"}
+"""Other words for a field of the run, as another command calls it: `plan --gpus`."""
+WORDS: Final = (
+    SYNONYMS
+    | {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
+    | {field: field for field in OPTIONS}
+)
 """Words of options and fields -> the field that they mean: `gpu_model` is `gpu`."""
 _SIZES: Final = ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp")
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
