@@ -22,7 +22,7 @@ import typer
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
 from diagnoser.options.faults import not_ours, place_of_bug
-from diagnoser.options.help import GroupedCommand
+from diagnoser.options.help import GroupedCommand, HelpAll
 from diagnoser.output import say
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
@@ -60,6 +60,7 @@ def _root(
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Say which wall holds a Mixture-of-Experts training run back, from its Nsight Systems trace.
 

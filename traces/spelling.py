@@ -123,6 +123,11 @@ def saving(low: float | None, high: float | None) -> str:
     return f"{percent(low).removesuffix(' %')}-{percent(high)}"
 
 
+def between(low: str, high: str) -> str:
+    """Two ends of a range as they are written; one figure where they read alike."""
+    return low if low == high else f"{low} to {high}"
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """A number of things: `1 step`, `12 steps`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,12 @@ def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:
         if len(answer.encode()) < SIZE.value:
             break
     return answer
+
+
+def _fitting(lines: list[str]) -> int:
+    """How many lines an answer holds beside where they go on."""
+    sizes = accumulate(len(printable(one, int(WIDTH.value)).encode()) + 1 for one in lines)
+    return max(1, sum(size < SIZE.value - PLACE.value for size in sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +199,17 @@ class Tools:
         )
         return self._answer(found, "layouts")
 
-    def explain(self, word: str) -> str:
-        """What a word of any answer means: a wall, a fix (COM-2), a measure, rule, setting or JSON key."""
-        return answer_of(diagnoser.explain(word), (f"Whole: moe-diag explain {shlex.quote(word)}",))
+    def explain(self, word: str, from_line: int = 1) -> str:
+        """What a word of any answer means: a wall, a fix (COM-2), a measure, rule, setting or JSON key.
+
+        from_line: where a longer text goes on, as the answer before says.
+        """
+        lines = diagnoser.explain(word).splitlines()
+        rest = lines[max(0, from_line - 1) :]
+        kept = _fitting(rest)
+        at = len(lines) - len(rest) + kept + 1
+        more = (f"Goes on: explain, from_line {at} of {len(lines)}.",) if kept < len(rest) else ()
+        return answer_of("\n".join(rest[:kept]), (*more, f"Whole: moe-diag explain {shlex.quote(word)}"))
 
     def kept_in(self) -> Path:
         """The folder of whole documents, made where it is absent. Raises `OutputNotWritable`."""

@@ -118,8 +118,8 @@ def check_config(
 ) -> int:
     """Is a configuration legal, and what would make it faster.
 
-    Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
-    With --symptoms the walls are judged too, and a plan is made.
+    Needs no trace, and runs nothing of the file. Exit code 0: nothing refuses it; 1: illegal; 2: usage; 3:
+    not readable. With --symptoms the walls are judged too, and a plan is made.
 
     \b
     moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
@@ -140,7 +140,7 @@ def check_config(
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
     configuration = known(diagnosis.result.configuration)
-    return Exit.NO if configuration is not None and not configuration.legal else Exit.DONE
+    return Exit.NO if configuration is not None and configuration.legal is False else Exit.DONE
 
 
 @command(lacks=("brief", "emit_config"), bounded=True)

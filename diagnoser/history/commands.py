@@ -11,6 +11,7 @@ import typer
 
 from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag, argument, option
 from diagnoser.options.command import command, commands_of
+from diagnoser.options.help import HelpAll
 from traces.errors import UsageError
 from traces.patterns import whole_number
 
@@ -26,7 +27,7 @@ ExportForm = StrEnum("ExportForm", "CSV PROMETHEUS")
 
 
 @history_app.callback()
-def _history() -> None:
+def _history(help_all: HelpAll = False) -> None:
     """Keep results over time, see where a number shifted, and name results to compare with.
 
     All is in one SQLite file of your own. It keeps whole results (about 30 KB a rank), their numbers and your

@@ -93,7 +93,7 @@ Traces = Annotated[
         "a folder of them, or a pattern: 'ranks/*.sqlite'.",
     ),
 ]
-OneTrace = Annotated[Path, argument("TRACE", "The recording to look at.")]
+OneTrace = Annotated[Path, argument("TRACE", "The recording to look at, a folder of them, or a pattern.")]
 Summaries = Annotated[
     list[Path] | None,
     argument(

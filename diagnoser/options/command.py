@@ -21,6 +21,7 @@ import typer
 
 from diagnoser import options
 from diagnoser.options import About, MaxMemory, TimeLimit, Typed
+from diagnoser.options.given import SYNONYMS
 from diagnoser.options.help import ABOUT, HelpAll
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import OutOfMemory, OutOfTime, UsageError
@@ -90,7 +91,8 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
             with within(*bounds):
                 return function(**typed)
 
-        shown = [each for one in listed for each in _as_typed(one)]
+        own_names = {one.name for one in listed}
+        shown = [each for one in listed for each in _as_typed(one, own_names)]
         if len(shown) > MOST:
             shown.append(_parameter("help_all", False, HelpAll))
         called.__name__, called.__doc__ = function.__name__, function.__doc__
@@ -112,16 +114,26 @@ def _parameter(name: str, default: object, annotation: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _as_typed(one: Parameter) -> Iterator[Parameter]:
-    """A parameter as the parser takes it; what is said of the run as an option a field."""
+def _as_typed(one: Parameter, own: Collection[str]) -> Iterator[Parameter]:
+    """A parameter as the parser takes it; what is said of the run as an option a field.
+
+    `own`: parameters of the command, whose names are no other word for a field.
+    """
     match get_args(one.annotation):
         case _, info, Typed(kind, default):
             yield one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info], default=default)
         case _ if one.annotation == About:
             for field, row in OPTIONS.items():
                 flag = option_of(field) + (f"/--no-{field.replace('_', '-')}" if row.kind is bool else "")
+                others = (
+                    f"--{word}" for word, meant in SYNONYMS.items() if meant == field and word not in own
+                )
                 info = typer.Option(
-                    flag, metavar=row.takes or None, help=f"About the run: {row.help}", show_default=False
+                    flag,
+                    *others,
+                    metavar=row.takes or None,
+                    help=f"About the run: {row.help}",
+                    show_default=False,
                 )
                 kind = list[str] if row.kind is list else row.kind
                 yield _parameter(ABOUT + field, None, Annotated[kind | None, info])

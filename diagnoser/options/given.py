@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
 from traces.limits import MOST_RANKS, Limit
+from traces.nearest import nearest_names
 from traces.patterns import compiled
 from traces.spelling import printable
 
@@ -25,8 +26,23 @@ _EXPECTED: Final = compiled(
 )
 KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
 """What a field of the run may hold, in words."""
+SYNONYMS: Final = {"gpus": "world_size"}
+"""Other words for a field of the run, as another command calls it: `plan --gpus`."""
+WORDS: Final = (
+    SYNONYMS
+    | {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
+    | {field: field for field in OPTIONS}
+)
+"""Words of options and fields -> the field that they mean: `gpu_model` is `gpu`."""
 _SIZES: Final = ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp")
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def near_word(word: str, known: Iterable[str]) -> str:
+    """The known word that is meant: itself, what begins with it, or the nearest; empty where none is near."""
+    known = [*known]
+    begun = [one for one in known if one.startswith(f"{word}_")]
+    return word if word in known else next(iter(begun or nearest_names(word, known, 1, 0.5)), "")
 
 
 def _variables(given: object) -> tuple[str, ...]:
@@ -72,8 +88,9 @@ def size_of(flag: str, size: int, most: Limit = MOST_RANKS) -> int:
 def _of_its_kind(field: str, value: object) -> object:
     """A value as its field has it, None where it is unknown. Raises `UsageError` for another kind."""
     if field not in OPTIONS:
-        known = ", ".join(OPTIONS)
-        raise UsageError(f"nothing is known of {printable(str(field), 60)!r}. There are {known}.")
+        near = near_word(str(field), WORDS)
+        cure = f"The nearest is {WORDS[near]}." if near else f"There are {', '.join(OPTIONS)}."
+        raise UsageError(f"nothing is known of {printable(str(field), 60)!r}. {cure}")
     kind = OPTIONS[field].kind
     if value is None or kind is list or (field == "graph_modules" and isinstance(value, list | tuple)):
         return value

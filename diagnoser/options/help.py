@@ -4,7 +4,7 @@ A screen has the summary, some examples, and of each option that is listed here 
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import typer
@@ -62,10 +62,19 @@ _ALL: Final = "moe-diag.help-all"
 
 
 def _show_all(ctx: typer.Context, wanted: bool) -> None:
-    if wanted:
-        ctx.meta[_ALL] = True
-        shown: Any = ctx.command.get_help_option(ctx)
-        shown.callback(ctx, shown, True)  # prints and ends
+    if not wanted:
+        return
+    ctx.meta[_ALL] = True
+    for each in [*_commands(ctx)] or [ctx]:
+        typer.echo(each.get_help())
+    raise typer.Exit
+
+
+def _commands(ctx: Any) -> Iterator[Any]:
+    """The contexts of a group's commands, and of commands in them; none of a command."""
+    for name, one in getattr(ctx.command, "commands", {}).items():
+        under = type(ctx)(one, parent=ctx, info_name=name)
+        yield from [*_commands(under)] or [under]
 
 
 HelpAll = Annotated[

@@ -5,22 +5,24 @@ And the line that makes a result again, as its document tells it.
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from errno import ENAMETOOLONG
 from functools import wraps
-from inspect import signature
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from diagnoser import options
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.faults import not_ours
-from diagnoser.options.given import given_from
+from diagnoser.options.given import KINDS, WORDS, given_from, near_word
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
 from traces.names.file_names import told_path
 from traces.progress import Progress, silent
+from traces.spelling import printable
 
 if TYPE_CHECKING:
     from traces.formats.open import ReadOptions
@@ -29,6 +31,7 @@ P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 
+_KINDS: Final = {**KINDS, os.PathLike: "a path", Mapping: "a mapping", Sequence: "a list", Iterable: "a list"}
 Source = options.Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
 
@@ -152,21 +155,63 @@ def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
     return ReadOptions(asked.nsys, path_of(asked.cache_dir), reader_named(asked.reader))
 
 
+def _check(name: str, takes: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    """Raises `UsageError` for what a function does not take, in the words of its options."""
+    known = takes.parameters
+    if unknown := next((one for one in kwargs if one not in known), None):
+        raise UsageError(f"{name} takes no {unknown!r}. {_meant(unknown, kwargs[unknown], known)}")
+    try:
+        given = takes.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise UsageError(f"{name}: {error}. It takes {', '.join(known)}.") from None
+    for keyword, value in given.items():
+        if kinds := _kinds_against(value, known[keyword].annotation):
+            aside = f" {_meant(keyword, value, known)}" if keyword in WORDS and "about" in known else ""
+            raise UsageError(f"{name}: {keyword} must be {' or '.join(kinds)}.{aside}")
+
+
+def _kinds_against(value: object, hint: Any) -> list[str]:
+    """In words the kinds that a hint names, where a value is of none of them; a path may stand for a text."""
+    kinds = {get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))}
+    if Progress in kinds:  # whatever can be called
+        return []
+    is_number = hasattr(value, "__index__") and not isinstance(value, bool)
+    if (int in kinds and is_number) or (str in kinds and isinstance(value, os.PathLike)):
+        return []
+    wrong = {int} if isinstance(value, bool) else {Sequence, Iterable} if isinstance(value, str) else set()
+    if isinstance(value, tuple(kinds - wrong)):
+        return []
+    return [words for kind, words in _KINDS.items() if kind in kinds] or ["of another kind"]
+
+
+def _meant(unknown: str, value: object, known: Collection[str]) -> str:
+    """What is said of the run stands in `about`; of all others the nearest."""
+    words = WORDS if "about" in known else {}
+    near = unknown if unknown in words else near_word(unknown, (*known, *words))
+    if near in words:
+        return f'What is said of the run is about={{"{words[near]}": {printable(repr(value), 40)}}}.'
+    return f"The nearest is {near}." if near else f"It takes {', '.join(known)}."
+
+
 def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
+    own, plain = signature(request), get_type_hints(request)
+    takes = own.replace(
+        parameters=[one.replace(annotation=plain[name]) for name, one in own.parameters.items()]
+    )
+
     def made(function: Callable[[A], R]) -> Callable[P, R]:
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
+                _check(function.__name__, takes, args, kwargs)
                 return function(request(*args, **kwargs))
             except OSError as error:
                 if error.errno == ENAMETOOLONG:  # whoever looks for such a file first
                     raise UsageError(str(not_ours(error))) from None
                 raise
 
-        own, plain = signature(request), get_type_hints(request)
-        parameters = [one.replace(annotation=plain[name]) for name, one in own.parameters.items()]
         returns = signature(function).return_annotation
-        called.__signature__ = own.replace(parameters=parameters, return_annotation=returns)  # type: ignore[attr-defined]
+        called.__signature__ = takes.replace(return_annotation=returns)  # type: ignore[attr-defined]
         return called
 
     return made
@@ -210,8 +255,6 @@ def command_line(
     by their base names, and a text about the run that is no known word as its placeholder
     (`--container NAME`). Control characters become spaces.
     """
-    from traces.spelling import printable
-
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in given.items():
         for one in value if isinstance(value, tuple) else (value,):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
-from reports.content.blocks import Asked, Detail, Head, View
-from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named
+from reports.content.blocks import Asked, Detail, Head, Headline, View
+from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
 from traces.errors import UsageError
 from traces.limits import Limit
-from traces.spelling import counted
+from traces.spelling import counted, one_line
 
 if TYPE_CHECKING:
     from diagnoser.output.ticket import Ticket
@@ -180,11 +180,29 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         write(target, written, output.force_overwrite)
         if output.open and target.form == "html" and target.path is not None:
             _open(target.path)
+    _tell(result, plan)
     if result.redacted and has_withheld(result):
         say("parts of file names are withheld, as they may be a host's or a person's; --no-redact shows all.")
     if plan.ticket and all(target.path for target in plan.targets):
         names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
         show("\n".join(names) + "\n")
+
+
+def _tell(result: Whole, plan: Plan) -> None:
+    """Which files were written, and the answer in them: on stdout unless that is data."""
+    files = [target.path for target in plan.targets if target.path is not None]
+    if not files:
+        return
+    from reports.content.names import plain
+
+    found = (one for one in page_of(result, Detail.FIRST).blocks if isinstance(one, Headline))
+    said = next(((one.label, plain(one.whole)) for one in found), ("", ""))
+    between = ": " if said[1][:1].isupper() and said[1].endswith(".") else " "
+    line = f"Wrote {', '.join(map(str, files))}: {between.join(filter(None, said))}"
+    if len(files) == len(plan.targets) and all(path.is_file() for path in files):
+        show(f"{one_line(line)}\n")
+    else:
+        say(line)
 
 
 def _open(page: Path) -> None:

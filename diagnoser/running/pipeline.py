@@ -38,6 +38,7 @@ from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
+from traces.names.file_names import told_path
 from traces.ranks.identity import with_world_size
 from traces.steps.selection import parse_selection
 from traces.timeline import build
@@ -136,7 +137,25 @@ def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
 
 
 def examined(trace: Path, asked: Analysis) -> Page:
-    """What is in a recording, how it went wrong, and what it is good enough for. Raises `InputError`."""
+    """What is in a recording, how it went wrong, and what it is good enough for; of several each in a line.
+
+    Raises `InputError`; of several one that cannot be read is a line too.
+    """
+    from reports.content.doctor import page_of_several
+
+    found: list[tuple[str, Page | str]] = []
+    paths = traces_named([trace])
+    if len(paths) == 1:
+        return _examined(paths[0], asked)
+    for path in paths:
+        try:
+            found.append((told_path(path), _examined(path, replace(asked, paths=path))))
+        except InputError as error:
+            found.append((told_path(path), str(error).replace(str(path), told_path(path))))
+    return page_of_several(told_path(trace) or ".", found)
+
+
+def _examined(trace: Path, asked: Analysis) -> Page:
     from reports.content.doctor import page
 
     columns, traps = read_and_examine(trace, reading_of(asked), asked.progress)

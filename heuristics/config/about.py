@@ -122,3 +122,14 @@ _RENAMED: Final = {"gpu": "gpu-model"}
 def option_of(field: str) -> str:
     """The option that gives a field: `--core-version`."""
     return "--" + _RENAMED.get(field, field.replace("_", "-"))
+
+
+_FIELDS: Final = {option_of(field): field for field in OPTIONS}
+
+
+def not_given(options: str, given: Given) -> str:
+    """Of options such as "--nvlink-domain or --gpu-model" those that were not given; empty where all were."""
+    left = (
+        one for one in options.split(" or ") if one not in _FIELDS or getattr(given, _FIELDS[one]) is None
+    )
+    return " or ".join(left)

@@ -9,7 +9,7 @@ from heuristics.config.about import Routing
 from heuristics.config.logic import first_known, negated
 from heuristics.config.observed import Observed
 from traces.patterns import compiled
-from traces.settings.knobs import EP, PP, TP
+from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import KnobView, Settings
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
@@ -18,6 +18,10 @@ _NO_FLEX: Final = ("alltoall", "allgather")
 _SHAPE: Final = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads")
 GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
 """What graphs of a layer may hold by name; no name at all is the whole layer."""
+
+
+TRAFFIC: Final[Mapping[str, str]] = {EP: "ep_active", TP: "tp_active", CP: "cp_active", PP: "pp_active"}
+"""Parallel size -> the field of `Observed` that shows it: ranks send each other what only it sends."""
 
 
 def told(of: Callable[[Any], object]) -> Any:
@@ -49,6 +53,33 @@ class Features(KnobView):
         unknown = {one.name for one in fields(seen) if getattr(seen, one.name) in (None, "unknown")}
         known = {name: value for name, value in found.items() if name in unknown and value is not None}
         return replace(seen, **known)  # type: ignore[arg-type]
+
+    @cached_property
+    def refuted(self) -> tuple[str, ...]:
+        """Parallel sizes that are configured as 1 while their traffic runs: that is another run's size.
+
+        Not where another dimension may send the same: ranks that share an expert exchange tokens, but never
+        by a plain all-to-all; context parallelism sends around a ring, or by its own all-to-all.
+        """
+        sizes = {knob: super(Features, self).size(knob) for knob in (*TRAFFIC, ETP)}
+        wide = {knob for knob, size in sizes.items() if (size or 1) > 1}
+        shared = bool(wide & ({ETP} if self.positive(ETP) else {TP}))
+        exchanged = CP in wide and "a2a" in str(self.value("cp_comm_type"))
+        explained = {
+            TP: shared,
+            EP: exchanged or (shared and self.observed.dispatcher != "alltoall"),
+            PP: CP in wide,
+            CP: PP in wide,
+        }
+        return tuple(
+            knob
+            for knob, field in TRAFFIC.items()
+            if getattr(self.observed, field) and sizes[knob] == 1 and not explained[knob]
+        )
+
+    def size(self, knob: str) -> int | None:
+        """Ranks of a parallel dimension; None where the trace refutes what is configured."""
+        return None if knob in self.refuted else super().size(knob)
 
     is_whole: bool = told(lambda view: all(map(view.known, _SHAPE)))
     """Whether a whole model is described: its layers, widths and heads."""

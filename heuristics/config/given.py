@@ -1,5 +1,6 @@
 """What is given about a run by options, tied to knobs; and how much of a run its files tell."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ from heuristics.config.observed import Observed
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from traces.limits import Limit
-from traces.settings.settings import Settings
+from traces.settings.settings import Problem, Settings
 
 WHOLE: Final = Limit(
     100,
@@ -24,6 +25,13 @@ def given_and_configured(given: Given, config: Config) -> Given:
         **{name: getattr(config, name, None) for name, option in OPTIONS.items() if option.knobs},
     }
     return replace(given, **{name: value for name, value in known.items() if getattr(given, name) is None})
+
+
+def entries_of(settings: Settings, problems: Iterable[Problem]) -> tuple[int, int]:
+    """How many entries of files were read, and how many were not."""
+    said = [one.said for one in settings.by_knob.values()]
+    read = sum(one not in ("default", "trace") and not one.startswith("--") for one in said)
+    return read, sum(one.effect != "older_name" for one in problems)
 
 
 def is_whole(settings: Settings) -> bool:

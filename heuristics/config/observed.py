@@ -42,6 +42,7 @@ class Observed:
     dispatcher: str = "unknown"
     internode: bool | None = None
     ep_overlap: bool | None = None
+    ep_active: bool | None = None
     tp_active: bool | None = None
     pp_active: bool | None = None
     cp_active: bool | None = None

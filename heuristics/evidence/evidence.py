@@ -256,6 +256,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "memory_bytes": _together([known(rank.memory.capacity_bytes) for rank in ranks]),
         "peak_bytes": _together([known(rank.memory.peak_bytes) for rank in ranks]),
         "dispatcher": dispatcher,
+        "ep_active": bool(kinds & {*EP_KINDS}) or None,
         "tp_active": "tp" in kinds or None,
         "pp_active": "pp_p2p" in kinds or None,
         "cp_active": "cp" in kinds or None,

@@ -35,6 +35,13 @@ from traces.training_log.own_lines import logged_run
 
 _USED: Final = 1 - HEAD_ROOM.value
 _SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
+_SENT: Final = {
+    EP: ("EP", "expert all-to-all"),
+    TP: ("TP", "tensor-parallel collectives"),
+    CP: ("CP", "context-parallel exchanges"),
+    PP: ("PP", "pipeline send and receive"),
+}
+"""Parallel size -> its short name, and what only it sends."""
 Found = Mapping[str, object]
 """Figures of a finding, by their names in the texts of its row."""
 
@@ -53,6 +60,16 @@ _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 _WORLD: Final = "world_size"
 _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
+
+
+def _traffic(case: Case) -> Iterator[Found]:
+    """Parallel sizes that are configured as 1 while the trace has their traffic."""
+    asked = case.run.config
+    found = {knob: (knob, name, what) for knob, (name, what) in _SENT.items() if knob in asked.refuted}
+    if case.run.observed.dp_active and asked.dp == asked.cp == 1:
+        found[_WORLD] = (_WORLD, "DP", "data-parallel collectives")
+    for knob, name, what in found.values():
+        yield {"id": name.lower(), "name": name, "knob": knob, "what": what, "where": asked.where(knob)}
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
@@ -269,6 +286,7 @@ def _precision_at(settings: Settings) -> str:
 
 COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-counts-differ": layer_passes,
+    "CFG-traffic-{id}": _traffic,
     "CFG-overwritten-{id}": _overwritten,
     "CFG-overwritten-ddp-overlap": _gradients_overwritten,
     "CFG-ep-overlap-not-active": _expert_overlap,

@@ -138,8 +138,10 @@ def ran_beside(case: Case) -> str:
 
 
 def other_dispatcher(case: Case) -> bool:
+    """Another than is asked for; flex of an unknown backend is none of NCCL's own."""
     asked, seen = case.files.dispatcher, case.run.observed.dispatcher
-    return asked not in (None, "flex", seen) and seen not in ("unknown", "none")
+    same = asked in (None, seen) or (asked == "flex" and seen in FLEX)
+    return not same and seen not in ("unknown", "none")
 
 
 def dispatcher_kernels(case: Case) -> str:

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from heuristics.comparison.files.normal import held_against, normal_throughput
+from heuristics.config.given import entries_of
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
@@ -47,7 +48,7 @@ from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing, known
-from traces.settings.settings import Problem, Value
+from traces.settings.settings import PROGRAMS, Problem, Value
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
@@ -63,14 +64,15 @@ _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert
 class FromFiles:
     """What files add to a judgement: sections of its result.
 
-    `legal`: nothing refuses it. `answers`: Megatron-Core's own by fix id, and on the configuration at `OWN`;
+    `legal`: nothing refuses it; Missing where too little was read to say so. `answers`: Megatron-Core's own
+    by fix id, and on the configuration at `OWN`;
     empty where it was not asked. `findings`: contradictions first, then what failures of the log mean;
     `defects`: what these and the rules tell, each once; `incidents`: what is published of such runs.
     `steady`: the step without the profiler. `memory`, `throughput`: Missing names the knobs or the step time
     that they need. `rooms`: whether a fix's change fits the memory, by fix id.
     """
 
-    legal: bool
+    legal: OrMissing[bool]
     answers: Mapping[str, tuple[Answer, ...]]
     problems: tuple[Problem, ...]
     findings: tuple[ConfigFinding, ...]
@@ -102,7 +104,8 @@ def judge_files(
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
     of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
-    failures, broken = explain_failures(run), check_rules(run) if of_megatron else ()
+    failures, written = explain_failures(run), run.as_written  # a file is as legal beside a trace as alone
+    broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits = {
         fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
@@ -128,7 +131,7 @@ def judge_files(
     rates = _throughput(run, steady, evidence)
     told_by = better | {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
     return asked.plan, FromFiles(
-        legal=not refused,
+        legal=_legal(run, problems, refused),
         answers=asked.answers,
         problems=problems,
         findings=(
@@ -141,7 +144,7 @@ def judge_files(
             _broken(run, broken, told_by),
             ()
             if not of_megatron
-            else tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
+            else tuple(one for one in undecided(written) if not {*told_by} & {one.id, *rules()[one.id].same}),
         ),
         workflow=tuple(
             replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
@@ -154,6 +157,20 @@ def judge_files(
         experiments=plan_of_experiments(run, asked.plan),
         rooms=rooms_of(run, asked.plan),
     )
+
+
+def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[bool]:
+    """That nothing refuses it is said of what was read: a Megatron's, and more of it than was not."""
+    program = next((name for one, name in PROGRAMS.items() if one == run.settings.framework), None)
+    if refused:
+        return False
+    if program is not None:
+        return Missing("", say("findings.of-program", program=program), say("findings.give-megatron"))
+    read, left = entries_of(run.settings, problems)
+    if left and left >= read:
+        why = say("findings.hardly-read", read=read, unread=left)
+        return Missing("", why, say("findings.give-megatron"))
+    return True
 
 
 def _written(values: Mapping[str, Value]) -> dict[str, Value]:
@@ -216,13 +233,13 @@ def _throughput(run: Run, steady: SteadyStep | None, evidence: RunEvidence) -> O
     if isinstance(rates, Missing):
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)
-    tokens, mfu = rates.tokens_per_s_per_gpu, rates.mfu_frac
+    tokens, mfu, no_peak = rates.tokens_per_s_per_gpu, rates.mfu_frac, _no_peak(run)
     return Throughput(
         step_ns=length_ns,
         tokens_per_s_per_gpu=tokens,
         model_tflops_per_gpu=rates.model_tflops_per_gpu,
-        mfu_frac=_no_peak() if mfu is None else mfu,
-        peak=rates.peak or _no_peak(),
+        mfu_frac=no_peak if mfu is None else mfu,
+        peak=rates.peak or no_peak,
         source=say("findings.by-steady-step" if steady else "findings.by-profiled-step"),
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
@@ -239,11 +256,14 @@ def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed |
     tflops = flop / step_ns / 1e3
     if peak is not None and tflops > peak.tflops:  # the recording is of another configuration
         return None
-    return GroupedSpeed(round(flop), step_ns, tflops, tflops / peak.tflops if peak else _no_peak())
+    return GroupedSpeed(round(flop), step_ns, tflops, tflops / peak.tflops if peak else _no_peak(run))
 
 
-def _no_peak() -> Missing:
-    return Missing("", say("findings.unknown-peak"), "--gpu-model, --precision")
+def _no_peak(run: Run) -> Missing:
+    """Asks for what is not known alone."""
+    asks = {"--gpu-model": run.gpu, "--precision": run.precision or _by_default(run)}
+    missing = ", ".join(option for option, told in asks.items() if told is None)
+    return Missing("", say("findings.unknown-peak"), missing or say("findings.unlisted-peak"))
 
 
 def _by_default(run: Run) -> str | None:

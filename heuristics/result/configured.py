@@ -74,10 +74,10 @@ class Problem(Section, frozen=True):
 
 
 class Configuration(Section, frozen=True):
-    """The configuration as it was understood."""
+    """The configuration as it was understood. `legal`: Missing where too little of the file was read."""
 
     framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
-    legal: bool
+    legal: OrMissing[bool]
     versions: Versions
     settings: tuple[Setting, ...]
     problems: tuple[Problem, ...]
@@ -179,12 +179,16 @@ class BrokenRule(Section, frozen=True):
 
 
 class UndecidedRule(Section, frozen=True):
-    """A rule that needs to know more. `broken_by_default`: it is broken where all it asks is off."""
+    """A rule that needs to know more. `broken_by_default`: it is broken where all it asks is off.
+
+    `waits_for`: options of the machine and its packages that decide it, where all else it asks is off.
+    """
 
     id: Key
     text: Said
     asks: tuple[Said, ...]
     broken_by_default: bool
+    waits_for: tuple[Said, ...] = ()
 
 
 class Rules(Section, frozen=True):

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast, get_args
 
+from heuristics.config.about import option_of
 from heuristics.config.logic import all_of, negated
+from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config, Trust
 from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
@@ -13,6 +15,10 @@ from heuristics.run.run import Run
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Value
 
+OF_MACHINE: Final = frozenset(
+    map(option_of, ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)))
+)
+"""Options of facts that a configuration rests on and no file of it says."""
 _BROKEN: Final = "broken rules"
 
 
@@ -73,7 +79,7 @@ def undecided(run: Run) -> tuple[UndecidedRule, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
     config = run.view(Trust.CHECKED)
     return tuple(
-        UndecidedRule(rule.id, rule.text, asks, _is_broken_by_default(run, rule, asks))
+        _undecided(run, rule, asks)
         for rule in rules().values()
         if rule.level != "guide"
         and any(config.on(knob) for knob in rule.knobs)
@@ -82,20 +88,29 @@ def undecided(run: Run) -> tuple[UndecidedRule, ...]:
     )
 
 
-def _is_broken_by_default(run: Run, rule: Rule, asks: tuple[str, ...]) -> bool:
-    """By defaults that are off or nothing: what a model is made of, its recipe sets.
+def _undecided(run: Run, rule: Rule, asks: tuple[str, ...]) -> UndecidedRule:
+    """With what it is by defaults: broken, or hanging on facts that no file tells.
 
-    Of Bridge's performance scripts none: they set more than their flags say.
+    Of Bridge's performance scripts none is broken so: they set more than their flags say.
     """
-    is_scripts = run.view(Trust.CHECKED).known("launcher.recipe")
-    if rule.level != "error" or is_scripts or rule.asked(run.view(Trust.CHECKED)) is not True:
-        return False
+    now = run.view(Trust.CHECKED)
+    if rule.level != "error" or rule.asked(now) is not True:
+        return UndecidedRule(rule.id, rule.text, asks, False, ())
+    then = _with_defaults(run, asks)
+    verdict = rule.verdict(then)
+    facts = tuple(one for one in rule.asks(then) if {*one.split(" or ")} <= OF_MACHINE)
+    broken = verdict is True and not now.known("launcher.recipe")
+    return UndecidedRule(rule.id, rule.text, asks, broken, facts if verdict is None else ())
+
+
+def _with_defaults(run: Run, asks: tuple[str, ...]) -> Config:
+    """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
     defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}
     # off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others
     defaults |= {VIRTUAL_STAGES: (None,)} if VIRTUAL_STAGES in asks else {}
     off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
-    return rule.broken(run.changed(off).view(Trust.CHECKED)) is True
+    return run.changed(off).view(Trust.CHECKED)
 
 
 @cache

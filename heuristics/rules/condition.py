@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from packaging.version import Version
 
+from heuristics.config.about import not_given
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
@@ -297,7 +298,9 @@ def _tells(term: Term, config: Config) -> tuple[str, ...]:
     if term.fact is None:
         return () if config.known(term.name) else (term.name,)
     unknown = tuple(knob for knob in term.fact.knobs if not config.known(knob))
-    return (*unknown, term.fact.option) if term.fact.option else unknown
+    option = not_given(term.fact.option, config.given)
+    asks = (*unknown, option) if option else unknown
+    return asks or tuple(filter(None, (term.fact.option,)))
 
 
 def _named(term: Term) -> list[Term]:

@@ -64,6 +64,13 @@ class Run:
         return self.view(Trust.ALL)
 
     @property
+    def as_written(self) -> Run:
+        """The run as options and files have it, on its GPU: nothing of how it ran fills them up."""
+        seen = self.observed
+        gpu = Observed(gpu=seen.gpu, capability=seen.capability, memory_bytes=seen.memory_bytes)
+        return replace(self, observed=gpu)
+
+    @property
     def active(self) -> Observed:
         """What runs as far as is known: as observed, else as configured."""
         return self.config.active

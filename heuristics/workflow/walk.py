@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import Condition, Language
@@ -78,7 +79,7 @@ def _by_row(row: _Row, run: Run) -> Judged:
     because, advice, tells = (
         _LANGUAGE.filled(text, run, _WORDS) for text in (says.because, says.advice, says.tells)
     )
-    return Judged(says.state, because, advice, says.fix, tells)
+    return Judged(says.state, because, advice, says.fix, not_given(tells, run.given) or tells)
 
 
 def _by_rule(rule: Rule, run: Run) -> Judged:

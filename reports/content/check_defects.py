@@ -13,10 +13,6 @@ from reports.content.blocks import Code, Detail, Words, words
 from reports.content.judged_settings import judged, placed, values_of
 from reports.content.names import capital, ended, joined
 from traces.missing import known
-from traces.settings.derive import DEFAULT
-from traces.settings.knobs import FIRST, is_before_tables
-from traces.settings.settings import PROGRAMS
-from traces.spelling import counted
 
 
 class Weight(IntEnum):
@@ -52,10 +48,6 @@ class Defect:
     places: Words
     more: str = ""
 
-
-_OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
-"""Where settings come from that nobody wrote down."""
-_RECIPE_KNOWN: Final = "launcher.recipe_values_known"
 
 _TIERS: Final = {
     "rules": "Rules of moe-diag",
@@ -125,56 +117,6 @@ def first_errors(result: Result) -> tuple[Words, ...]:
     """What must be corrected before anything is tried; none without a configuration."""
     heavy = [one for one in defects(result) if one.weight <= Weight.NOT_AS_WRITTEN]
     return tuple(defect_words(one, Detail.FIRST) for one in heavy)
-
-
-def other_program(configuration: Configuration) -> str:
-    """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
-    framework = known(configuration.framework)
-    return next((name for program, name in PROGRAMS.items() if program == framework), "")
-
-
-def legal_words(result: Result, configuration: Configuration) -> str:
-    if program := other_program(configuration):
-        return f"A configuration of {program}, of which little is read: whether it is legal is not checked."
-    told = configuration.versions
-    packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
-    packages["Transformer Engine"] = told.te
-    versions = [f"{name} {version}" for name, one in packages.items() if (version := known(one))]
-    if is_before_tables(core := known(told.core)):
-        oldest = ".".join(map(str, FIRST[:2]))
-        versions[0] = f"Megatron-Core {core} (checked by the rules of {oldest}, the oldest that are known)"
-    of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
-    if not configuration.legal:
-        count, who = _errors(result)
-        return f"{count} for {of}: {who}"
-    if not is_written(configuration):
-        return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
-    said = f"No rule that could be checked is broken, for {of}."
-    if recipe_known(configuration):
-        return said
-    return f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
-
-
-def _errors(result: Result) -> tuple[str, str]:
-    weights = [one.weight for one in defects(result)]
-    rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
-    if not rejected:
-        return counted(fails, "error"), "nobody rejects this configuration before it runs; then it fails."
-    others = fails + weights.count(Weight.NOT_AS_WRITTEN)
-    more = counted(others, "more entry", "more entries")
-    also = f" Fix first has {more}, which Megatron does not reject." if others else ""
-    return counted(rejected, "error"), f"Megatron rejects this configuration.{also}"
-
-
-def recipe_known(configuration: Configuration) -> bool:
-    """Whether the values of the recipe that a command names are known; so where it names none."""
-    return not any(one.knob == _RECIPE_KNOWN and one.value is False for one in configuration.settings)
-
-
-def is_written(configuration: Configuration) -> bool:
-    said = {one.said for one in configuration.settings} - _OF_THE_RUN
-    framed = known(configuration.framework) is not None
-    return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))
 
 
 def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:

@@ -30,11 +30,10 @@ from reports.content.check_defects import (
     answer_words,
     defect_words,
     defects,
-    is_written,
-    legal_words,
 )
 from reports.content.check_workflow import experiment_blocks, workflow_rules
 from reports.content.incidents import incident_items
+from reports.content.legal import conditions, is_written, legal_words
 from reports.content.names import joined
 from reports.content.normal import normal_details, normal_lines
 from traces.missing import Missing, known
@@ -216,6 +215,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     yield Sentence(words(legal_words(result, configuration)))
     yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
+    yield from conditions(result, None)
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)
     written = [one for one in configuration.settings if one.said != DEFAULT]

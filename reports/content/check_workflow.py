@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from heuristics.result.configured import Experiment, UndecidedRule, WorkflowStep
+from heuristics.result.configured import Experiment, WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, items, words
+from reports.content.legal import unchecked
 from reports.content.names import capital, codes, ended
 from traces.missing import known
 from traces.spelling import counted
@@ -87,23 +88,8 @@ def workflow_rules(result: Result) -> Iterator[Block]:
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
             yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
-    if undecided := tuple(_rule_words(one, "Missing input") for one in _undecided(result)):
+    if undecided := unchecked(result):
         yield Fold("Rules of these releases that could not be checked", (Items(undecided),), "undecided")
-
-
-def refused_by_default(result: Result) -> tuple[Words, ...]:
-    """Rules that refuse the run where what is not given has its default."""
-    why = "It holds only if one of these is set"
-    return tuple(_rule_words(one, why) for one in _undecided(result) if one.broken_by_default)
-
-
-def _rule_words(one: UndecidedRule, why_asked: str) -> Words:
-    return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(one.asks), ".")
-
-
-def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
-    of_releases = known(result.rules)
-    return () if of_releases is None else of_releases.undecided
 
 
 def choice_line(result: Result) -> Iterator[Block]:

@@ -1,6 +1,7 @@
 """Is a recording good enough, as a page: what it holds and lacks, a grade for each wall, how to record."""
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from heuristics.evidence.fitness import Fitness, Grade, fitness
@@ -13,6 +14,8 @@ from reports.content.blocks import (
     Detail,
     Headline,
     Page,
+    Quantity,
+    Row,
     Sentence,
     Tone,
     items,
@@ -28,7 +31,7 @@ from traces.measure.capture import Capture
 from traces.recording.line import passes, profiler_call, question_for, recording
 from traces.recording.options import Question
 from traces.recording.traps import Trap
-from traces.spelling import duration, percent
+from traces.spelling import counted, duration, percent
 
 _LACKING: Final = {
     "kernels": "nothing can be diagnosed",
@@ -93,6 +96,31 @@ def page(
         *_line(info, lacking),
     )
     return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
+
+
+def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
+    """The page of a folder or a pattern: a line a recording, and how to see one whole.
+
+    `found`: the name of each with its page, or with why it cannot be read.
+    """
+    rows = [_in_a_line(one, of) for one, of in found]
+    alike = Counter(one.cells[1].text for one in rows if isinstance(one.cells[1], Quantity))
+    tone = max((one.tone for one in rows), key=[Tone.GOOD, Tone.NOTICE, Tone.BAD].index)
+    said = ", ".join(f"{count} {label}" for label, count in alike.items())
+    blocks = (
+        Headline(counted(len(rows), "recording").upper(), words(f"{said}."), tone),
+        table("Good enough for", ("Recording", "A diagnosis", "Walls, or why not"), rows, ()),
+        Command(words("One of them, with what it lacks and how to record that:"), "moe-diag doctor FILE"),
+    )
+    return Page(words(Code(name)), words("examined one by one"), blocks, Detail.FULL)
+
+
+def _in_a_line(name: str, of: Page | str) -> Row:
+    headline = None if isinstance(of, str) else next(b for b in of.blocks if isinstance(b, Headline))
+    if headline is None:
+        return row((words(Code(name)), Quantity("unreadable"), words(str(of))), (), Tone.BAD)
+    label = headline.label.lower().removesuffix(" for a diagnosis")
+    return row((words(Code(name)), Quantity(label), headline.said), (), headline.tone)
 
 
 def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[Block]:

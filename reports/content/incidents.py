@@ -5,15 +5,37 @@ from typing import Final
 
 from heuristics.result.configured import Incident
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Detail, Items, Words, words
+from reports.content.blocks import Block, Code, Detail, Items, Sentence, Tone, Words, words
 from reports.content.judged_settings import placed, values_of
 from reports.content.names import ended, joined
 from traces.spelling import counted
 
 _FIRST: Final = 2
 """Entries on the first screen, each of them whole."""
+_DOES: Final = {
+    "hangs": "such a run was seen to hang",
+    "fails": "such a run was seen to stop",
+    "memory": "such a run was seen to run out of memory",
+    "wrong": "such a run was seen to compute something wrong",
+    "slow": "such a run was seen to take longer than it has to",
+}
 _TITLE: Final = "Known of such a run"
 _MAY_BE: Final = "Known of such a run, if"
+
+
+def logged_incidents(result: Result) -> Iterator[Block]:
+    """What a line of the log shows comes before the plan."""
+    seen = [one for one in result.incidents or () if one.state == "seen"]
+    yield from _listed(_TITLE, [incident_words(one, Detail.FIRST, values_of(result)) for one in seen[:1]])
+
+
+def met_incidents(result: Result) -> Iterator[Block]:
+    """What the run may meet as it is set up: below the plan, of which it takes no room."""
+    met = [one for one in result.incidents or () if one.state == "met"]
+    for one in met[:1]:
+        more = f" {counted(len(met) - 1, 'more entry', 'more entries')}: --full." if len(met) > 1 else ""
+        said = f"{_condition(one)}{_DOES[one.kind]}. Cure: {ended(_cure(one))} Why: --full.{more}"
+        yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE)
 
 
 def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterator[Block]:
@@ -39,13 +61,19 @@ def _listed(title: str, entries: Sequence[Words]) -> Iterator[Items]:
 
 def incident_words(one: Incident, detail: Detail, values: Mapping[str, str]) -> Words:
     """`detail`: on a first screen without every place where it was seen. `values`: of settings, in words."""
-    condition = f"if it fits ({open_words(one.only_if)}): " if one.only_if else ""
-    cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
-    start = words(Code(one.id), f": {condition}{ended(one.what)} Cure: {ended(cure)}")
+    start = words(Code(one.id), f": {_condition(one)}{ended(one.what)} Cure: {ended(_cure(one))}")
     seen = _seen(one, detail, values)
     end = words(" Seen: ", seen, ".") if seen else ()
     source = f" Source: {ended(one.source)}" if detail is Detail.FULL else ""
     return words(start, end, source)
+
+
+def _condition(one: Incident) -> str:
+    return f"if it fits ({open_words(one.only_if)}): " if one.only_if else ""
+
+
+def _cure(one: Incident) -> str:
+    return f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
 
 
 def open_words(names: Sequence[str]) -> str:

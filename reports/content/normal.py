@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from heuristics.result.normal import NormalThroughput
 from reports.content.blocks import Block, Sentence, items, words
 from traces.missing import Missing, OrMissing, known
-from traces.spelling import counted, duration, percent, rounded
+from traces.spelling import between, counted, duration, percent, rounded
 
 _LABEL: Final = "Normal"
 _STANDS: Final = {
@@ -36,9 +36,9 @@ def _line(found: NormalThroughput) -> str:
     said = f"{_range(found.tokens_low, found.tokens_high)} tokens/s and "
     said += f"{_range(found.tflops_low, found.tflops_high)} model TFLOP/s per GPU"
     if found.mfu_low_frac is not None and found.mfu_high_frac is not None:
-        said += f", MFU {percent(found.mfu_low_frac)} to {percent(found.mfu_high_frac)}"
+        said += f", MFU {between(percent(found.mfu_low_frac), percent(found.mfu_high_frac))}"
     if found.step_low_ns and found.step_high_ns:
-        said += f", {duration(found.step_low_ns)} to {duration(found.step_high_ns)} a step"
+        said += f", {between(duration(found.step_low_ns), duration(found.step_high_ns))} a step"
     said += f", by {counted(len(found.published), 'published run')}"
     if found.counted:
         said += f" and {counted(len(found.counted), 'measured change')}"
@@ -52,7 +52,7 @@ def _line(found: NormalThroughput) -> str:
 
 
 def _range(low: float, high: float) -> str:
-    return rounded(low) if rounded(low) == rounded(high) else f"{rounded(low)} to {rounded(high)}"
+    return between(rounded(low), rounded(high))
 
 
 def normal_details(found: Given) -> Iterator[Block]:

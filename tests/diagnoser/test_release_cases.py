@@ -12,7 +12,7 @@ from diagnoser.cli import run
 from tests.constraint_doubles import read
 
 TABLE: dict[str, Any] = read("release_cases.toml")
-OPTIONS = {"core": "--core-version", "bridge": "--bridge-version", "gpu": "--gpu-model"}
+OPTIONS = {"core": "--core-version", "bridge": "--bridge-version", "gpu": "--gpu-model", "te": "--te-version"}
 
 
 def configuration(changes: dict[str, object]) -> dict[str, Any]:

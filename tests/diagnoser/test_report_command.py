@@ -91,6 +91,7 @@ def test_the_demo_and_its_result_give_the_same_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["demo", "-f", "text", "-f", "json", "-o", f"{tmp_path}/"]) == 0
+    assert capsys.readouterr().out.startswith("Wrote ")
     assert run(["report", str(tmp_path / "communication_moe-diag.json")]) == 0
     shown = (tmp_path / "communication_moe-diag.txt").read_text(encoding="utf-8")
     assert capsys.readouterr().out == shown

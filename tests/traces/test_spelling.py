@@ -11,6 +11,7 @@ from tests.places import ROOT
 from traces.errors import MoeDiagError
 from traces.spelling import (
     LINE,
+    between,
     chosen,
     duration,
     gigabytes,
@@ -128,3 +129,8 @@ def test_no_other_file_spells_shares_or_units(package: str) -> None:
 )
 def test_the_test_of_other_spellings_can_fail(wrong: str) -> None:
     assert [*other_spellings(ast.parse(wrong))] == [1]
+
+
+def test_ends_of_a_range_that_read_alike_are_one_figure() -> None:
+    assert between("12 %", "12 %") == "12 %"
+    assert between("9.5 %", "12 %") == "9.5 % to 12 %"

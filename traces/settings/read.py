@@ -74,6 +74,9 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
             if is_complete:
                 add_defaults(draft, core)
             add_derived(draft, is_complete)
+    is_said = draft.by_knob or draft.unclear or any(one.instead for one in draft.problems)
+    if draft.problems and not is_said:
+        raise NotAConfiguration(f"{name}: no setting in it that we know; {GIVE}")
     add_ranks(draft)
     _refuse_two_names(draft, core)
     return draft.finished()

@@ -33,7 +33,7 @@ from traces.sizes.model import ModelSize, model_size
 from traces.sizes.peaks import peak, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
 from traces.sizes.throughput import flops_per_token
-from traces.spelling import percent, rounded, signed
+from traces.spelling import between, percent, rounded, signed
 
 _PATH: Final = "normal"
 NEAREST: Final = Limit(4, "published rows", "ours: the nearest ones; older releases of a row are slower")
@@ -61,7 +61,7 @@ class _Brought:
 
 def normal_throughput(run: Run) -> NormalThroughput | Missing:
     """The range for a run; Missing says what is not published, or not known of it."""
-    settings, gpu = run.config.settings, gpu_family(run.gpu or "")
+    settings, gpu = run.config.settings, gpu_family(run.gpu or "") or run.gpu
     model = model_size(settings)
     if isinstance(model, Missing):
         return Missing(_PATH, say("layouts.expected-sizes"), model.cure)
@@ -181,7 +181,7 @@ def _change(one: Made) -> str:
     assert one.wide is not None
     title = one.known.mirrored if one.mirrored else one.known.title
     least, most = (signed(percent(exp(end) - 1)) for end in one.wide)
-    return f"{title}: a step of {least} to {most}"
+    return f"{title}: a step of {between(least, most)}"
 
 
 def _not_counted(one: _Brought, run: Run) -> Iterator[str]:

@@ -24,7 +24,8 @@ from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
-from reports.content.incidents import incident_items
+from reports.content.incidents import logged_incidents, met_incidents
+from reports.content.legal import condition_line
 from reports.content.names import joined, kernel_name, name_of, who
 from reports.result.left_out import left_out
 from traces.missing import known
@@ -96,10 +97,12 @@ def page(result: Result, detail: Detail) -> Page:
         headline(result),
         *hang_lines(result, leading_hang(result) is not None),
         *warnings(result),
-        *incident_items(result, Detail.FIRST, most=1),
+        *logged_incidents(result),
         *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
         *(() if what_to_do.steps else (*costs, *run_lines(result))),
+        *condition_line(result),
+        *met_incidents(result),
         outside(rank),
         hiccups(rank),
         framework_note(result),

@@ -19,23 +19,20 @@ from reports.content.blocks import (
     Quantity,
     Sentence,
     Tone,
-    items,
     table,
     words,
 )
 from reports.content.check_defects import (
     answer_words,
     first_errors,
-    legal_words,
-    other_program,
-    recipe_known,
 )
 from reports.content.check_numbers import configuration_parts, defect_items, number_lines
-from reports.content.check_workflow import choice_line, choices, refused_by_default, workflow_lines
+from reports.content.check_workflow import choice_line, choices, workflow_lines
 from reports.content.incidents import incident_items
+from reports.content.legal import answer, conditions, legal_words
 from reports.content.names import ended, name_of
 from reports.redaction import redaction_words
-from traces.missing import known
+from traces.missing import Missing, known
 from traces.spelling import percent
 
 _RULES: Final = 3
@@ -51,7 +48,6 @@ def page(result: Result, detail: Detail) -> Page:
     if configuration is None:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
-    blocks += items("Refused at the defaults", refused_by_default(result))
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
     if detail is Detail.FULL:
         chosen = Part("What the guides choose", tuple(choices(result)), "choices")
@@ -67,6 +63,7 @@ def page(result: Result, detail: Detail) -> Page:
         ]
         return Page(title, facts, tuple(blocks), detail)
     blocks += [
+        *conditions(result),
         *incident_items(result, Detail.FIRST),
         *defect_items(result, Detail.FIRST),
         *_judged(result, detail),
@@ -81,22 +78,12 @@ def page(result: Result, detail: Detail) -> Page:
 
 def _headline(result: Result, configuration: Configuration, detail: Detail) -> Headline:
     asked = configuration.checked
+    label, tone = answer(result, configuration)
     answers = tuple(words(one) for one in answer_words(asked))
-    label, tone = "", Tone.NOTICE
-    if other_program(configuration):
-        label, answers = "READ IN PART", ()
-    elif not configuration.legal:
-        label, tone = "NOT LEGAL", Tone.BAD
-    elif first_errors(result):
-        label = "LEGAL, BUT DOES NOT RUN AS WRITTEN"
-    elif not recipe_known(configuration):
-        label = "UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN"
-    elif refused_by_default(result):
-        label = "LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT"
-    else:
-        label, tone = "LEGAL", Tone.GOOD
-        if detail is not Detail.FULL and all(one.answer == "ok" for one in asked):
-            answers = answers[:1]
+    if detail is not Detail.FULL and tone is Tone.GOOD and all(one.answer == "ok" for one in asked):
+        answers = answers[:1]
+    if isinstance(configuration.legal, Missing):
+        answers = ()
     return Headline(label, words(legal_words(result, configuration)), tone, answers)
 
 

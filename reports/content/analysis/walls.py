@@ -44,7 +44,7 @@ from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
-from traces.spelling import file_word, milliseconds, percent
+from traces.spelling import between, file_word, milliseconds, percent
 from traces.steps.selection import seconds
 
 _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
@@ -184,8 +184,8 @@ def alike(result: Result) -> str:
     lengths = _lengths(result)
     shares = sorted(rank.budget_frac.compute for rank in result.ranks)
     whole = " or ".join(sorted({scale_of(rank).whole for rank in result.ranks}))
-    length = _span(milliseconds(lengths[0]), milliseconds(lengths[-1]))
-    said = f"{whole} {length} ms, compute {_span(percent(shares[0]), percent(shares[-1]))} of it"
+    length = between(milliseconds(lengths[0]), milliseconds(lengths[-1]))
+    said = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
         slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
         said += f"; longest: {who(slowest)}"
@@ -198,11 +198,6 @@ def _lengths(result: Result) -> list[float]:
 
 def _differ(result: Result) -> bool:
     return len(result.ranks) > 1 and _lengths(result)[-1] > (1 + _APART) * _lengths(result)[0]
-
-
-def _span(low: str, high: str) -> str:
-    """Two ends of a range, or one figure where they read alike."""
-    return low if low == high else f"{low} to {high}"
 
 
 def evidence(result: Result) -> Part:

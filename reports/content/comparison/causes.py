@@ -13,7 +13,7 @@ from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, wo
 from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, keyed, sentence
 from traces.missing import OrMissing, known
-from traces.spelling import counted, in_ms, milliseconds, signed_ms
+from traces.spelling import between, counted, in_ms, milliseconds, signed_ms
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -149,7 +149,7 @@ def _range(predicted: tuple[OrMissing[int], int]) -> str:
     low, high = known(predicted[0]), predicted[1]
     if low is None:
         return f"at most {milliseconds(high)}"
-    return milliseconds(high) if low == high else f"{milliseconds(low)} to {milliseconds(high)}"
+    return between(milliseconds(low), milliseconds(high))
 
 
 def _change(gained_ns: int, ends: Ends | None) -> str:

@@ -36,7 +36,7 @@ from reports.content.comparison.difference import LABELS, both
 from reports.content.names import ended, sentence
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
-from traces.spelling import chosen, counted, duration, gigabytes, percent, printable, rounded, signed
+from traces.spelling import between, chosen, counted, duration, gigabytes, percent, printable, rounded, signed
 
 _CHANGED: Final = 8
 _EXPLAINED: Final = 2
@@ -181,7 +181,7 @@ def _time(value: OrMissing[int]) -> str:
 
 def _spread(log: FilesLog) -> str:
     low, high = known(log.low_ns), known(log.high_ns)
-    return "" if low is None or high is None else f"{duration(low)} to {duration(high)}"
+    return "" if low is None or high is None else between(duration(low), duration(high))
 
 
 def _trend(drift: DriftOf | None, spelled: object) -> str:

@@ -96,7 +96,7 @@ def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...
         return (typed.Checked("rules", "not_checked", f"no configuration was given; {GIVE}"),)
     after = f" after {' and '.join(planned.after)}" if planned.after else ""
     said = f"merged into the configuration{after} it breaks no rule of these versions"
-    if not told.legal:
+    if told.legal is False:
         said = (
             f"the change{after} breaks no rule by itself; the errors of the configuration are corrected first"
         )

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import diagnoser
 from diagnoser.agent.answers import DATA, FRAME, SIZE, Tools, answer_of, answered, as_data
 from diagnoser.agent.bounds import MEMORY, TIME, Bounds, bounds_of
 from diagnoser.agent.server import SKILL, number_of, skill
@@ -102,6 +103,18 @@ def test_no_text_of_a_file_makes_an_answer_long_or_ends_what_is_marked(
     ours = ("Whole:", "More:", "(")
     assert all(line.startswith((DATA.rstrip(), *ours)) for line in lines)
     assert sum(not line.startswith(DATA.rstrip()) for line in lines) <= len(ours)
+
+
+def test_a_long_explanation_is_told_in_parts_and_none_of_it_is_left_out() -> None:
+    whole, told, at = diagnoser.explain("COM-2").splitlines(), list[str](), 1
+    while len(told) < len(whole):
+        answer = Tools().explain("COM-2", at)
+        assert len(answer.encode()) < SIZE.value
+        lines = [one for one in answer.splitlines() if not one.startswith(("Goes on:", "Whole:"))]
+        assert lines
+        told += lines
+        at = len(told) + 1
+    assert [one.strip() for one in told] == [one.strip() for one in whole]
 
 
 def test_explain_of_everything_stays_short() -> None:

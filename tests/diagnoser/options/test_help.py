@@ -62,3 +62,20 @@ def test_every_option_of_a_group_is_one_of_a_command(capsys: pytest.CaptureFixtu
 def test_a_command_with_few_options_shows_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--help-all" not in said(capsys, "doctor", "--help")
     assert "--timeout" in said(capsys, "doctor", "--help")
+
+
+def test_all_help_is_that_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help-all"]) == 0
+    text = capsys.readouterr().out
+    for name in COMMANDS:
+        assert f"Usage: moe-diag {name} " in text
+    assert "Usage: moe-diag history add " in text
+    assert run(["history", "--help-all"]) == 0
+    assert capsys.readouterr().out in text
+
+
+@pytest.mark.parametrize("name", ["analyze", "check-config", "plan"])
+def test_the_number_of_gpus_has_one_word_in_every_command(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert re.search(r"--gpus N", said(capsys, name, "--help-all"))

@@ -1,0 +1,159 @@
+"""Whether a configuration is legal: the answer in a headline, what it rests on, and what it waits for."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from heuristics.config.about import option_of
+from heuristics.config.versions import PACKAGE_NAMES
+from heuristics.result.configured import Configuration, UndecidedRule
+from heuristics.result.result import Result
+from reports.content.blocks import Block, Code, Sentence, Tone, Words, items, words
+from reports.content.check_defects import Weight, defects, first_errors
+from reports.content.names import codes, ended, listed, sentence
+from traces.missing import Missing, known
+from traces.settings.derive import DEFAULT
+from traces.settings.knobs import FIRST, is_before_tables
+from traces.settings.settings import PROGRAMS
+from traces.spelling import counted
+
+_OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
+"""Where settings come from that nobody wrote down."""
+_RECIPE_KNOWN: Final = "launcher.recipe_values_known"
+_FACTS: Final = {
+    **{option_of(f"{package}_version"): name for package, name in PACKAGE_NAMES.items()},
+    option_of("container"): "the container",
+}
+"""What options give that a rule waits for; all others give the GPU and its domain."""
+_LINE: Final = 78
+"""Columns that an answer may take."""
+_WAITING: Final = 3
+"""Rules of a first screen that wait for a fact."""
+
+
+def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
+    """The answer in a few words; a fact that it waits for stands in it."""
+    if isinstance(configuration.legal, Missing) or other_program(configuration):
+        return "READ IN PART", Tone.NOTICE
+    if not configuration.legal:
+        return "NOT LEGAL", Tone.BAD
+    errors, only_if = first_errors(result), _only_if(result)
+    if not recipe_known(configuration) and not errors:
+        return "UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", Tone.NOTICE
+    said = f"LEGAL ONLY IF {only_if}" if only_if else "LEGAL"
+    but = ", BUT DOES NOT RUN AS WRITTEN"
+    if errors:
+        return said + but if len(said + but) <= _LINE else said, Tone.NOTICE
+    return said, Tone.NOTICE if only_if else Tone.GOOD
+
+
+def _only_if(result: Result) -> str:
+    if refused_by_default(result):
+        return "THE RECIPE SETS WHAT THE FILE LEAVES OUT"
+    waits = dict.fromkeys(_FACTS.get(one, "the GPU") for rule in _undecided(result) for one in rule.waits_for)
+    versions = [one for one in waits if one in PACKAGE_NAMES.values()]
+    others = [one for one in waits if one not in versions]
+    named = [*sorted(others, reverse=True), *(versions if len(versions) < 2 else ["the versions"])]
+    allow = "allows" if len(named) == 1 and len(versions) < 2 else "allow"
+    return f"{listed(named)} {allow} it".upper() if named else ""
+
+
+def conditions(result: Result, most: int | None = _WAITING) -> Iterator[Block]:
+    """Under which conditions nothing refuses it: settings left out, then facts that it waits for."""
+    configuration = known(result.configuration)
+    if configuration is None or not known(configuration.legal):
+        return
+    yield from items("Refused at the defaults", refused_by_default(result))
+    waiting = [one for one in _undecided(result) if one.waits_for]
+    entries = [_rule_words(result, one, one.waits_for, "Give") for one in waiting[:most]]
+    left = len(waiting) - len(entries)
+    rest = [words(f"{counted(left, 'more rule')}: --full")] if left else []
+    yield from items("Waits for a fact", (*entries, *rest))
+
+
+def condition_line(result: Result) -> Iterator[Sentence]:
+    """Beside a trace: what the defaults break, and that a file was hardly read."""
+    configuration = known(result.configuration)
+    if configuration is None or other_program(configuration):
+        return
+    refused = refused_by_default(result)
+    if refused or isinstance(configuration.legal, Missing):
+        label, tone = answer(result, configuration)
+        more = refused[0] if refused else words(legal_words(result, configuration))
+        left = f" {counted(len(refused) - 1, 'more rule')}: --full." if len(refused) > 1 else ""
+        yield Sentence(words(f"{label}. ", *more, left), "Config", tone, whole=True)
+
+
+def refused_by_default(result: Result) -> tuple[Words, ...]:
+    """Rules that refuse the run where what is not given has its default."""
+    why = "It holds only if one of these is set"
+    return tuple(
+        _rule_words(result, one, one.asks, why) for one in _undecided(result) if one.broken_by_default
+    )
+
+
+def unchecked(result: Result) -> tuple[Words, ...]:
+    return tuple(_rule_words(result, one, one.asks, "Missing input") for one in _undecided(result))
+
+
+def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_asked: str) -> Words:
+    """With what would tell; of a GPU that was given, and of which no table has the figure, that none does."""
+    if {*asks} <= {option_of(field) for field in result.given}:
+        return words(Code(one.id), f": {ended(one.text)} What was given is in no table of it.")
+    return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(asks), ".")
+
+
+def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
+    of_releases = known(result.rules)
+    return () if of_releases is None else of_releases.undecided
+
+
+def other_program(configuration: Configuration) -> str:
+    """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
+    framework = known(configuration.framework)
+    return next((name for program, name in PROGRAMS.items() if program == framework), "")
+
+
+def legal_words(result: Result, configuration: Configuration) -> str:
+    if program := other_program(configuration):
+        return f"A configuration of {program}, of which little is read: whether it is legal is not checked."
+    told = configuration.versions
+    packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
+    packages["Transformer Engine"] = told.te
+    versions = [f"{name} {version}" for name, one in packages.items() if (version := known(one))]
+    if is_before_tables(core := known(told.core)):
+        oldest = ".".join(map(str, FIRST[:2]))
+        versions[0] = f"Megatron-Core {core} (checked by the rules of {oldest}, the oldest that are known)"
+    of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
+    if isinstance(configuration.legal, Missing):
+        return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"
+    if not configuration.legal:
+        count, who = _errors(result)
+        return f"{count} for {of}: {who}"
+    if not is_written(configuration):
+        return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
+    said = f"No rule that could be checked is broken, for {of}."
+    if recipe_known(configuration):
+        return said
+    return f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
+
+
+def _errors(result: Result) -> tuple[str, str]:
+    weights = [one.weight for one in defects(result)]
+    rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
+    if not rejected:
+        return counted(fails, "error"), "nobody rejects this configuration before it runs; then it fails."
+    others = fails + weights.count(Weight.NOT_AS_WRITTEN)
+    more = counted(others, "more entry", "more entries")
+    also = f" Fix first has {more}, which Megatron does not reject." if others else ""
+    return counted(rejected, "error"), f"Megatron rejects this configuration.{also}"
+
+
+def recipe_known(configuration: Configuration) -> bool:
+    """Whether the values of the recipe that a command names are known; so where it names none."""
+    return not any(one.knob == _RECIPE_KNOWN and one.value is False for one in configuration.settings)
+
+
+def is_written(configuration: Configuration) -> bool:
+    said = {one.said for one in configuration.settings} - _OF_THE_RUN
+    framed = known(configuration.framework) is not None
+    return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))

@@ -1,0 +1,64 @@
+"""What a function of the package does not take, it says in the words of its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from diagnoser.options.requests import Analysis
+from heuristics.config.about import OPTIONS
+from traces.errors import MoeDiagError, UsageError
+
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    diagnoser.analyze,
+    diagnoser.check_config,
+    diagnoser.compare,
+    diagnoser.compare_files,
+    diagnoser.plan,
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: diagnoser.analyze("x", ep=8), 'about={"ep": 8}'),
+        (lambda: diagnoser.plan("x", gpu_model="H100"), "about={\"gpu\": 'H100'}"),
+        (lambda: diagnoser.plan("x", gpu="H100"), "about={\"gpu\": 'H100'}"),
+        (lambda: diagnoser.check_config("x", core="0.19"), "about={\"core_version\": '0.19'}"),
+        (lambda: diagnoser.analyze("x", gpu="H100"), "gpu must be a whole number"),
+        (lambda: diagnoser.analyze("x", confg="y"), "The nearest is config."),
+        (lambda: diagnoser.analyze("x", about={"gpu_model": "H100"}), "The nearest is gpu."),
+        (lambda: diagnoser.analyze(), "missing a required argument: 'paths'"),
+        (lambda: diagnoser.compare("x"), "missing a required argument: 'new'"),
+        (lambda: diagnoser.analyze("x", about=8), "about must be a mapping"),
+        (lambda: diagnoser.analyze("x", jobs="2"), "jobs must be a whole number"),
+        (lambda: diagnoser.analyze("x", steps=3), "steps must be a text"),
+        (lambda: diagnoser.compare("x", "y", expect="com-3=6ms"), "expect must be a list"),
+        (lambda: diagnoser.plan("x", gpus="16"), "gpus must be a whole number"),
+    ],
+)
+def test_a_wrong_keyword_names_what_was_meant(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        call()
+    assert said in str(error.value)
+    assert "__init__" not in str(error.value)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("field", OPTIONS)
+def test_no_field_of_the_run_is_a_keyword_without_an_answer(function: Callable[..., Any], field: str) -> None:
+    with pytest.raises(MoeDiagError) as error:
+        function("no-such-file", "no-such-file.yaml", **{field: object()})
+    assert "__init__" not in str(error.value)
+
+
+def test_a_path_may_stand_for_a_text_and_a_whole_number_of_any_library(tmp_path: Path) -> None:
+    import numpy as np
+
+    with pytest.raises(MoeDiagError, match=r"does not exist|no-such"):
+        diagnoser.analyze(tmp_path / "no-such.sqlite", jobs=np.int64(1), nsys=str(tmp_path))
+    assert Analysis("x").jobs == 1

@@ -1,0 +1,116 @@
+"""What `check-config` answers: a fact that it waits for is in the headline, and nothing unread is legal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.simulate.export import write_export
+from diagnoser import analyze, check_config
+from diagnoser.cli import run
+from diagnoser.diagnosis import Diagnosis
+from tests.check_doubles import BRIDGE
+from tests.document_doubles import DISPATCH, exposed
+from traces.errors import InputError
+from traces.missing import known
+from traces.names.gpus import products
+
+NCCLEP = BRIDGE.replace(
+    "moe_token_dispatcher_type: alltoall",
+    "moe_token_dispatcher_type: flex\n  moe_flex_dispatcher_backend: ncclep\n"
+    "  moe_expert_rank_capacity_factor: 1.5\n  use_transformer_engine_op_fuser: true",
+)
+NEWEST = {
+    "core_version": "0.19.2",
+    "bridge_version": "0.6.2",
+    "torch_version": "2.11.0",
+    "te_version": "2.12",
+}
+STAGES = BRIDGE.replace("pipeline_model_parallel_size: 1", "pipeline_model_parallel_size: 4")
+
+
+def checked(folder: Path, text: str, **about: str) -> Diagnosis:
+    path = folder / "run.yaml"
+    path.write_text(text, encoding="utf-8")
+    return check_config(path, about=about, ask_megatron=False)
+
+
+def headline(diagnosis: Diagnosis) -> str:
+    return diagnosis.text().splitlines()[2].partition("  ")[0]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "label"), [(None, "LEGAL ONLY IF THE GPU ALLOWS IT"), ("A100", "NOT LEGAL"), ("H100", "LEGAL")]
+)
+def test_a_value_that_some_gpus_refuse_is_legal_only_once_the_gpu_is_said(
+    tmp_path: Path, gpu: str | None, label: str
+) -> None:
+    diagnosis = checked(tmp_path, NCCLEP, **NEWEST, **({"gpu": gpu} if gpu else {}))
+    assert headline(diagnosis) == label
+    assert ("Give: --gpu-model" in diagnosis.text()) == (gpu is None)
+
+
+def test_several_facts_stand_in_the_headline_and_each_with_its_option(tmp_path: Path) -> None:
+    diagnosis = checked(tmp_path, NCCLEP, core_version="0.19.2")
+    assert headline(diagnosis) == "LEGAL ONLY IF THE GPU AND PYTORCH ALLOW IT"
+    assert "Give: --torch-version" in " ".join(diagnosis.text().split())
+
+
+@pytest.mark.parametrize("gpu", products())
+def test_what_is_given_is_not_asked_for(tmp_path: Path, gpu: str) -> None:
+    said = " ".join(checked(tmp_path, NCCLEP, **NEWEST, gpu=gpu).text(full=True).split())
+    for asked in ("GPU is unknown", "Give: --gpu-model", "give --gpu-model", "Missing input: --gpu-model."):
+        assert asked not in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hidden_size: 2048\nnum_hidden_layers: 48\nmodel_type: qwen3_moe\ntorch_dtype: bfloat16\n",
+        "train:\n  epochs: 3\n  lr: 0.1\nmodel:\n  hidden_size: 128\n  backbone: resnet\n",
+        "- 1\n- 2\n",
+        "base_model: x\nsequence_len: 2048\nmicro_batch_size: 2\nnum_epochs: 3\nadapter: lora\n",
+    ],
+)
+def test_a_file_of_which_most_is_unknown_is_not_called_legal(tmp_path: Path, text: str) -> None:
+    diagnosis = checked(tmp_path, text)
+    configuration = known(diagnosis.result.configuration)
+    assert configuration is not None
+    assert known(configuration.legal) is None
+    assert headline(diagnosis) == "READ IN PART"
+    assert diagnosis.to_dict()["configuration"]["legal"] is None
+    assert run(["check-config", str(tmp_path / "run.yaml"), "--no-megatron"]) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing\n",
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n",
+        "<html></html>",
+        "model: [\n",
+        "\0\0",
+    ],
+)
+def test_a_file_of_another_kind_is_no_configuration(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"run\.yaml"):
+        checked(tmp_path, text)
+
+
+def test_a_rule_that_the_defaults_break_is_said_beside_a_trace_too(tmp_path: Path) -> None:
+    alone = checked(tmp_path, STAGES, **NEWEST, gpu="H100")
+    assert headline(alone) == "LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT"
+    write_export(tmp_path / "run.sqlite", exposed(comm=DISPATCH))
+    beside = analyze(
+        tmp_path / "run.sqlite",
+        config=tmp_path / "run.yaml",
+        about={**NEWEST, "gpu": "H100"},
+        ask_megatron=False,
+    )
+    for said in (alone.text(), beside.text()):
+        assert "ep-overlap-virtual-stages" in said
+        assert "virtual_pipeline_model_parallel_size, pipeline_model_parallel_layout" in " ".join(
+            said.split()
+        )

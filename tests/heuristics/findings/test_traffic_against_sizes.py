@@ -1,0 +1,101 @@
+"""Parallel sizes that the trace refutes: it has traffic that only ranks of such a size send."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.findings.contradictions import find_contradictions
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.run.run import Run
+from tests.workflow_doubles import Config, run_with
+from traces.settings.knobs import CP, EP, ETP, PP, TP
+from traces.settings.settings import Value
+
+ONE: Config = dict.fromkeys((TP, CP, PP, EP, ETP), 1)
+
+
+def traffic(run: Run) -> list[str]:
+    return [one.id for one in find_contradictions(run) if one.id.startswith("CFG-traffic-")]
+
+
+@pytest.mark.parametrize(
+    ("knob", "seen", "id"),
+    [
+        (EP, "ep_active", "CFG-traffic-ep"),
+        (TP, "tp_active", "CFG-traffic-tp"),
+        (CP, "cp_active", "CFG-traffic-cp"),
+        (PP, "pp_active", "CFG-traffic-pp"),
+    ],
+)
+def test_traffic_of_a_size_that_is_configured_as_one_is_a_finding_that_names_it(
+    knob: str, seen: str, id: str
+) -> None:
+    run = run_with(ONE, shown={seen: True})
+    assert traffic(run) == [id]
+    assert run.config.refuted == (knob,)
+    assert traffic(run_with({**ONE, knob: 8}, shown={seen: True})) == []
+    assert traffic(run_with(ONE)) == []
+
+
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep", "allgather"])
+def test_no_expert_exchange_fits_one_rank_whoever_dispatches(dispatcher: str) -> None:
+    assert traffic(run_with(ONE, shown={"ep_active": True, "dispatcher": dispatcher})) == ["CFG-traffic-ep"]
+
+
+@pytest.mark.parametrize(
+    ("knobs", "shown"),
+    [
+        ({ETP: 8}, {"ep_active": True, "dispatcher": "deepep"}),
+        ({ETP: 8}, {"tp_active": True}),
+        ({ETP: None, TP: 8}, {"ep_active": True, "dispatcher": "allgather"}),
+        ({CP: 4, "cp_comm_type": "a2a"}, {"ep_active": True, "dispatcher": "alltoall"}),
+        ({CP: 4}, {"pp_active": True}),
+        ({PP: 4}, {"cp_active": True}),
+    ],
+)
+def test_what_another_dimension_may_send_refutes_nothing(
+    knobs: dict[str, Value], shown: dict[str, object]
+) -> None:
+    assert traffic(run_with({**ONE, **knobs}, shown=shown)) == []
+
+
+def test_a_size_that_nobody_configured_is_not_refuted() -> None:
+    assert traffic(run_with({"num_moe_experts": 8}, shown={"ep_active": True})) == []
+
+
+def test_an_option_is_refuted_as_a_file_is() -> None:
+    run = run_with({"num_moe_experts": 8}, given={"ep": 1}, shown={"ep_active": True})
+    (found,) = [one for one in find_contradictions(run) if one.id == "CFG-traffic-ep"]
+    assert "--ep" in found.evidence
+
+
+def test_gradients_of_several_ranks_refute_a_world_of_one() -> None:
+    knobs = {**ONE, "world_size": 1}
+    assert traffic(run_with(knobs, shown={"dp_active": True})) == ["CFG-traffic-dp"]
+    assert traffic(run_with({**knobs, "world_size": 8}, shown={"dp_active": True})) == []
+
+
+def test_a_fix_is_not_refused_by_a_size_that_the_trace_refutes() -> None:
+    shown = {"ep_active": True, "dispatcher": "alltoall", "moe": True}
+    (need, *_) = CATALOGUE["COM-2"].advice(run_with({**ONE, "num_moe_experts": 8}, shown=shown))
+    assert need.text == "experts are spread over ranks (EP above 1)"
+    assert need.state == "met"
+
+
+def test_flex_of_an_unseen_backend_never_runs_by_nccls_own_exchange() -> None:
+    flex: Config = {"moe_token_dispatcher_type": "flex"}
+
+    def found(dispatcher: str) -> bool:
+        run = run_with(flex, shown={"dispatcher": dispatcher})
+        return "CFG-dispatcher-not-active" in [one.id for one in find_contradictions(run)]
+
+    assert found("alltoall")
+    assert not found("deepep")
+
+
+def test_attention_that_runs_again_contradicts_recompute_that_is_off() -> None:
+    shown = {"recompute_modules": ("core_attn",)}
+    off = find_contradictions(run_with({"recompute_granularity": None}, shown=shown))
+    assert [one.id for one in off] == ["CFG-recompute-unasked"]
+    on = run_with({"recompute_granularity": "selective", "recompute_modules": ("core_attn",)}, shown=shown)
+    assert find_contradictions(on) == ()
