@@ -9,12 +9,16 @@ from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import start_of
 from traces.account.account import Account
+from traces.limits import Limit
 from traces.measurements import RankMeasurements
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.rank import Memory, Span, TensorCores
 from traces.sections.work import DataLoading
 
+UNKNOWN: Final = Limit(
+    0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"
+)
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",
     "norm": "layernorm",
@@ -38,7 +42,8 @@ class Figures:
     (inside graphs recorded whole) and `stalled_ns` (nothing explains it) are. `split`: the causes of late
     launches are known. `recomputed_ns`: compute that is done again,
     `recompute_at_most_ns`: the most it can be where that is unknown. `work_ns`: compute work, of which
-    `under_filled_ns` lies in kernels with fewer blocks than SMs. `observed`: what the rank shows by itself.
+    `under_filled_ns` lies in kernels with fewer blocks than SMs. `unnamed_ns`: time in which only compute of
+    unknown class runs, where it is enough to matter. `observed`: what the rank shows by itself.
     """
 
     window_ns: int
@@ -71,6 +76,7 @@ class Figures:
     persistent_ns: int | None = None
     fill_frac: float | None = None
     tensor_cores: TensorCores | None = None
+    unnamed_ns: int = 0
     observed: Observed = field(default_factory=Observed)
 
     @property
@@ -146,8 +152,15 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         persistent_ns=known(sm.persistent_ns),
         fill_frac=known(sm.fill_frac),
         tensor_cores=rank.tensor_cores,
+        unnamed_ns=unnamed_ns(rank),
         observed=_observed(rank),
     )
+
+
+def unnamed_ns(rank: RankMeasurements) -> int:
+    """How long compute of unknown class runs without other; 0 where that is too little to matter."""
+    alone_ns = rank.unnamed.alone_ns
+    return alone_ns if alone_ns > UNKNOWN.value * start_of(rank).judged_ns else 0
 
 
 def compute_again_ns(memory: Memory) -> int | None:

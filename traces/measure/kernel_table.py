@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.arrays import IntArray
 from traces.columns import NULL
 from traces.cures import cure
 from traces.groups import first_of, group_of, sums_of
@@ -23,11 +24,12 @@ from traces.timeline import KEYS, Bucket, RankTimeline, Source
 NO_NAME = "(no name recorded)"
 
 
-def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ...]:
+def unknown_kernels(rank: RankTimeline, steps: Steps, apart: IntArray) -> tuple[UnknownKernel, ...]:
     """Kernels in the windows that no rule names, longest first; which of them are findings others say.
 
     `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
-    their mean whole duration, `grid` that of the most of them.
+    their mean whole duration, `grid` that of the most of them. `apart`: those that are probably
+    communication.
     """
     names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
     untold = no_steps(rank.columns.info.kind)
@@ -35,7 +37,7 @@ def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ..
         code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
     }
     inside = (rows.source == Source.KERNEL) & (ns_in(rows, windows) > 0)
-    found = []
+    found, likely = [], {*rows.name[apart].tolist()}
     for code, name in unnamed.items():
         mine = rows.take(inside & (rows.name == code))
         if not len(mine):
@@ -54,6 +56,7 @@ def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ..
                 grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
                 per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
                 finding=False,
+                probably_communication=code in likely,
             )
         )
     return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))

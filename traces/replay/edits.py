@@ -63,7 +63,8 @@ class Subject:
     activities; `stretch_frac`: how much longer compute takes beside communication, in this recording where
     `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. `simt`: places of GEMMs that do
     without tensor cores, which would take `tensor_frac` of their time; `wide`: the rest of the matrix work
-    that 16 bits would speed up. None where it could not be told.
+    that 16 bits would speed up. `apart`: kernels that are probably communication, whose grid says
+    nothing. None where it could not be told.
     """
 
     rank: RankTimeline
@@ -77,6 +78,7 @@ class Subject:
     simt: IntArray = field(default_factory=lambda: NOWHERE)
     tensor_frac: float | None = None
     wide: tuple[Wide, ...] = ()
+    apart: IntArray = field(default_factory=lambda: NOWHERE)
 
     def mask(self, places: IntArray) -> BoolArray:
         return mask_of(places, len(self.rank.activities))
@@ -89,6 +91,7 @@ class Subject:
         """The share of its time that each activity takes with its grid filled, of `count` SMs where given."""
         blocks, count = self.rank.blocks, count or self.sm_count or 0
         under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
+        under &= ~self.mask(self.apart)
         return np.where(under, blocks / max(count, 1), 1.0)
 
     def crowded(self) -> BoolArray:

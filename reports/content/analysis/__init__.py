@@ -53,7 +53,8 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
         first = max(found, key=lambda one: one.frac)
         names = {one.name for one in found}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        said = f" {percent(first.frac)}{more}: counted as compute, purpose unknown."
+        purpose = "probably communication" if first.probably_communication else "purpose unknown"
+        said = f" {percent(first.frac)}{more}: counted as compute, {purpose}."
         yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
 
 

@@ -15,7 +15,15 @@ from reports.content.analysis.addresses import address_words
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
-from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
+from reports.content.analysis.unproven import (
+    Unused,
+    at_most,
+    bucket_name,
+    likely_communication,
+    open_walls,
+    part_of_time,
+    unused,
+)
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, is_set, name_of, sentence, who
 from reports.measures import measures
@@ -83,6 +91,8 @@ _FORCED: Final = (
 
 def headline(result: Result) -> Headline:
     found, first, tone = findings(result), "", Tone.NOTICE
+    said: str | Words
+    likely = likely_communication(result)
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
     elif differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
@@ -98,6 +108,9 @@ def headline(result: Result) -> Headline:
         label, said, tone = "SLOWED BY", _named(found), Tone.BAD
     elif all(wall.outcome == "unmeasurable" for wall in result.walls):
         label, said = "NOT JUDGED", _unjudged(result)
+    elif likely is not None and _is_largest(result, likely[1]):
+        label, said = "MAY BE SLOWED BY", _probably(result, likely[0])
+        likely = None
     elif (part := unused(result)) is not None:
         label, said = _largest_part(result, part)
     elif _is_opaque(result):
@@ -107,9 +120,27 @@ def headline(result: Result) -> Headline:
     else:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under = tuple(words(one) for one in (first, *_under(result)) if one)
+    if likely is not None:
+        under = (words(*likely[0], f" {_PROBABLY}"), *under)
     if _is_late(result) and (where := address_words(telling_rank(result))):
         under = (where, *under)
-    return Headline(label, words(said.rstrip()), tone, under)
+    return Headline(label, words(said.rstrip()) if isinstance(said, str) else said, tone, under)
+
+
+_PROBABLY: Final = "is probably communication: it runs on a stream of its own, and compute waits for it."
+
+
+def _is_largest(result: Result, share: float) -> bool:
+    """Whether what is probably communication may be a wall, and takes more than any time without compute."""
+    part = unused(result)
+    is_open = any(wall.id == "communication" for wall in open_walls(result))
+    return is_open and (part is None or share > part.frac)
+
+
+def _probably(result: Result, named: Words) -> Words:
+    wall = next(wall for wall in result.walls if wall.id == "communication")
+    cost = f" Its cost is not proven{at_most(wall)}. {_open(result, besides=wall)}"
+    return words(*named, f" {_PROBABLY}{cost}".rstrip())
 
 
 def _is_late(result: Result) -> bool:
