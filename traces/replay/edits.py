@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, is_kind
+from traces.account.calls import NONE, CallKind, is_kind
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.columns import NULL
 from traces.groups import mask_of
@@ -191,29 +191,34 @@ class Edits:
         return without_arrival(without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every))
 
     def host_kinds(self) -> Mapping[str, Timing]:
-        calls, timing, pauses = self._graph.calls, self._timing, self._graph.pauses
+        graph, timing = self._graph, self._timing
+        calls, pauses = graph.calls, graph.pauses
         none = np.zeros(len(calls), dtype=np.bool_)
-        said = pauses.said_ns
-        counts = timing.waits.holding(self._graph.feeds_host, len(calls))  # a small copy to the host
+        said = pauses.said_ns + pauses.cold_ns
+        left = np.maximum(timing.pause_ns - pauses.cold_ns, 0)
+        counts = timing.waits.holding(graph.feeds_host, len(calls))  # a small copy to the host
+        feeds = counts[calls.before] & (calls.before != NONE)
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
         long = self._long_pauses(timing.pause_ns - said)
         edits = {
-            "python": without_host(self._graph, timing, np.where(long, timing.pause_ns, said), none),
+            "python": without_host(graph, timing, np.where(long, timing.pause_ns, said), none),
             "launch": self._without_calls(is_kind(calls, *_LAUNCHING)),
-            "sync": self._without_calls(sync & ~counts),
-            "token_count_sync": self._without_calls(sync & counts),
-            "lazy_init": without_host(self._graph, timing, compiles, is_kind(calls, CallKind.INIT)),
+            "sync": without_host(graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts),
+            "token_count_sync": without_host(
+                graph, timing, np.where(feeds, left, timing.pause_ns), sync & counts
+            ),
+            "lazy_init": without_host(graph, timing, compiles, is_kind(calls, CallKind.INIT)),
             "arrival": without_arrival(timing),
         }
         if long.any():
             edits["long_python_pauses"] = without_host(
-                self._graph, timing, np.where(long, said, timing.pause_ns), none
+                graph, timing, np.where(long, said, timing.pause_ns), none
             )
         for kind, ns in named.items():
             if ns.any():
-                edits[kind] = without_host(self._graph, timing, timing.pause_ns - ns, none)
+                edits[kind] = without_host(graph, timing, timing.pause_ns - ns, none)
         return edits
 
     def memory(self) -> Timing:
