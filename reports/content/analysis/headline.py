@@ -248,7 +248,11 @@ def _closest(result: Result) -> str:
 
 def _nearest(result: Result) -> str:
     """What costs most of what was judged clear; nobody acts on less than a hundredth."""
-    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    clear = [
+        (max(known(wall.cost_frac) or 0.0, known(wall.at_most_frac) or 0.0), wall)
+        for wall in result.walls
+        if wall.outcome == "clear"
+    ]
     share, nearest = max(clear, key=lambda one: one[0], default=(0.0, None))
     if nearest is None:
         return ""

@@ -139,10 +139,10 @@ def _shown_ns(rank: Rank, wall: WallId) -> int:
 
 
 def _ceiling(result: Result, wall: Wall) -> float:
-    """The share that a wall costs, else its bound where that is too small for a wall; unknown is below 0."""
+    """The share that a wall costs, its bound where even that is too small for one; unknown is below 0."""
     share, most = known(wall.cost_frac), known(wall.at_most_frac)
-    if share is None and most is not None and wall not in open_walls(result):
-        return most
+    if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
+        return most if share is None else max(share, most)
     return -1.0 if share is None else share
 
 
@@ -154,7 +154,7 @@ def _row(result: Result, wall: Wall) -> Row:
         why = f": {wall.missing[0]}" if wall.missing else ""
         return row((name, "", "", said + why), _FIGURES, Tone.MUTED, wall.id)
     judged_ns = sum(rank.budget_ns.window for rank in result.ranks) - result.verdict.startup_ns
-    cost_ns = known(wall.cost_ns)
+    cost_ns = known(wall.cost_ns) if share == known(wall.cost_frac) else None
     amount = milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns))
     saved = Quantity(percent(share), share, WALL_HUES[wall.id])
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
