@@ -81,6 +81,7 @@ class RankMeasurements:
     process: int | None
     device: int
     gpu: Gpu | None
+    physical_gpu: int | None
     rank: int | None
     unseen: Missing | None
     totals: OrMissing[Totals]
@@ -153,6 +154,7 @@ def measure_rank(
         process=rank.process,
         device=rank.device,
         gpu=rank.gpu,
+        physical_gpu=rank.physical_gpu,
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         unseen=unseen,
         totals=measure_totals(rows, unseen),

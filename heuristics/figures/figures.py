@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from heuristics.config.hardware import gpu_family
+from heuristics.config.hardware import gpu_named
 from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import start_of
@@ -178,7 +178,7 @@ def _observed(rank: RankMeasurements) -> Observed:
     return Observed(
         framework=detected.framework,
         training=known(detected.training_step),
-        gpu=None if gpu is None or gpu.name is None else gpu_family(gpu.name),
+        gpu=None if gpu is None or gpu.name is None else gpu_named(gpu.name),
         capability=_capability(gpu.capability if gpu else None),
         dispatcher=detected.dispatcher,
         gathers_unresolved=any(one.kind == "other_comm" for one in rank.unresolved),

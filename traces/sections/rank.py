@@ -342,7 +342,11 @@ class Replay(Section, frozen=True):
 
 
 class Rank(Section, frozen=True):
-    """One process on one GPU."""
+    """One process on one GPU.
+
+    `device`: by the process's own count. `physical_gpu`: the number of that GPU on its machine; None where
+    the recording does not tell.
+    """
 
     trace: FileName
     process: OrMissing[Count]
@@ -382,6 +386,7 @@ class Rank(Section, frozen=True):
     sequence: OrMissing[Sequence] | UnsetType = UNSET
     addresses: OrMissing[Addresses] | UnsetType = UNSET
     rates: Rates | UnsetType = UNSET
+    physical_gpu: int | None = None
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.analysis.afterwards import next_command
+from reports.content.analysis.called import called
 from reports.content.analysis.gpu import kernels, memory, sms
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
@@ -25,7 +26,7 @@ from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import incident_items
-from reports.content.names import joined, kernel_name, name_of, who
+from reports.content.names import joined, kernel_name, name_of
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -129,7 +130,7 @@ def details(result: Result) -> tuple[Part, ...]:
     ]
     for place, rank in enumerate(ranks):
         for part in rank_parts(result, rank):
-            whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")
+            whose = replace(part, title=f"{part.title}, {called(result, rank)}", id=f"{part.id}-{place}")
             parts.append(whose if several else part)
     return (*parts, *configuration_parts(result), recording(result))
 

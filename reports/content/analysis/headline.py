@@ -12,6 +12,7 @@ from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.addresses import address_words
+from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
@@ -25,7 +26,7 @@ from reports.content.analysis.unproven import (
     unused,
 )
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, is_set, name_of, sentence, who
+from reports.content.names import gpu_of, is_set, name_of, sentence
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
@@ -162,12 +163,7 @@ def leading(result: Result) -> Late | None:
 
 def _by_late(result: Result, late: Late) -> str:
     assert result.run is not UNSET, "who is late stands in it"
-    return late_words(result.run, late, lambda place: _short(result.ranks[place]))
-
-
-def _short(rank: Rank) -> str:
-    number = known(rank.rank)
-    return f"GPU {rank.device}" if number is None else f"rank {number}"
+    return late_words(result.run, late, lambda place: called(result, result.ranks[place]))
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
@@ -328,9 +324,8 @@ def facts(result: Result) -> Words:
     many = len(result.ranks) > 1
     gpu = f"{gpu_of(rank)}, GPU {rank.device}"
     if many:
-        count, model = len(result.ranks), known(rank.gpu)
-        gpu = f"{count} GPUs, model not recorded" if model is None else f"{count} x {gpu_model(model)}"
-    whose = f"{who(rank)}: " if many else ""
+        gpu = _gpus(result, known(rank.gpu))
+    whose = f"{called(result, rank)}: " if many else ""
     if not steps.used:
         return words(gpu, f"; {whose}no steps found, window of {scale.length}")
     low, high = known(steps.min_ns), known(steps.max_ns)
@@ -340,6 +335,20 @@ def facts(result: Result) -> Words:
     return words(
         gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.length}{spread}{dropped}"
     )
+
+
+def _gpus(result: Result, model: str | None) -> str:
+    """How many GPUs, of which model, and how many processes share them; just these where none can tell."""
+    physical = [one.physical_gpu for one in result.ranks]
+    used = zip(result.ranks, physical, strict=True)
+    count = len({(one.trace, one.device if number is None else number) for one, number in used})
+    of, processes = "model not recorded" if model is None else gpu_model(model), len(result.ranks)
+    if count == processes:
+        return f"{count} GPUs, {of}" if model is None else f"{count} x {of}"
+    if None in physical:
+        return f"{processes} processes, {of}"
+    gpus = "one GPU" if count == 1 else f"{count} GPUs"
+    return f"{gpus}, {of}, shared by {processes} processes"
 
 
 def _spread(low_ns: int, high_ns: int) -> str:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result, index_of, late_rank
 from heuristics.walls.price import WALL
+from reports.content.analysis.called import called
 from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.times import Scale, figures_of, figures_table, per_step_ns, scale_of, written
 from reports.content.analysis.unproven import open_walls
@@ -37,7 +38,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.moments import moments
-from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence, who
+from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
@@ -75,7 +76,7 @@ def _whose(result: Result, rank: Rank) -> Iterator[str]:
     late = late_rank(result)
     is_late = late is not None and index_of(result, rank) in late.places
     waits = " (waits for others)" if late is not None and late.places and not is_late else ""
-    yield f"Of {who(rank)}{waits}. "
+    yield f"Of {called(result, rank)}{waits}. "
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -177,7 +178,7 @@ def alike(result: Result) -> str:
     said = f"{whole} {length} ms, compute {_span(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
         slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
-        said += f"; longest: {who(slowest)}"
+        said += f"; longest: {called(result, slowest)}"
     return said
 
 
@@ -251,5 +252,5 @@ def _evidence(one: Evidence) -> tuple[Entry, ...]:
 def _proofs(result: Result) -> Iterator[Block]:
     for rank in result.ranks:
         if (replay := known(rank.replay)) is not None:
-            of = f" of {who(rank)}" if len(result.ranks) > 1 else ""
+            of = f" of {called(result, rank)}" if len(result.ranks) > 1 else ""
             yield figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes"))
