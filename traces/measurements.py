@@ -21,7 +21,7 @@ from traces.measure.budget import Budget, measure_budget, measure_totals
 from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect
 from traces.measure.host_copies import offload_places, resident_places
-from traces.measure.kernel_table import measure_kernels, unknown_kernels
+from traces.measure.kernel_table import measure_kernels
 from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
@@ -54,7 +54,7 @@ from traces.sections.rank import (
     Totals,
 )
 from traces.sections.rates import Rates
-from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
@@ -113,7 +113,6 @@ class RankMeasurements:
     timeline: Timeline
     other_steps: tuple[Timeline, ...]
     unnamed: Unnamed
-    unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     replay_count: int
     launched_count: int
@@ -137,7 +136,7 @@ def measure_rank(
     recompute = measure_recompute(rank, windows, whole_steps=bool(steps.used))
     tell("time without compute")
     queueing = find_queueing(rank)
-    account, unnamed = measure_account(rank, windows, queueing), measure_unnamed(rank, queueing, windows)
+    account, unnamed = measure_account(rank, windows, queueing), measure_unnamed(rank, queueing, steps)
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
     absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm, unnamed.apart)
@@ -186,7 +185,6 @@ def measure_rank(
         timeline=timelines[0],
         other_steps=timelines[1],
         unnamed=unnamed,
-        unknown_kernels=unknown_kernels(rank, steps, unnamed.apart),
         kernel_count=int((rows.source == Source.KERNEL).sum()),
         replay_count=int((rows.source == Source.REPLAY).sum()),
         launched_count=int(((rows.source == Source.KERNEL) & (rows.launch_ns != NULL)).sum()),

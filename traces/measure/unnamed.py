@@ -1,7 +1,8 @@
 """Compute kernels that no rule names: how long nothing else computes, and which are probably communication.
 
-Probably: on a stream of their own, begun once compute of another stream has ended, waited for by compute, and
-with nothing beside them. Streams, edges and overlap tell it, never a name.
+They count as compute, and a report must say so. Probably: on a stream of their own, begun once compute of
+another stream has ended, waited for by compute, and with nothing beside them. Streams, edges and overlap tell
+it, never a name.
 """
 
 from dataclasses import dataclass
@@ -12,9 +13,15 @@ import numpy as np
 from traces.account.device import Queueing
 from traces.account.producers import Producers
 from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL
 from traces.groups import mask_of, sums_of
 from traces.intervals import Spans, instants_of, intersect, ns_in, subtract
+from traces.launches import grid_numbers
 from traces.limits import Limit
+from traces.measure.kernel_table import NO_NAME, no_grid
+from traces.names.kernels import classify_kernel
+from traces.sections.tables import UnknownKernel
+from traces.steps.found import Steps, no_steps
 from traces.timeline import Bucket, RankTimeline, Source
 
 OWN: Final = Limit(
@@ -34,17 +41,18 @@ class Unnamed:
     """`alone_ns`: how long of the windows no compute of known class ran beside compute of unknown class.
 
     `apart`: places of the kernels that are probably communication; `apart_ns`: how long of the windows they
-    ran and no compute did.
+    ran and no compute did. `kernels`: all of them in the windows, by name.
     """
 
     alone_ns: int
     apart: IntArray
     apart_ns: int
+    kernels: tuple[UnknownKernel, ...]
 
 
-def measure_unnamed(rank: RankTimeline, queueing: Queueing, windows: Spans) -> Unnamed:
+def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unnamed:
     """Measure one rank; `queueing`: what each of its activities had to wait for."""
-    rows = rank.activities
+    rows, windows = rank.activities, steps.windows
     unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & (rows.source == Source.KERNEL)
     compute = rows.bucket == Bucket.COMPUTE
     known = instants_of(rows, compute & ~unnamed)
@@ -54,7 +62,8 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, windows: Spans) -> U
     def alone_ns(which: BoolArray | IntArray, others: Spans) -> int:
         return subtract(intersect(instants_of(rows, which), windows), others).total_ns
 
-    return Unnamed(alone_ns(unnamed, known), apart, alone_ns(apart, beside))
+    kernels = _kernels(rank, steps, apart)
+    return Unnamed(alone_ns(unnamed, known), apart, alone_ns(apart, beside), kernels)
 
 
 def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:
@@ -116,3 +125,41 @@ def _held(rank: RankTimeline, producers: Producers, candidates: BoolArray, elsew
     held = np.zeros(len(rows), dtype=np.bool_)
     held[mine] = both[chain]
     return held
+
+
+def _kernels(rank: RankTimeline, steps: Steps, apart: IntArray) -> tuple[UnknownKernel, ...]:
+    """Kernels in the windows that no rule names, longest first; which of them are findings others say.
+
+    `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
+    their mean whole duration, `grid` that of the most of them. `apart`: those that are probably
+    communication.
+    """
+    names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
+    untold = no_steps(rank.columns.info.kind)
+    unnamed = {-1: NO_NAME} | {
+        code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
+    }
+    inside = (rows.source == Source.KERNEL) & (ns_in(rows, windows) > 0)
+    found, likely = [], {*rows.name[apart].tolist()}
+    for code, name in unnamed.items():
+        mine = rows.take(inside & (rows.name == code))
+        if not len(mine):
+            continue
+        busy_ns = intersect(instants_of(mine), windows).total_ns
+        shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
+        grids = grid_numbers(shapes)
+        often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
+        found.append(
+            UnknownKernel(
+                name=name,
+                frac=busy_ns / windows.total_ns,
+                busy_ns=busy_ns,
+                count=len(mine),
+                mean_ns=int((mine.end_ns - mine.start_ns).sum()) // len(mine),
+                grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
+                per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
+                finding=False,
+                probably_communication=code in likely,
+            )
+        )
+    return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))

@@ -342,11 +342,7 @@ class Replay(Section, frozen=True):
 
 
 class Rank(Section, frozen=True):
-    """One process on one GPU.
-
-    `device`: by the process's own count. `physical_gpu`: the number of that GPU on its machine; None where
-    the recording does not tell.
-    """
+    """One process on one GPU: `device` by its own count, `physical_gpu` of its machine, None if not told."""
 
     trace: FileName
     process: OrMissing[Count]
