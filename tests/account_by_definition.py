@@ -12,6 +12,8 @@ from itertools import pairwise
 
 US = 1_000
 SMALL_COPY_BYTES, QUEUE, LONG_AGO = 64 * 1024, 1_000, -(1 << 62)
+COLD = 50 * US
+"""The cold start after a synchronising call is no longer."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def stretches(story: Story, windows: list[tuple[int, int]]) -> list[tuple[int, i
     spans: list[Work | Call] = [*story.works, *story.calls, *story.asides]
     moments |= {t for span in spans for t in (span.start, span.end)}
     # where a latency becomes a stall
-    moments |= {t + limit for t in moments for limit in (story.arrival_limit, story.gap_limit)}
+    moments |= {t + limit for t in moments for limit in (story.arrival_limit, story.gap_limit, COLD)}
     return [
         (t, until)
         for t, until in pairwise(sorted(moments))
@@ -237,7 +239,7 @@ def cause(story: Story, thread: int, inside: list[Call], t: int) -> str:
             return evident
     began = max((work.end for work in story.compute() if work.end <= t), default=LONG_AGO)
     syncs = [call for call in story.calls if call.thread == thread and "Synchronize" in call.name]
-    returned = [call for call in syncs if began <= call.end <= t]
+    returned = [call for call in syncs if began <= call.end <= t < call.end + COLD]
     if returned:  # the cold start goes by the name of the call that returned last
         return of_call(story, max(returned, key=lambda call: call.end))
     return "os_wait" if "os_wait" in told else "python"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.replay_by_definition import ASIDES, Takes, Told, Work
+from tests.replay_by_definition import ASIDES, COLD, Call, Takes, Told, Work
 
 Edit = Callable[[Told], Takes]
 KEEPS_ITS_TIME = ("free", "allocate")
@@ -45,7 +45,7 @@ def without_pauses(told: Told, names: Iterable[str]) -> Takes:
 
     Pauses of it over 10 times the thread's 99th percentile are `long_python_pauses`.
     """
-    kept, pauses = [name for name in ASIDES if name not in names], []
+    kept, pauses = [name for name in ASIDES if name not in names], []  # cold starts go with their calls
     rest = [pause - _aside_ns(told, c, ASIDES) for c, pause in enumerate(told.takes.pause)]
     for c, call in enumerate(told.calls):
         mine = [ns for ns, other in zip(rest, told.calls, strict=True) if other.thread == call.thread]
@@ -67,6 +67,19 @@ def without_calls_of(told: Told, *kinds: str) -> Takes:
         "counts" if call.kind == "sync" and c in counts else call.kind for c, call in enumerate(told.calls)
     ]
     return _without_calls(told, {c for c, name in enumerate(names) if name in kinds}, told.takes.pause)
+
+
+def without_syncs(told: Told, kind: str) -> Takes:
+    """Only synchronising calls and their cold starts: `counts` that wait for a small copy, or the others."""
+    counts = {c for c, one in enumerate(told.takes.waits) if any(p in told.feeds for p, _ in one)}
+    syncs = [c for c, call in enumerate(told.calls) if call.kind == "sync"]
+    gone = {c for c in syncs if (c in counts) == (kind == "counts")}
+    pauses = []
+    for c, pause in enumerate(told.takes.pause):
+        is_count = told.before[c] in counts
+        cold = _aside_ns(told, c, ("cold",)) if is_count == (kind == "counts") else 0
+        pauses.append(max(0, pause - cold))
+    return _without_calls(told, gone, pauses)
 
 
 def without_arrival(told: Told) -> Takes:
@@ -113,13 +126,27 @@ def _aside_ns(told: Told, c: int, names: Iterable[str]) -> int:
     """What asides of its thread cover of the pause before a call; an instant counts as the first of them."""
     call, last = told.calls[c], told.before[c]
     since = call.start if last is None else min(told.calls[last].end, call.start)
-    mine = [one for one in told.story.asides if one.thread == call.thread]
+    mine = [one for one in told.story.asides if one.thread == call.thread] + cold_starts(told, call.thread)
     cuts = {min(max(t, since), call.start) for one in mine for t in (one.start, one.end)}
     total = 0
     for t, until in pairwise(sorted(cuts)):
         now = [name for name in ASIDES if any(a.name == name and a.start <= t < a.end for a in mine)]
         total += until - t if now and now[0] in names else 0
     return total
+
+
+def cold_starts(told: Told, thread: int) -> list[Call]:
+    """After each synchronising call, until the next has returned, compute begins, or 50 us are over."""
+    compute = [work for work in told.story.works if work.bucket == "compute"]
+    ends = [call.end for call in told.story.calls if call.thread == thread and call.kind == "sync"]
+    found = []
+    for end in ends:
+        later = [other for other in ends if other > end] + [
+            work.start for work in compute if work.start > end
+        ]
+        if not any(work.start <= end < work.end for work in compute):
+            found.append(Call(thread, end, min([end + COLD, *later]), "cold"))
+    return found
 
 
 def without_allocator(told: Told, since: int) -> Takes:
@@ -154,7 +181,10 @@ def without_copies(told: Told, which: set[int]) -> Takes:
                     break
                 around.add(before)
     gone |= around
-    kept = {c: min(told.takes.pause[c], _aside_ns(told, c, ASIDES)) for c in gone}
+    kept = {
+        c: min(told.takes.pause[c], _aside_ns(told, c, [name for name in ASIDES if name != "cold"]))
+        for c in gone
+    }
     return _without(told.takes, which, kept)
 
 

@@ -61,6 +61,10 @@ _BOTH: Final = {
         "list the kernels with --full, and look at the longest with Nsight Compute",
         "list the kernels with --full, and look at the longest with Nsight Compute",
     ),
+    "unknown_kernels": (
+        "look up the kernels that --full lists as unknown in the sources of the program and of its libraries",
+        "look up the kernels that --full lists as unknown in the sources of the program and of its libraries",
+    ),
     "graphs": (
         "record with --cuda-graph-trace=node",
         "record the kernels of graph replays, which CUPTI does by default",

@@ -10,6 +10,7 @@ from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import find_queueing
 from traces.addresses.measure import measure_addresses
+from traces.arrays import IntArray
 from traces.columns import NULL, Gpu
 from traces.cures import cure
 from traces.host_clock import ClockFix
@@ -20,7 +21,7 @@ from traces.measure.budget import Budget, measure_budget, measure_totals
 from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect
 from traces.measure.host_copies import offload_places, resident_places
-from traces.measure.kernel_table import measure_kernels, unknown_kernels
+from traces.measure.kernel_table import measure_kernels
 from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
@@ -31,6 +32,7 @@ from traces.measure.sequence import measure_sequence
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tensor_frac, wide_places
+from traces.measure.unnamed import Unnamed, measure_unnamed
 from traces.measure.work import measure_work
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
@@ -52,7 +54,7 @@ from traces.sections.rank import (
     Totals,
 )
 from traces.sections.rates import Rates
-from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
@@ -79,6 +81,7 @@ class RankMeasurements:
     process: int | None
     device: int
     gpu: Gpu | None
+    physical_gpu: int | None
     rank: int | None
     unseen: Missing | None
     totals: OrMissing[Totals]
@@ -109,7 +112,7 @@ class RankMeasurements:
     sequence: OrMissing[Sequence]
     timeline: Timeline
     other_steps: tuple[Timeline, ...]
-    unknown_kernels: tuple[UnknownKernel, ...]
+    unnamed: Unnamed
     kernel_count: int
     replay_count: int
     launched_count: int
@@ -133,10 +136,10 @@ def measure_rank(
     recompute = measure_recompute(rank, windows, whole_steps=bool(steps.used))
     tell("time without compute")
     queueing = find_queueing(rank)
-    account = measure_account(rank, windows, queueing)
+    account, unnamed = measure_account(rank, windows, queueing), measure_unnamed(rank, queueing, steps)
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
-    absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm)
+    absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm, unnamed.apart)
     budget, costs = measure_budget(rows, windows), measure_costs(subject, account, queueing)
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
@@ -150,6 +153,7 @@ def measure_rank(
         process=rank.process,
         device=rank.device,
         gpu=rank.gpu,
+        physical_gpu=rank.physical_gpu,
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         unseen=unseen,
         totals=measure_totals(rows, unseen),
@@ -180,7 +184,7 @@ def measure_rank(
         sequence=measure_sequence(rank, steps),
         timeline=timelines[0],
         other_steps=timelines[1],
-        unknown_kernels=unknown_kernels(rank, steps),
+        unnamed=unnamed,
         kernel_count=int((rows.source == Source.KERNEL).sum()),
         replay_count=int((rows.source == Source.REPLAY).sum()),
         launched_count=int(((rows.source == Source.KERNEL) & (rows.launch_ns != NULL)).sum()),
@@ -222,7 +226,9 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     return sum(int(which.sum()) for which in mine)
 
 
-def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: Sm) -> Subject:
+def subject_of(
+    rank: RankTimeline, steps: Steps, recompute: Recompute, sm: Sm, apart: IntArray = NOWHERE
+) -> Subject:
     """What a replay of a rank takes away, by what was measured of it."""
     offloaded = offload_places(rank, steps)
     resident = resident_places(rank, steps, offloaded)
@@ -240,4 +246,5 @@ def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: Sm) -
         simt=simt_places(rank),
         tensor_frac=tensor_frac(rank.gpu),
         wide=wide_places(rank, rank.gpu),
+        apart=apart,
     )

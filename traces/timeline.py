@@ -151,6 +151,13 @@ class RankTimeline:
         return next((gpu for gpu in listed if gpu.cuda_device == self.device), None)
 
     @property
+    def physical_gpu(self) -> int | None:
+        """The number of its GPU on the machine: by the export's own map, or because there is only one."""
+        listed, known = self.columns.info.gpus, self.columns.gpu_of
+        told = self.gpu if known or len(listed) == 1 else None
+        return told.gpu_id if told else None
+
+    @property
     def blocks(self) -> IntArray:
         """Blocks of each activity's grid, shape (n,), NULL where it has none."""
         rows = self.activities

@@ -56,6 +56,12 @@ def gpu_family(name: str) -> str | None:
     return next((word for word in words if word in FAMILIES), None)
 
 
+def gpu_named(name: str) -> str | None:
+    """Family of a recorded GPU, else its product in our table, however its vendor spells it."""
+    family = gpu_family(name)
+    return product.name if family is None and (product := product_named(name)) else family
+
+
 def family_named(name: str) -> GpuFamily | None:
     return FAMILIES.get(gpu_family(name) or "")
 

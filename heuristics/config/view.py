@@ -16,7 +16,7 @@ from heuristics.config.hardware import (
     HybridTopology,
     capability_of,
     family_named,
-    gpu_family,
+    gpu_named,
 )
 from heuristics.config.logic import all_of, any_of, first_known, negated
 from heuristics.config.observed import Observed
@@ -127,7 +127,7 @@ class Config(Features):
     # Hardware.
 
     gpu: str | None = told(
-        lambda view: view.given.gpu or view.observed.gpu or gpu_family(view.word("launcher.gpu") or "")
+        lambda view: view.given.gpu or view.observed.gpu or gpu_named(view.word("launcher.gpu") or "")
     )
     """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
 

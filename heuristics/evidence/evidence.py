@@ -67,7 +67,7 @@ class RunEvidence:
     is left out of the windows, where there is much of it. `unproven`: walls whose fixes may help although no
     gain is proven, and why none is. `late`: why ranks wait for each other, by several of them. `idle_frac`:
     the share of the windows in which nothing runs. `grouped_step_ns`: grouped GEMMs of a rank in a mean step,
-    None where none ran or no steps were found.
+    None where none ran or no steps were found. `has_unnamed`: much compute is of unknown class.
     """
 
     bound: Bound
@@ -84,6 +84,7 @@ class RunEvidence:
     late: LateRank | None = None
     idle_frac: float | None = None
     grouped_step_ns: int | None = None
+    has_unnamed: bool = False
 
 
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
@@ -112,6 +113,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         late=late,
         idle_frac=idle_frac(ranks),
         grouped_step_ns=_grouped_step_ns(ranks, sum(len(rank.steps.used) for rank in measurements)),
+        has_unnamed=any(one.unnamed_ns for one in costs.ranks),
     )
 
 

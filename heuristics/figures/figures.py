@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.config.hardware import gpu_family
+from heuristics.config.hardware import gpu_named
 from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import start_of
@@ -26,6 +26,9 @@ FEWEST: Final = Limit(
     4, "exchanges of tokens a step", "one layer of experts: out and back, in forward and in backward"
 )
 EXPERT_CLASSES: Final = frozenset(("router", "permute", "grouped_gemm"))
+UNKNOWN: Final = Limit(
+    0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"
+)
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",
     "norm": "layernorm",
@@ -49,7 +52,8 @@ class Figures:
     (inside graphs recorded whole) and `stalled_ns` (nothing explains it) are. `split`: the causes of late
     launches are known. `recomputed_ns`: compute that is done again,
     `recompute_at_most_ns`: the most it can be where that is unknown. `work_ns`: compute work, of which
-    `under_filled_ns` lies in kernels with fewer blocks than SMs. `observed`: what the rank shows by itself.
+    `under_filled_ns` lies in kernels with fewer blocks than SMs. `unnamed_ns`: time in which only compute of
+    unknown class runs, where it is enough to matter. `observed`: what the rank shows by itself.
     """
 
     window_ns: int
@@ -83,6 +87,7 @@ class Figures:
     persistent_ns: int | None = None
     fill_frac: float | None = None
     tensor_cores: TensorCores | None = None
+    unnamed_ns: int = 0
     observed: Observed = field(default_factory=Observed)
 
     @property
@@ -159,8 +164,15 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         persistent_ns=known(sm.persistent_ns),
         fill_frac=known(sm.fill_frac),
         tensor_cores=rank.tensor_cores,
+        unnamed_ns=unnamed_ns(rank),
         observed=_observed(rank),
     )
+
+
+def unnamed_ns(rank: RankMeasurements) -> int:
+    """How long compute of unknown class runs without other; 0 where that is too little to matter."""
+    alone_ns = rank.unnamed.alone_ns
+    return alone_ns if alone_ns > UNKNOWN.value * start_of(rank).judged_ns else 0
 
 
 def compute_again_ns(memory: Memory) -> int | None:
@@ -178,7 +190,7 @@ def _observed(rank: RankMeasurements) -> Observed:
     return Observed(
         framework=detected.framework,
         training=known(detected.training_step),
-        gpu=None if gpu is None or gpu.name is None else gpu_family(gpu.name),
+        gpu=None if gpu is None or gpu.name is None else gpu_named(gpu.name),
         capability=_capability(gpu.capability if gpu else None),
         dispatcher=detected.dispatcher,
         gathers_unresolved=any(one.kind == "other_comm" for one in rank.unresolved),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.config.view import Config
+from heuristics.figures.figures import UNKNOWN
 from heuristics.findings.facts import Case
 from heuristics.words import say
 from traces.limits import Limit
@@ -46,9 +47,6 @@ PERTURBED: Final = Limit(
     "of the unprofiled step",
     "ours: as much as a wall; a published pair of 34.60 s profiled against 29.39 s was judged unusable for "
     "absolute times (Megatron-Bridge, evals of skill perf-nsys-analysis)",
-)
-UNKNOWN: Final = Limit(
-    0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"
 )
 
 

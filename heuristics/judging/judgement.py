@@ -26,6 +26,7 @@ from heuristics.words import say
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
+from traces.names.kernels import UNNAMED
 from traces.sections import run as sections
 from traces.settings.settings import PROGRAMS, Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
@@ -151,7 +152,7 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     return Run(
         observed=evidence.observed,
         given=given,
-        cost_by_kind_ns={one: dict(known(wall.cost_by_kind_ns) or {}) for one, wall in costed.items()},
+        cost_by_kind_ns={one: _by_kind(wall, evidence) for one, wall in costed.items()},
         window_ns=evidence.window_ns,
         total_ns={one: known(wall.cost_ns) or 0 for one, wall in costed.items()},
         does_not_fit=evidence.verdict.does_not_fit,
@@ -161,6 +162,12 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
         framework=_framework(evidence, given, configured),
         late=evidence.late,
     )
+
+
+def _by_kind(wall: Wall, evidence: RunEvidence) -> dict[str, int]:
+    """What each kind of a wall costs that advice may act on: not the shapes of kernels of unknown class."""
+    kinds = dict(known(wall.cost_by_kind_ns) or {})
+    return kinds | ({UNNAMED.class_: 0} if evidence.has_unnamed and UNNAMED.class_ in kinds else {})
 
 
 def _completed(evidence: RunEvidence) -> Verdict:

@@ -19,6 +19,7 @@ ReasonId = Literal[
     "unseen_ranks",
     "not_replayed",
     "unexplained_waits",
+    "unknown_kernels",
     "replay_off",
     "profiler",
     "no_steps",

@@ -4,6 +4,9 @@ What is removed to measure it: communication takes no GPU time; its launches sta
 communication that runs under compute, or behind a host that is later still, costs nothing. Its kind is the
 kind whose absence alone would win most: expert all-to-all, then data, tensor, pipeline, context parallelism.
 
+Kernels of unknown class may be communication: while they take more than a twentieth of the windows it is
+never clear, and costs between nothing and all of their time more.
+
 What it is not: the sum of communication kernels, nor exposed time (the host may be the limit behind it, and
 compute beside it may be slowed), nor bandwidth: from one rank waiting for a late peer and moving data look
 the same. Where waits that no edge explains could make it a wall, it is not clear: where events are not
@@ -17,7 +20,16 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import WALL, Price, RunCosts, Unpriced, judged, shown_frac
+from heuristics.walls.price import (
+    UNNAMED,
+    WALL,
+    Price,
+    RunCosts,
+    Unpriced,
+    judged,
+    shown_frac,
+    unmeasurable,
+)
 from heuristics.words import say
 from traces.cures import cure
 from traces.missing import Missing, known
@@ -29,14 +41,19 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     if all(rank.blocking_ns is not None for rank in comm):
         found += shown_frac("blocking_comm_frac", comm, lambda rank: rank.blocked_ns)
     found += shown_frac("hidden_comm_frac", comm, lambda rank: rank.hidden_comm_ns)
-    return judged("communication", told, ranks, [*found, *_longest(comm)])
+    result = judged("communication", told, ranks, [*found, *_longest(comm)])
+    doubt = told.why if isinstance(told, Unpriced) else told.at_least
+    if result.outcome != "clear" or doubt is None or not any(rank.unnamed_ns for rank in ranks):
+        return result
+    return unmeasurable("communication", doubt, result.evidence, told.at_most_frac)
 
 
 def doubted(costs: RunCosts, told: Price) -> Price:
     """It may be more where waits that no edge explains could make it a wall."""
     waits = [one.replays.proofs.residual_free_error_frac for one in costs.ranks if one.replays]
     unexplained = max(waits, default=0.0)
-    if not told.frac < WALL.value <= told.frac + unexplained:
+    is_named = told.at_least is None or told.at_least.path != UNNAMED
+    if not (is_named and told.frac < WALL.value <= told.frac + unexplained):
         return told
     reason = say("walls.unexplained-communication", part_frac=unexplained)
     why = Missing("replay", reason, cure("events", costs.recorder))

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.result.judged import Level, Reason, Verdict, Wall
-from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step
+from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step, unnamed_doubt
 from heuristics.words import say
 from traces.account.account import Account
 from traces.limits import Limit
@@ -61,12 +61,16 @@ def reasons_against(
         yield Reason("first_step", say("walls.first-step"))
     if wall == "communication":
         yield from _about_ranks(costs.ranks, together)
+    if (unnamed := unnamed_doubt(costs.ranks)) is not None:
+        yield Reason("unknown_kernels", unnamed.reason)
     if blind := sum(one.replays is None for one in costs.ranks):
         yield Reason("not_replayed", say("walls.not-replayed", blind=blind, ranks=len(costs.ranks)))
     yield from _about_waits(costs.ranks)
     if wall == "host_overhead":
         yield from _about_profiler(costs.ranks)
-    yield from about_others(wall, walls)
+    yield from about_others(
+        wall, [one for one in walls if unnamed is None or unnamed.reason not in one.missing]
+    )
 
 
 def _about_steps(ranks: Sequence[RankCosts]) -> Iterator[Reason]:

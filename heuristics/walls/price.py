@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from heuristics.figures.figures import Figures, frac_of
+from heuristics.figures.figures import Figures, frac_of, unnamed_ns
 from heuristics.figures.startup import Start, Startup, start_of, startup_of
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
@@ -43,6 +43,10 @@ STEADY: Final = Limit(
 ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
 
 
+UNNAMED: Final = "unknown_kernels"
+"""Where a doubt stands that kernels of unknown class leave."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankCosts:
     """What replays tell of one rank: made once, and asked by all that follows.
@@ -57,19 +61,37 @@ class RankCosts:
     replays: Costs | None
     by_wall: Mapping[WallId, Cost]
 
+    @property
+    def unnamed_ns(self) -> int:
+        return unnamed_ns(self.rank)
+
     def most_ns(self, wall: WallId) -> int | None:
-        """The bound of the partition; a replay that may say too little is no lower than it says."""
+        """The bound of the partition; a replay that may say too little is no lower than it says.
+
+        Compute of unknown class may be communication, all of it.
+        """
         if wall == "communication" and self.rank.unseen is not None:
             return None
         bound, cost = self.rank.bounds.of(wall), self.by_wall.get(wall)
         if bound is not None and wall == "host_overhead":
             bound = max(0, bound - self.start.loading_ns)
-        return bound if bound is None or cost is None else max(bound, cost.ns)
+        if bound is not None and cost is not None:
+            bound = max(bound, cost.ns)
+        if wall != "communication" or not self.unnamed_ns:
+            return bound
+        bound = cost.ns if cost is not None and self._is_proven else bound
+        return None if bound is None else min(bound + self.unnamed_ns, self.start.judged_ns)
 
     def proven_ns(self, wall: WallId) -> int | None:
-        """What the wall costs, where no proof of the replay leaves it open that it is more."""
+        """What the wall costs, where nothing leaves it open that it is more."""
         cost = self.by_wall.get(wall)
-        return None if cost is None or self.replays is None or self.replays.at_least is not None else cost.ns
+        is_open = wall == "communication" and self.unnamed_ns > 0
+        return cost.ns if cost is not None and self._is_proven and not is_open else None
+
+    @property
+    def _is_proven(self) -> bool:
+        """Whether no proof of the replay leaves it open that costs are more."""
+        return self.replays is not None and self.replays.at_least is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +223,23 @@ def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
     blind = next((one for one in ranks if wall not in one.by_wall), None)
     if blind is not None:
         return _why(blind, wall)
+    if wall == "communication" and (unnamed := unnamed_doubt(ranks)) is not None:
+        return unnamed
     replays = [one.replays for one in ranks if one.replays is not None]
     doubted = [one for one in replays if one.at_least is not None]
     return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least if doubted else None
+
+
+def unnamed_doubt(ranks: Sequence[RankCosts]) -> Missing | None:
+    """Why communication may cost more: kernels of unknown class, which perhaps or probably are; None: few."""
+    alone_ns = sum(one.unnamed_ns for one in ranks)
+    if not alone_ns:
+        return None
+    whole_ns = sum(one.start.judged_ns for one in ranks)
+    apart_ns = sum(one.rank.unnamed.apart_ns for one in ranks)
+    which = "probably" if 2 * apart_ns >= alone_ns else "perhaps"
+    reason = say(f"walls.unnamed-{which}", part_frac=alone_ns / whole_ns)
+    return Missing(UNNAMED, reason, cure("unknown_kernels", ranks[0].rank.kind))
 
 
 def _why(one: RankCosts, wall: WallId) -> Missing:

@@ -18,6 +18,7 @@ from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import PLACE, IntArray, distinct
 from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
 from traces.groups import begins, passing, places_of_each
+from traces.intervals import instants_of
 from traces.launchers import equal_replays
 from traces.limits import Limit
 from traces.names.ranges import HOST_RANGES, cause_of_range
@@ -126,6 +127,35 @@ def input_copies(rank: RankTimeline) -> IntArray:
     return at[recurs]
 
 
+_EVER: Final = int(np.iinfo(np.int64).max)
+COLD: Final = Limit(
+    50_000,
+    "ns from the return of a synchronising call",
+    "measurement.md: its cold start; what the thread does beyond that is no matter of the call",
+)
+
+
+def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray]:
+    """Cold starts after synchronising calls, and the row of each one's call; `kind`: of every call.
+
+    Each lasts until the next such call of its thread has returned, or compute begins, and `COLD` at most.
+    """
+    calls, rows = rank.columns.calls, rank.activities
+    sync = np.flatnonzero((kind == CallKind.SYNC) & (calls.end_ns != NULL))
+    sync = sync[np.lexsort((calls.end_ns[sync], calls.thread_gid[sync]))]
+    thread, since_ns = calls.thread_gid[sync], calls.end_ns[sync]
+    until_ns = since_ns + int(COLD.value)
+    follows = thread[1:] == thread[:-1]
+    until_ns[:-1][follows] = np.minimum(until_ns[:-1], since_ns[1:])[follows]
+    compute = instants_of(rows, rows.bucket == Bucket.COMPUTE)
+    place = np.searchsorted(compute.start_ns, since_ns, side="right")
+    running = np.append(compute.end_ns, BEGINNING)[place - 1] > since_ns
+    until_ns = np.minimum(until_ns, np.append(compute.start_ns, _EVER)[place])
+    kept = ~running & (until_ns > since_ns)
+    none = np.full(int(kept.sum()), NULL)
+    return HostSpans(since_ns[kept], until_ns[kept], thread[kept], none, ()), sync[kept]
+
+
 CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
 
 _BY_KIND: Final = {
@@ -138,7 +168,6 @@ _BY_KIND: Final = {
     CallKind.INIT: "lazy_init",
 }
 _CAUSE_OF_KIND: Final = np.array([CAUSE[_BY_KIND[kind]] for kind in CallKind], dtype=np.int64)
-_EVER: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +208,7 @@ class Host:
         self._rank = rank
         self.kind = kinds_of_calls(rank)
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
+        self._cold = cold_starts(rank, self.kind)
         self._told = {cause: ranges_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
@@ -203,10 +233,10 @@ class Host:
         mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
         pieces, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
-        after = np.where(call < 0, self._sync_before(pieces, mine, gap_start_ns), -1)
-        cause = np.where(after >= 0, CAUSE["sync"], cause)
-        columns = pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel
-        told = HostPieces(*columns, cause, call, after, np.full(len(pieces), -1))
+        columns, none = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel), np.full(len(pieces), -1)
+        told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
+        after = np.where(told.call < 0, after, -1)
+        told = replace(told, cause=np.where(after >= 0, CAUSE["sync"], told.cause), after=after)
         for tiling, label, weaker in self._overlays[thread]:
             told, inside = cut(told, tiling)
             may = (inside >= 0) & np.isin(told.cause, [CAUSE[name] for name in weaker])
@@ -221,13 +251,10 @@ class Host:
         first_ns = start_ns[calls.end_ns[theirs] >= since_ns].min(initial=until_ns)
         return theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
 
-    def _sync_before(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> IntArray:
-        """The synchronising call of the thread that returned in the interval before the piece, else -1."""
-        ends = self._rank.columns.calls.end_ns
-        syncs = mine[self.kind[mine] == CallKind.SYNC]
-        syncs = syncs[np.argsort(ends[syncs], kind="stable")]
-        last = np.append(syncs, -1)[np.searchsorted(ends[syncs], pieces.start_ns, side="right") - 1]
-        return np.where(np.append(ends, BEGINNING)[last] >= gap_start_ns[pieces.gap], last, -1)
+    def _cold_tiling(self, thread: int) -> Tiling:
+        spans, call = self._cold
+        mine = spans.thread_gid == thread
+        return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], -1)
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""

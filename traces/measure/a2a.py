@@ -20,13 +20,15 @@ from traces.timeline import Activities, Bucket, RankTimeline, Source
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 _NCCL: Final[tuple[tuple[Dispatcher, str], ...]] = (
     ("alltoall", "SendRecv"),
+    ("alltoall", "AllToAll"),
+    ("alltoall", "AlltoAll"),
     ("allgather", "AllGather"),
     ("allgather", "ReduceScatter"),
 )
 _LIBRARIES: Final[
     tuple[tuple[Dispatcher, tuple[str, ...]], ...]
 ] = (  # the first whose mark a kernel's name has
-    ("hybridep", ("hybrid_ep::",)),
+    ("hybridep", ("hybrid_ep",)),
     ("ncclep", ("nccl_ep",)),
     ("deepep", ("deep_ep", "intranode::", "internode", "ep::")),  # also under vendors' namespaces
     *((dispatcher, (mark,)) for dispatcher, mark in _NCCL),

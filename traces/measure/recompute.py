@@ -12,7 +12,14 @@ from traces.cures import cure
 from traces.groups import mask_of
 from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit
-from traces.measure.recompute_extent import Launched, Stretches, pair_units, recompute_at_most_ns, stretches
+from traces.measure.recompute_extent import (
+    Launched,
+    Stretches,
+    pair_units,
+    recompute_at_most_ns,
+    stretches,
+    under_checkpoints,
+)
 from traces.missing import Missing, gap, known
 from traces.names.kernels import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
@@ -93,6 +100,10 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
+    if found.recompute_ns == 0 and (under_checkpoints(rank, roles) & inside).any():
+        found = _untold(
+            "backward runs kernels under a checkpoint, and no module is seen twice", "none is needed"
+        )
     if found.missing is None:
         return found
     return replace(found, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows))

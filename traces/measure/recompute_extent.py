@@ -12,11 +12,13 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
-from traces.columns import NULL
-from traces.groups import mask_of, mask_within, places_in
+from traces.columns import NULL, HostSpans, Ranges
+from traces.groups import mask_of, mask_within, passing, places_in
 from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.names.ranges import is_recompute_name
+from traces.resolve.communication import stab
 from traces.resolve.neighbours import launch_order
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 from traces.training import Roles
@@ -168,16 +170,65 @@ def recompute_at_most_ns(rank: RankTimeline, roles: Roles, inside: BoolArray, wi
     """Wall time in the windows that recompute can take at most; None where no witness bounds it.
 
     Nothing where nothing runs backward: hardly any kernel is of unknown class, or one thread launches all of
-    a PyTorch program, whose backward has threads of its own. Else the time of kernels that are forward by
-    name and lie in backward, none where each family runs forward once for each time it runs backward.
+    a PyTorch program, whose backward has threads of its own. Else all that lies in backward between two
+    kernels that are backward by name, where one of it is forward by name, but not where each family runs
+    forward once for each time it runs backward; and what runs again `under_checkpoints`.
     `inside`, shape (n,): the activities that start in the windows.
     """
     if not roles.backward.any():
         return 0 if _few_unknown(rank, inside) or _one_thread(rank, inside) else None
-    if _once_each(rank, inside):
-        return 0
-    again = inside & rank.named(lambda _, kernel: kernel.phase == "fwd") & _in_backward(rank, roles)
-    return intersect(instants_of(rank.activities, again), windows).total_ns
+    again = under_checkpoints(rank, roles)
+    if not _once_each(rank, inside):
+        again |= _with_forward_names(rank, _in_backward(rank, roles))
+    return intersect(instants_of(rank.activities, again & inside), windows).total_ns
+
+
+def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
+    """What backward launches under a range or function of a checkpoint, a mask of shape (n,).
+
+    Of the innermost only what comes before its first kernel that is backward by name: a checkpoint may hold
+    the backward pass of what it computed again.
+    """
+    rows, columns = rank.activities, rank.columns
+    sources: list[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]] = [
+        (columns.ranges, columns.ranges.text, columns.range_texts)
+    ]
+    if columns.frames is not None:
+        sources.append((columns.frames, columns.frames.name, columns.frames.names))
+    backward, result = _backward_by_name(rank), np.zeros(len(rows), dtype=np.bool_)
+    mine = np.flatnonzero(_in_backward(rank, roles) & (rows.launch_ns != NULL))
+    for spans, code, texts in sources:
+        named = passing(is_recompute_name, texts)[code]
+        for thread in distinct(spans.thread_gid[named]).tolist():
+            which = named & (spans.thread_gid == thread)
+            start_ns, theirs = spans.start_ns[which], mine[rows.take(mine).launch_thread == thread]
+            launch_ns = rows.launch_ns[theirs]
+            found = stab(start_ns, spans.end_ns[which], launch_ns)
+            ends_ns = np.sort(launch_ns[backward[theirs]])
+            last_ns = np.append(NULL, ends_ns)[np.searchsorted(ends_ns, launch_ns, side="right")]
+            result[theirs[(found >= 0) & (last_ns < start_ns[found])]] = True
+    return result
+
+
+_OF_GRADIENTS: Final = ("dp_reduce_scatter", "dp_all_gather", "all_reduce", "other_comm")
+"""Communication that backward launches beside its own work, and that no forward pass repeats."""
+
+
+def _with_forward_names(rank: RankTimeline, in_backward: BoolArray) -> BoolArray:
+    """Of backward what is launched between two kernels of that name, where one of it is forward by name."""
+    rows, order = rank.activities, launch_order(rank.activities)
+    backward = _backward_by_name(rank)
+    gradients = (rows.bucket == Bucket.COMM) & np.isin(rows.key, [*map(COMM_KINDS.index, _OF_GRADIENTS)])
+    ends = backward | (~in_backward & (rows.source == Source.KERNEL))
+    stretch = np.empty(len(rows), dtype=np.int64)
+    stretch[order] = np.cumsum(ends[order])
+    forward = in_backward & rank.named(lambda _, kernel: kernel.phase == "fwd")
+    holds = np.bincount(stretch[forward], minlength=len(rows) + 1) > 0
+    return in_backward & ~backward & ~gradients & holds[stretch]
+
+
+def _backward_by_name(rank: RankTimeline) -> BoolArray:
+    return rank.named(lambda _, kernel: kernel.phase == "bwd")
 
 
 def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:

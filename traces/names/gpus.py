@@ -71,8 +71,13 @@ def link_rate(name: str | None) -> int | None:
     return product.nvlink_gb_per_s if product else None
 
 
+_FORMS: Final = r"SXM|PCIE|NVL|OAM|HBM|DGXS"
+"""Forms of one product, which some write behind its name without a mark between."""
+
+
 def _words_of(product: str) -> Pattern:
-    return compiled(rf"(?i)(?:^|[^A-Z0-9]){literal(product)}(?:[^A-Z0-9]|$)")
+    words = r"[ _-]?".join(literal(word) for word in product.split())
+    return compiled(rf"(?i)(?:^|[^A-Z0-9]){words}(?:[^A-Z0-9]|{_FORMS}|$)")
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.names.mangled import readable
 from traces.patterns import Pattern, compiled, compiled_rows, first_found
 from traces.toml_tables import read_table, written
 
@@ -35,11 +36,11 @@ def _rules() -> tuple[KernelClass, ...]:
 
 @cache
 def classify_kernel(name: str) -> KernelClass:
-    """Class of one demangled kernel name, in nsys's or Kineto's spelling; `UNNAMED` where no rule matches.
+    """Class of a kernel name, in nsys's, Kineto's or the linker's spelling; `UNNAMED` where no rule matches.
 
     The rules are tried once per distinct name, whoever asks.
     """
-    spelled = name.replace("(anonymous namespace)", "<unnamed>")
+    spelled = readable(name).replace("(anonymous namespace)", "<unnamed>")
     found = (one for one in _rules() if one.pattern and one.pattern.search(spelled))
     return next(found, UNNAMED)
 
@@ -74,6 +75,7 @@ _KIND_BY_SUBCLASS: Final = {
     "ep_sync": "ep_control",
     "ep_layout": "ep_control",
     "sendrecv": "sendrecv_unresolved",
+    "all_to_all": "sendrecv_unresolved",
     "all_reduce": "all_reduce",
     "tp_userbuffers": "tp",
     "cp_a2a": "cp",

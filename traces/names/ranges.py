@@ -80,6 +80,14 @@ def cause_of_range(text: str) -> str | None:
     return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(text)), None)
 
 
+_AGAIN: Final = compiled(r"(?i)checkpoint|recomput|(?:^|[^a-z])remat")
+
+
+def is_recompute_name(text: str) -> bool:
+    """Whether a range, or a function, says that activations may be computed again in it."""
+    return _AGAIN.search(text) is not None and cause_of_range(text) != "checkpoint"
+
+
 _CALL: Final = compiled(r"(cu(?:da)?[A-Z][A-Za-z0-9]{1,60})(?:_(?:v\d+|ptsz|ptds))*")
 _DECORATION: Final = compiled(r"(?s), (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""

@@ -162,6 +162,7 @@ def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communica
 
 _OPERATIONS: Final = {
     "sendrecv": Operation.EXCHANGE,
+    "all_to_all": Operation.EXCHANGE,
     "pp_p2p": Operation.EXCHANGE,
     "cp_a2a": Operation.EXCHANGE,
     "ep_a2a": Operation.EXCHANGE,

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, is_kind
+from traces.account.calls import NONE, CallKind, is_kind
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.columns import NULL
 from traces.groups import mask_of
@@ -63,7 +63,8 @@ class Subject:
     activities; `stretch_frac`: how much longer compute takes beside communication, in this recording where
     `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. `simt`: places of GEMMs that do
     without tensor cores, which would take `tensor_frac` of their time; `wide`: the rest of the matrix work
-    that 16 bits would speed up. None where it could not be told.
+    that 16 bits would speed up. `apart`: kernels that are probably communication, whose grid says
+    nothing. None where it could not be told.
     """
 
     rank: RankTimeline
@@ -77,6 +78,7 @@ class Subject:
     simt: IntArray = field(default_factory=lambda: NOWHERE)
     tensor_frac: float | None = None
     wide: tuple[Wide, ...] = ()
+    apart: IntArray = field(default_factory=lambda: NOWHERE)
 
     def mask(self, places: IntArray) -> BoolArray:
         return mask_of(places, len(self.rank.activities))
@@ -89,6 +91,7 @@ class Subject:
         """The share of its time that each activity takes with its grid filled, of `count` SMs where given."""
         blocks, count = self.rank.blocks, count or self.sm_count or 0
         under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
+        under &= ~self.mask(self.apart)
         return np.where(under, blocks / max(count, 1), 1.0)
 
     def crowded(self) -> BoolArray:
@@ -188,29 +191,34 @@ class Edits:
         return without_arrival(without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every))
 
     def host_kinds(self) -> Mapping[str, Timing]:
-        calls, timing, pauses = self._graph.calls, self._timing, self._graph.pauses
+        graph, timing = self._graph, self._timing
+        calls, pauses = graph.calls, graph.pauses
         none = np.zeros(len(calls), dtype=np.bool_)
-        said = pauses.said_ns
-        counts = timing.waits.holding(self._graph.feeds_host, len(calls))  # a small copy to the host
+        said = pauses.said_ns + pauses.cold_ns
+        left = np.maximum(timing.pause_ns - pauses.cold_ns, 0)
+        counts = timing.waits.holding(graph.feeds_host, len(calls))  # a small copy to the host
+        feeds = counts[calls.before] & (calls.before != NONE)
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
         long = self._long_pauses(timing.pause_ns - said)
         edits = {
-            "python": without_host(self._graph, timing, np.where(long, timing.pause_ns, said), none),
+            "python": without_host(graph, timing, np.where(long, timing.pause_ns, said), none),
             "launch": self._without_calls(is_kind(calls, *_LAUNCHING)),
-            "sync": self._without_calls(sync & ~counts),
-            "token_count_sync": self._without_calls(sync & counts),
-            "lazy_init": without_host(self._graph, timing, compiles, is_kind(calls, CallKind.INIT)),
+            "sync": without_host(graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts),
+            "token_count_sync": without_host(
+                graph, timing, np.where(feeds, left, timing.pause_ns), sync & counts
+            ),
+            "lazy_init": without_host(graph, timing, compiles, is_kind(calls, CallKind.INIT)),
             "arrival": without_arrival(timing),
         }
         if long.any():
             edits["long_python_pauses"] = without_host(
-                self._graph, timing, np.where(long, said, timing.pause_ns), none
+                graph, timing, np.where(long, said, timing.pause_ns), none
             )
         for kind, ns in named.items():
             if ns.any():
-                edits[kind] = without_host(self._graph, timing, timing.pause_ns - ns, none)
+                edits[kind] = without_host(graph, timing, timing.pause_ns - ns, none)
         return edits
 
     def memory(self) -> Timing:

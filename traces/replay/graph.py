@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import NONE, HostCalls, host_calls, launching_call
+from traces.account.calls import NONE, HostCalls, host_calls, kinds_of_calls, launching_call
 from traces.account.device import Latencies, Queueing
-from traces.account.host import cpu_optimizer, data_pauses, ranges_of_cause
+from traces.account.host import cold_starts, cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
 from traces.account.waits import Poll, find_polls
 from traces.arrays import PLACE, BoolArray, IntArray, distinct
@@ -23,6 +23,7 @@ from traces.timeline import Activities, Bucket, RankTimeline
 
 _BATCH: Final = "data_pause"
 """Waits for the next batch that no range names; they count as `data`."""
+_COLD: Final = "cold_start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,20 @@ class Pauses:
     """Parts of the pause before each call, in ns, by what took it, shape (m,) each; the rest is Python's.
 
     An instant counts once: as the profiler's own work, else by the strongest range that names it, else as the
-    optimizer's on the CPU, else an OS call. `profiler_in_call_ns`: the profiler's own work within each call.
+    cold start of a synchronising call (`cold_ns`), else as the optimizer's on the CPU, else an OS call.
+    `profiler_in_call_ns`: the profiler's own work within each call.
     `longest_gc_ns`: the longest collection, be it in a step that is replayed or not.
     """
 
     profiler_ns: IntArray
     named_ns: Mapping[str, IntArray]
+    cold_ns: IntArray
     profiler_in_call_ns: IntArray
     longest_gc_ns: int
 
     @property
     def said_ns(self) -> IntArray:
-        """The part of each pause, shape (m,), that something other than Python took."""
+        """The part of each pause, shape (m,), that something other than Python or a cold start took."""
         return self.profiler_ns + sum(self.named_ns.values(), np.zeros_like(self.profiler_ns))
 
 
@@ -53,6 +56,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         layers[cause] = ranges_of_cause(columns, cause)
         if cause == "data":
             layers[_BATCH] = data_pauses(rank)
+    layers[_COLD] = cold_starts(rank, kinds_of_calls(rank))[0]
     layers |= {"cpu_optimizer": cpu_optimizer(rank), "os_wait": columns.os_calls}
     recorded = {what: layer for what, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory
@@ -72,7 +76,8 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
             profiler = union(*_times(columns.overheads, thread))
             within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
     parts["data"] = parts["data"] + parts.pop(_BATCH)
-    return Pauses(parts.pop("profiler"), parts, within, int(parts["gc"].max(initial=0)))
+    profiler_ns, cold_ns = parts.pop("profiler"), parts.pop(_COLD)
+    return Pauses(profiler_ns, parts, cold_ns, within, int(parts["gc"].max(initial=0)))
 
 
 def _times(spans: HostSpans | Ranges, thread: int) -> IntArray:

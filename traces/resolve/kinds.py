@@ -38,7 +38,7 @@ def spread_frac(duration_ns: IntArray) -> float | None:
 
 
 _OF_SEVERAL_USES: Final = (
-    *("sendrecv", "all_gather", "reduce_scatter", "broadcast", "reduce", "nccl_generic"),
+    *("sendrecv", "all_to_all", "all_gather", "reduce_scatter", "broadcast", "reduce", "nccl_generic"),
 )
 """Other names say surely what a kernel is."""
 _CURE_OF_SHAPE: Final = (
@@ -104,7 +104,7 @@ def _operations(draft: Draft, found: Evidence) -> IntArray:
     code = {name: place for place, name in enumerate(OPERATIONS)}
     operation = comm.operation_by_name()
     shape = np.where(found.groups.known, found.groups.shape(), ranges.shape)
-    shape = np.where(found.processes.shape == UNKNOWN, shape, found.processes.shape)
+    shape = np.where(found.named_shape == UNKNOWN, shape, found.named_shape)
     operation[sendrecv & (shape == POINT_TO_POINT)] = code["p2p"]
     operation[sendrecv & (draft.of("ep") | (shape == ALL_TO_ALL) | (ranges.shape == ALL_TO_ALL))] = code[
         "a2a"
@@ -157,7 +157,9 @@ def _still_open(
 
 def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str]:
     reason, how = "its NCCL groups fit more than one use", _CURE_OF_SHAPE
-    if (found.processes.shape[mine] != UNKNOWN).any():
+    if found.all_to_all[mine].any():
+        reason = "its name shows how it exchanges, not what for"
+    elif (found.processes.shape[mine] != UNKNOWN).any():
         reason, how = "its collective shows how it exchanges, its process group not what for", _CURE_OF_GROUP
     elif (found.ranges.shape[mine] != UNKNOWN).any():
         reason = "its range shows how it exchanges, not what for"

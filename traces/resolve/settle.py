@@ -27,16 +27,25 @@ _OF_ALL_REDUCE: Final = ("tp",)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All evidence on the communication activities of a rank; `sendrecv` masks the exchanges, shape (m,)."""
+    """All evidence on the communication activities of a rank.
+
+    `sendrecv` masks the exchanges, `all_to_all` those whose name says that they are one, shape (m,) each.
+    """
 
     comm: Communication
     sendrecv: BoolArray
+    all_to_all: BoolArray
     processes: ProcessGroups
     groups: Groups
     ranges: Enclosing
     communicators: Parts
     streams: Parts
     near: Neighbours
+
+    @property
+    def named_shape(self) -> IntArray:
+        """How each exchanges by the name of its kernel or of its collective, `UNKNOWN` where none says."""
+        return np.where(self.all_to_all, ALL_TO_ALL, self.processes.shape)
 
     def fitting(self, purpose: IntArray) -> IntArray:
         """The purposes that the operation can have, `UNTOLD` for the others, shape (m,).
@@ -61,9 +70,11 @@ def evidence_on(comm: Communication) -> Evidence:
     # a process group stands for its communicators; no trace has both
     communicator = np.where(groups.communicator == UNTOLD, processes.group, groups.communicator)
     copies = comm.rows.source == Source.COPY  # NCCL's copy engines: an all-to-all without a kernel
+    all_to_all = comm.of_subclass("all_to_all")
     return Evidence(
         comm=comm,
-        sendrecv=comm.of_subclass("sendrecv") | (copies & (groups.all_to_all_count > 0)),
+        sendrecv=comm.of_subclass("sendrecv") | all_to_all | (copies & (groups.all_to_all_count > 0)),
+        all_to_all=all_to_all,
         processes=processes,
         groups=groups,
         ranges=enclosing_ranges(comm),
@@ -100,6 +111,7 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
         fits = (shape == UNKNOWN) | (shape != excluded)
         draft.settle(which & fits & ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
     undescribed = which & (found.processes.purpose == UNTOLD)
+    _settle_by_shape(draft, undescribed & found.all_to_all, shape, near, "name", "high")
     _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
     _settle_by_shape(draft, undescribed & ~told, shape, near, "nccl_groups", "high")
     said = np.where(shape == UNKNOWN, ranges.shape, UNKNOWN)
@@ -134,10 +146,11 @@ def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, strea
 def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:
     """Shape of each exchange, once its communicator, its stream and its ranges had their say.
 
-    The name of a collective is exact. By its calls a group of an all-to-all can be small, since PyTorch
-    leaves out peers that get no token; and a pipeline exchanges both ways in its steady state only.
+    The name of a collective, or of its kernel, is exact. By its calls a group of an all-to-all can be small,
+    since PyTorch leaves out peers that get no token; and a pipeline exchanges both ways in its steady state
+    only.
     """
-    which, named = found.sendrecv, found.processes.shape
+    which, named = found.sendrecv, found.named_shape
     shape = np.where(which, np.where(named == UNKNOWN, found.groups.shape(), named), UNKNOWN)
     for parts in (found.communicators, found.streams):
         small = (shape == POINT_TO_POINT) | (shape == EITHER)
@@ -209,19 +222,22 @@ def _settle_data_parallel(draft: Draft, found: Evidence) -> None:
 def _settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours, streams: Parts) -> None:
     """Gathers before the permute, scatters after the unpermute: tokens travel by them, where by nothing else.
 
-    Where tokens travel another way, a gather after the router carries their counts, before the map of rows,
-    the permute, or the experts (HybridEP permutes in its own kernels).
+    Without kernels that permute, gathers before the router or the experts, and scatters after these. Where
+    tokens travel another way, a gather after the router carries their counts, before the map of rows, the
+    permute, or the experts (HybridEP permutes in its own kernels).
     """
     gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
-    before = draft.open & gather & (near.next == Role.PERMUTE) & (near.previous != Role.UNPERMUTE)
-    after = draft.open & scatter & (near.previous == Role.UNPERMUTE)
+    sorts = near.permute_count > 0
+    to_experts = (Role.PERMUTE,) if sorts else (Role.ROUTER, Role.EXPERT)
+    before = draft.open & gather & np.isin(near.next, to_experts)
+    after = draft.open & scatter & (near.previous == (Role.UNPERMUTE if sorts else Role.EXPERT))
     other_payload = draft.of("ep") | comm.of_subclass("ep_dispatch", "ep_combine", "ep_a2a", "ep_fused")
     if other_payload.any():
-        to_experts = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
-        counts = draft.open & gather & (near.previous == Role.ROUTER) & to_experts
+        leaves = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
+        counts = draft.open & gather & (near.previous == Role.ROUTER) & leaves
         draft.settle(counts & streams.nearly_all(counts, gather), "ep", "neighbours", "low")
         return
-    open_sendrecv = (comm.of_subclass("sendrecv") & draft.open).any()
+    open_sendrecv = (comm.of_subclass("sendrecv", "all_to_all") & draft.open).any()
     both = streams.any_of(before) & streams.any_of(after)
     if not open_sendrecv:
         regular = streams.nearly_all(before | after, gather | scatter)

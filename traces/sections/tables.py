@@ -152,7 +152,11 @@ class Sequence(Section, frozen=True):
 
 
 class UnknownKernel(Section, frozen=True):
-    """One kernel that no rule names. `finding`: large enough to be one."""
+    """One kernel that no rule names. `finding`: large enough to be one.
+
+    `probably_communication`: it has a stream of its own, waits for compute and is waited for, with nothing
+    beside it.
+    """
 
     name: Recorded
     frac: Frac
@@ -162,3 +166,4 @@ class UnknownKernel(Section, frozen=True):
     grid: OrMissing[tuple[Count, Count, Count]]
     per_step_ns: OrMissing[Ns]
     finding: bool
+    probably_communication: bool = False

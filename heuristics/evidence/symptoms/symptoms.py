@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec import structs
 
-from heuristics.config.hardware import gpu_family
+from heuristics.config.hardware import gpu_named
 from heuristics.config.logic import first_known
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import (
@@ -202,7 +202,7 @@ def _observed(told: Rank) -> Observed:
         framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
         moe=seen.moe,
         training=seen.training_step,
-        gpu=None if told.gpu is None else gpu_family(told.gpu),
+        gpu=None if told.gpu is None else gpu_named(told.gpu),
         dispatcher=seen.dispatcher or "unknown",
         internode=seen.internode,
         ep_overlap=seen.ep_overlap,

@@ -10,6 +10,7 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.analysis.afterwards import next_command
+from reports.content.analysis.called import called
 from reports.content.analysis.gpu import kernels, memory, sms
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
@@ -26,7 +27,7 @@ from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, To
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
-from reports.content.names import joined, kernel_name, name_of, who
+from reports.content.names import joined, kernel_name, name_of
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -54,7 +55,8 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
         first = max(found, key=lambda one: one.frac)
         names = {one.name for one in found}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        said = f" {percent(first.frac)}{more}: counted as compute, purpose unknown."
+        purpose = "probably communication" if first.probably_communication else "purpose unknown"
+        said = f" {percent(first.frac)}{more}: counted as compute, {purpose}."
         yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
 
 
@@ -130,7 +132,7 @@ def details(result: Result) -> tuple[Part, ...]:
     ]
     for place, rank in enumerate(ranks):
         for part in rank_parts(result, rank):
-            whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")
+            whose = replace(part, title=f"{part.title}, {called(result, rank)}", id=f"{part.id}-{place}")
             parts.append(whose if several else part)
     return (*parts, *configuration_parts(result), recording(result))
 

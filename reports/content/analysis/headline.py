@@ -11,12 +11,21 @@ from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.addresses import address_words
+from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
-from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
+from reports.content.analysis.unproven import (
+    Unused,
+    at_most,
+    bucket_name,
+    likely_communication,
+    open_walls,
+    part_of_time,
+    unused,
+)
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, is_set, name_of, sentence, who
+from reports.content.names import gpu_of, is_set, name_of, sentence
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
@@ -82,6 +91,8 @@ _FORCED: Final = (
 
 def headline(result: Result) -> Headline:
     found, first, tone = findings(result), "", Tone.NOTICE
+    said: str | Words
+    likely = likely_communication(result)
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
     elif differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
@@ -97,6 +108,9 @@ def headline(result: Result) -> Headline:
         label, said, tone = "SLOWED BY", _named(found), Tone.BAD
     elif all(wall.outcome == "unmeasurable" for wall in result.walls):
         label, said = "NOT JUDGED", _unjudged(result)
+    elif likely is not None and _is_largest(result, likely[1]):
+        label, said = "MAY BE SLOWED BY", _probably(result, likely[0])
+        likely = None
     elif (part := unused(result)) is not None:
         label, said = _largest_part(result, part)
     elif _is_opaque(result):
@@ -106,9 +120,27 @@ def headline(result: Result) -> Headline:
     else:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under = tuple(words(one) for one in (first, *_under(result)) if one)
+    if likely is not None:
+        under = (words(*likely[0], f" {_PROBABLY}"), *under)
     if _is_late(result) and (where := address_words(telling_rank(result))):
         under = (where, *under)
-    return Headline(label, words(said.rstrip()), tone, under)
+    return Headline(label, words(said.rstrip()) if isinstance(said, str) else said, tone, under)
+
+
+_PROBABLY: Final = "is probably communication: it runs on a stream of its own, and compute waits for it."
+
+
+def _is_largest(result: Result, share: float) -> bool:
+    """Whether what is probably communication may be a wall, and takes more than any time without compute."""
+    part = unused(result)
+    is_open = any(wall.id == "communication" for wall in open_walls(result))
+    return is_open and (part is None or share > part.frac)
+
+
+def _probably(result: Result, named: Words) -> Words:
+    wall = next(wall for wall in result.walls if wall.id == "communication")
+    cost = f" Its cost is not proven{at_most(wall)}. {_open(result, besides=wall)}"
+    return words(*named, f" {_PROBABLY}{cost}".rstrip())
 
 
 def _is_late(result: Result) -> bool:
@@ -130,12 +162,7 @@ def leading(result: Result) -> Late | None:
 
 def _by_late(result: Result, late: Late) -> str:
     assert result.run is not UNSET, "who is late stands in it"
-    return late_words(result.run, late, lambda place: _short(result.ranks[place]))
-
-
-def _short(rank: Rank) -> str:
-    number = known(rank.rank)
-    return f"GPU {rank.device}" if number is None else f"rank {number}"
+    return late_words(result.run, late, lambda place: called(result, result.ranks[place]))
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
@@ -207,7 +234,11 @@ def _closest(result: Result) -> str:
 
 def _nearest(result: Result) -> str:
     """What costs most of what was judged clear; nobody acts on less than a hundredth."""
-    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    clear = [
+        (max(known(wall.cost_frac) or 0.0, known(wall.at_most_frac) or 0.0), wall)
+        for wall in result.walls
+        if wall.outcome == "clear"
+    ]
     share, nearest = max(clear, key=lambda one: one[0], default=(0.0, None))
     if nearest is None:
         return ""
@@ -283,9 +314,8 @@ def facts(result: Result) -> Words:
     many = len(result.ranks) > 1
     gpu = f"{gpu_of(rank)}, GPU {rank.device}"
     if many:
-        count, model = len(result.ranks), known(rank.gpu)
-        gpu = f"{count} GPUs, model not recorded" if model is None else f"{count} x {gpu_model(model)}"
-    whose = f"{who(rank)}: " if many else ""
+        gpu = _gpus(result, known(rank.gpu))
+    whose = f"{called(result, rank)}: " if many else ""
     if not steps.used:
         return words(gpu, f"; {whose}no steps found, window of {scale.length}")
     low, high = known(steps.min_ns), known(steps.max_ns)
@@ -295,6 +325,20 @@ def facts(result: Result) -> Words:
     return words(
         gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.length}{spread}{dropped}"
     )
+
+
+def _gpus(result: Result, model: str | None) -> str:
+    """How many GPUs, of which model, and how many processes share them; just these where none can tell."""
+    physical = [one.physical_gpu for one in result.ranks]
+    used = zip(result.ranks, physical, strict=True)
+    count = len({(one.trace, one.device if number is None else number) for one, number in used})
+    of, processes = "model not recorded" if model is None else gpu_model(model), len(result.ranks)
+    if count == processes:
+        return f"{count} GPUs, {of}" if model is None else f"{count} x {of}"
+    if None in physical:
+        return f"{processes} processes, {of}"
+    gpus = "one GPU" if count == 1 else f"{count} GPUs"
+    return f"{gpus}, {of}, shared by {processes} processes"
 
 
 def _spread(low_ns: int, high_ns: int) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.result import Merged, Result
+from reports.content.analysis.called import name_of_rank, short_name
 from reports.content.analysis.hang import hang_lines, hang_words, witness_lines, witness_part
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
 from reports.content.analysis.late import late_words, saved_words
@@ -34,7 +35,7 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.names import ended, how_to_learn, joined, plain, sentence, told, who
+from reports.content.names import ended, how_to_learn, joined, plain, sentence, told
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.run import ArrivesLast, Late, LikeRanks, RankInRun, Run, RunProblem
@@ -44,7 +45,6 @@ _APART: Final = 0.05
 """Steps of ranks that differ by more are given as a range."""
 _NAMED: Final = 3
 """Ranks or recordings that one sentence names."""
-_WIDTH: Final = 24
 """Characters of a recording's name in a table."""
 _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
@@ -206,32 +206,6 @@ def _problem(one: RunProblem) -> Words:
         return words(f"Not recorded: {'rank' if len(one.ranks) == 1 else 'ranks'} {numbers(one.ranks)}.")
     state = "left out, " if one.left_out else ""
     return words(_first_of([words(Code(name)) for name in one.traces]), f": {state}{ended(one.reason)}")
-
-
-def name_of_rank(result: Result, place: int) -> Words:
-    rank = result.ranks[place]
-    if known(rank.rank) is not None:
-        return words(who(rank))
-    alone = sum(one.trace == rank.trace for one in result.ranks) == 1
-    if len(result.traces) > 1 and alone:
-        return words(f"{who(rank)} of ", Code(rank.trace))
-    twins = [one for one in result.ranks if who(one) == who(rank)]
-    process = known(rank.process)
-    return words(who(rank) + (f", process {process}" if len(twins) > 1 and process is not None else ""))
-
-
-def short_name(result: Result, place: int) -> Words:
-    """A rank in a table or a map: its recording only where another rank has its number and GPU."""
-    rank = result.ranks[place]
-    if sum(who(one) == who(rank) for one in result.ranks) == 1:
-        return words(who(rank))
-    *first, last = name_of_rank(result, place)
-    return (*first, Code(_end(last.text))) if isinstance(last, Code) else (*first, last)
-
-
-def _end(name: str) -> str:
-    """The end of a recording's name, which differs from rank to rank."""
-    return name if len(name) <= _WIDTH else f"...{name[3 - _WIDTH :]}"
 
 
 def _first_of(named: Sequence[Words]) -> Words:

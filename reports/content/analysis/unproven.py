@@ -13,9 +13,9 @@ from msgspec import UNSET
 from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
-from heuristics.walls.price import WALL
-from reports.content.blocks import Step, words
-from reports.content.names import is_cure, listed, name_of, sentence
+from heuristics.walls.price import UNNAMED, WALL
+from reports.content.blocks import Code, Step, Words, words
+from reports.content.names import is_cure, kernel_name, listed, name_of, sentence
 from traces.cures import cure
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
@@ -86,6 +86,18 @@ def at_most(wall: Wall) -> str:
     return f" (at most {percent(most)})" if most is not None and most < 1 else ""
 
 
+def likely_communication(result: Result) -> tuple[Words, float] | None:
+    """Kernels of unknown class that are probably communication, and the most of a rank's time in them."""
+    by_rank = [[one for one in rank.unknown_kernels if one.probably_communication] for rank in result.ranks]
+    found = max(by_rank, key=lambda several: sum(one.frac for one in several), default=[])
+    if not found:
+        return None
+    first, names = found[0], {one.name for several in by_rank for one in several}
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    share = sum(one.frac for one in found)
+    return words(Code(kernel_name(first.name)), f"{more} ({percent(share)} of the time)"), share
+
+
 def part_of_time(result: Result, part: Unused) -> str:
     unseen = part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle")
     takes = "Nothing was recorded for" if unseen else _TAKES[part.bucket]
@@ -128,10 +140,15 @@ def find_out(result: Result) -> Iterator[Step]:
     elif part is not None and judged and part.bucket in _PARTS:
         yield _look(_PARTS[part.bucket], result, f"acts on {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
-    if open_:
-        named = listed([name_of(one.id) for one in open_]) if judged else "any of the walls"
-        cures = tuple(words(sentence(one)) for one in dict.fromkeys(one.cure for one in open_))
-        yield Step("", words(f"Record again, to judge {named}"), "", (), cures)
+    look_up = cure(UNNAMED, result.traces[0].kind if result.traces else None)
+    for how, cured in (
+        ("Learn what the unknown kernels do", [one for one in open_ if one.cure == look_up]),
+        ("Record again", [one for one in open_ if one.cure != look_up]),
+    ):
+        if cured:
+            named = listed([name_of(one.id) for one in cured]) if judged else "any of the walls"
+            cures = tuple(words(sentence(one)) for one in dict.fromkeys(one.cure for one in cured))
+            yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
 
 
 def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:

@@ -14,6 +14,7 @@ from heuristics.result.result import Result, index_of, late_rank
 from heuristics.run.repairs import WALL_OF
 from heuristics.walls.price import WALL
 from heuristics.walls.verdict import by_family
+from reports.content.analysis.called import called
 from reports.content.analysis.headline import main_kind
 from reports.content.analysis.times import Scale, figures_of, figures_table, per_step_ns, scale_of, written
 from reports.content.analysis.unproven import open_walls
@@ -39,7 +40,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.moments import moments
-from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence, who
+from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
@@ -78,7 +79,7 @@ def _whose(result: Result, rank: Rank) -> Iterator[str]:
     late = late_rank(result)
     is_late = late is not None and index_of(result, rank) in late.places
     waits = " (waits for others)" if late is not None and late.places and not is_late else ""
-    yield f"Of {who(rank)}{waits}. "
+    yield f"Of {called(result, rank)}{waits}. "
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -142,10 +143,10 @@ def _shown_ns(rank: Rank, wall: WallId) -> int:
 
 
 def _ceiling(result: Result, wall: Wall) -> float:
-    """The share that a wall costs, else its bound where that is too small for a wall; unknown is below 0."""
+    """The share that a wall costs, its bound where even that is too small for one; unknown is below 0."""
     share, most = known(wall.cost_frac), known(wall.at_most_frac)
-    if share is None and most is not None and wall not in open_walls(result):
-        return most
+    if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
+        return most if share is None else max(share, most)
     return -1.0 if share is None else share
 
 
@@ -157,7 +158,7 @@ def _row(result: Result, wall: Wall) -> Row:
         why = f": {wall.missing[0]}" if wall.missing else ""
         return row((name, "", "", said + why), _FIGURES, Tone.MUTED, wall.id)
     judged_ns = sum(rank.budget_ns.window for rank in result.ranks) - result.verdict.startup_ns
-    cost_ns = known(wall.cost_ns)
+    cost_ns = known(wall.cost_ns) if share == known(wall.cost_frac) else None
     amount = milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns))
     saved = Quantity(percent(share), share, WALL_HUES[wall.id])
     if wall.outcome != "finding" and (cause := _late_by(result, wall.id)):
@@ -188,7 +189,7 @@ def alike(result: Result) -> str:
     said = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
         slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
-        said += f"; longest: {who(slowest)}"
+        said += f"; longest: {called(result, slowest)}"
     return said
 
 
@@ -257,5 +258,5 @@ def _evidence(one: Evidence) -> tuple[Entry, ...]:
 def _proofs(result: Result) -> Iterator[Block]:
     for rank in result.ranks:
         if (replay := known(rank.replay)) is not None:
-            of = f" of {who(rank)}" if len(result.ranks) > 1 else ""
+            of = f" of {called(result, rank)}" if len(result.ranks) > 1 else ""
             yield figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes"))

@@ -54,7 +54,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         clock_within_ns=found.clock.within_ns if found.clock else None,
         detected=replace(found.detected, ep_overlap=or_gap(ep_overlap, gap(either, "--config FILE"))),
         kernels_without_launch=found.kernel_count - found.launched_count,
-        unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unknown_kernels),
+        unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unnamed.kernels),
         ledger=gap("communication cannot be separated from compute", cure["names"])
         if found.unseen is not None
         else tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger),

@@ -19,17 +19,18 @@ from reports.content.analysis import (
     warnings,
 )
 from reports.content.analysis.afterwards import next_command
+from reports.content.analysis.called import called, short_name
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, leading, title
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
-from reports.content.analysis.run import merged_name, ranks_part, run_lines, short_name
+from reports.content.analysis.run import merged_name, ranks_part, run_lines
 from reports.content.analysis.run import page as run_page
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import PLAIN, Block, Detail, Fold, Head, Items, Page, Part, Plan, View
-from reports.content.names import plain, who
+from reports.content.names import plain
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.icicle import icicle_of
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
@@ -186,7 +187,7 @@ def _other_ranks(result: Result, rank: Rank) -> Iterator[Fold]:
     others = [one for one in result.ranks if one is not rank]
     for place, one in enumerate(others[: RANKS - 1], 1):
         parts = tuple(_folded(part, f"-{place}") for part in rank_parts(result, one))
-        yield Fold(f"All of {who(one)}", parts, f"rank-{place}")
+        yield Fold(f"All of {called(result, one)}", parts, f"rank-{place}")
 
 
 def _replayed(result: Result, steps: Plan) -> Replayed:

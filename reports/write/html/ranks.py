@@ -11,7 +11,8 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.result import Result
-from reports.content.analysis.run import is_late, short_name, shown_ranks
+from reports.content.analysis.called import short_name
+from reports.content.analysis.run import is_late, shown_ranks
 from reports.content.blocks import Hue
 from reports.content.names import plain, told
 from traces.missing import known

@@ -50,6 +50,7 @@ def test_its_figures_are_told(export: Export) -> None:
         "grid": [64, 2, 1],
         "per_step_ns": 30 * US,
         "finding": True,
+        "probably_communication": False,
     }
     assert document["verdict"]["wall"] is None  # a finding, and no wall
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diagnoser.options.given import given_from
-from heuristics.config.hardware import FAMILIES
+from heuristics.config.hardware import FAMILIES, gpu_named
 from traces.errors import UsageError
 from traces.names.gpus import product_named, products
 
@@ -22,12 +22,37 @@ def test_every_family_of_the_guides_is_a_product() -> None:
         ("NVIDIA L40S", "L40S"),
         ("NVIDIA H100 PCIe", "H100 PCIe"),
         ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"),
+        ("Tesla V100-DGXS-32GB", "V100"),
+        ("Tesla V100-SXM2-16GB", "V100"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("h100sxm", "H100"),
+        ("H100-PCIe", "H100 PCIe"),
+        ("AMD Instinct MI300X OAM", "MI300X"),
+        ("AMD Instinct MI250X / MI250", "MI250X"),
+        ("NVIDIA GeForce RTX3090", "RTX 3090"),
+        ("GeForce RTX 2080Ti", "RTX 2080 Ti"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
+        ("NVIDIA A1000", None),
         ("foo9000", None),
     ],
 )
 def test_a_product_is_found_in_its_name(name: str, product: str | None) -> None:
     found = product_named(name)
     assert (found.name if found else None) == product
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("Tesla V100-DGXS-32GB", "V100"),
+        ("NVIDIA H100 PCIe", "H100"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("NVIDIA GeForce RTX 3090", "RTX 3090"),
+        ("foo9000", None),
+    ],
+)
+def test_a_recorded_gpu_is_known_by_the_name_of_our_tables(name: str, family: str | None) -> None:
+    assert gpu_named(name) == family
 
 
 def test_w2_a_gpu_that_is_not_known_is_an_error_with_the_nearest() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.places import DATA
 from traces.names.kernels import (
@@ -15,6 +17,7 @@ from traces.names.kernels import (
     compute_classes,
     is_communication,
 )
+from traces.names.mangled import readable
 from traces.names.ranges import family, is_step_name
 
 CORPUS = DATA / "kernel_names.csv"
@@ -28,7 +31,7 @@ def labelled() -> list[dict[str, str]]:
 
 def test_every_labelled_name_gets_its_class_and_all_but_one_its_subclass() -> None:
     rows = labelled()
-    assert len(rows) == 632
+    assert len(rows) == 649
     assert [row["name"] for row in rows if classify_kernel(row["name"]).class_ != row["class"]] == []
     wrong = [row["name"] for row in rows if classify_kernel(row["name"]).subclass != row["subclass"]]
     assert wrong == [TRUNCATED]
@@ -39,6 +42,73 @@ def test_both_spellings_of_the_anonymous_namespace_are_one_name() -> None:
     kineto = "void (anonymous namespace)::softmax_warp_forward<float, 9, false>(float*, float const*, int)"
     assert classify_kernel(nsys) == classify_kernel(kineto)
     assert classify_kernel(nsys).class_ == "softmax"
+
+
+@pytest.mark.parametrize(
+    ("mangled", "demangled"),
+    [
+        (
+            "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvP4int4Pf",
+            "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)",
+        ),
+        (
+            "_ZN7deep_ep9intranode15notify_dispatchILi8EEEvPKi",
+            "void deep_ep::intranode::notify_dispatch<8>(int const*)",
+        ),
+        ("_ZN9hybrid_ep18device_sync_kernelILi8EEEvPi", "void hybrid_ep::device_sync_kernel<8>(int*)"),
+        (
+            "_Z24a2a_dispatch_send_kernelILb0ELm16EEvm",
+            "void a2a_dispatch_send_kernel<false, 16>(unsigned long)",
+        ),
+        (
+            "_ZN12_GLOBAL__N_113combineKernelILj10EEEvPf",
+            "void (anonymous namespace)::combineKernel<10u>(float*)",
+        ),
+        ("_ZL12fused_kernelPf", "fused_kernel(float*)"),
+        (
+            "_ZN4mori3moe24EpDispatchIntraNodeKernelIfEEvPf",
+            "mori::moe::EpDispatchIntraNodeKernel<float>(float*)",
+        ),
+    ],
+)
+def test_a_mangled_name_is_classed_as_the_demangled_one(mangled: str, demangled: str) -> None:
+    assert classify_kernel(mangled) == classify_kernel(demangled)
+
+
+@given(st.text(max_size=40).map("_ZN{}".format))
+def test_what_only_begins_like_a_mangled_name_is_read_too(name: str) -> None:
+    assert isinstance(readable(name), str)
+
+
+@pytest.mark.parametrize(
+    ("name", "subclass"),
+    [
+        ("void pplx::a2a_combine_recv_kernel<8, __nv_bfloat16>(unsigned long, __nv_bfloat16*)", "ep_combine"),
+        (
+            "void a2a_dispatch_recv_kernel<16u, 8u, rose::NotFixed, rose::Fixed<4096ul> >(unsigned long)",
+            "ep_dispatch",
+        ),
+        (
+            "void mori::moe::EpCombineIntraNodeKernel<float>(mori::moe::EpDispatchCombineArgs<float>)",
+            "ep_combine",
+        ),
+        (
+            "void mori::moe::EpDispatchInterNodeV1Kernel<float>(mori::moe::EpDispatchCombineArgs<float>)",
+            "ep_dispatch",
+        ),
+        ("EpDispatchLowLatencyAsyncSendCopyMultiBlock_bf16", "ep_dispatch"),
+        ("EpCombineAll_bf16", "ep_combine"),
+        ("EpCombineSyncBarrier_bf16", "ep_sync"),
+        ("mori_ConvertDispatchOutputKernel", "ep_layout"),
+        ("ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<4096ul>)", "all_to_all"),
+        ("ncclDevKernel_AlltoAll_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_to_all"),
+        ("OneShotAll2allSdmaKernel_u32", "all_to_all"),
+        ("OneShotAllGatherSdmaSubGroupKernel_u32", "all_gather"),
+    ],
+)
+def test_kernels_of_every_expert_library_are_communication(name: str, subclass: str) -> None:
+    kernel = classify_kernel(name)
+    assert (kernel.class_, kernel.subclass) == ("comm", subclass)
 
 
 @pytest.mark.parametrize(

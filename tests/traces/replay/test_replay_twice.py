@@ -165,8 +165,8 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
         "os_wait": lambda: by_hand.without_pauses(told, ("os_wait",)),
         "long_python_pauses": lambda: by_hand.without_pauses(told, ("long_python_pauses",)),
         "launch": lambda: by_hand.without_calls_of(told, "launch", "copy", "other"),
-        "sync": lambda: by_hand.without_calls_of(told, "sync"),
-        "token_count_sync": lambda: by_hand.without_calls_of(told, "counts"),
+        "sync": lambda: by_hand.without_syncs(told, "sync"),
+        "token_count_sync": lambda: by_hand.without_syncs(told, "counts"),
         "lazy_init": lambda: by_hand.without_calls_of(told, "init"),
         "arrival": lambda: by_hand.without_arrival(told),
     }

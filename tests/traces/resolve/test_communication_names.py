@@ -9,6 +9,7 @@ import pytest
 
 from tests.communication_doubles import (
     ADAM,
+    ATTENTION,
     FILL,
     GATHER,
     GEMM,
@@ -36,6 +37,7 @@ UNFUSED_ADAM = (
     "PointwiseOpScalarListFunctor<float, (int)4, (int)3, (int)0>, std::divides<float>>"
 )
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+ALL_TO_ALL = "ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 Export = Callable[..., Path]
 
 
@@ -140,6 +142,52 @@ def test_gathers_and_scatters_around_the_permute_are_a_dispatcher_where_nothing_
     rank = rank_of(export(line.recording))
     assert kinds(rank) == ["ep_dispatch", "ep_dispatch", "ep_combine"] * 2
     assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 10_000_000))) == "allgather"
+
+
+def test_a_gather_right_behind_the_scatter_of_the_last_layer_is_the_dispatchers_too(export: Export) -> None:
+    line = Line()
+    for forward in (True, False):  # backward begins in the layer that ended forward
+        line.all(*((NORM, ROUTER) if forward else ()))
+        line.run(GATHER, stream=24)
+        line.all(PERMUTE, GROUPED, UNPERMUTE)
+        line.run(SCATTER, stream=24)
+    line.all(NORM_BACKWARD)
+    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_combine"] * 2
+
+
+def test_gathers_and_scatters_around_experts_are_a_dispatcher_where_no_kernel_permutes(
+    export: Export,
+) -> None:
+    line = Line()
+    for _ in range(3):
+        line.all(NORM)
+        line.run(GATHER, stream=24)
+        line.all(ROUTER, GROUPED)
+        line.run(SCATTER, stream=24)
+    line.all(NORM)
+    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_combine"] * 3
+
+
+@pytest.mark.parametrize(
+    ("around", "expected"),
+    [
+        ((ROUTER, PERMUTE, GROUPED, UNPERMUTE), {"ep_a2a", "ep_combine"}),
+        ((ATTENTION, GEMM, ATTENTION, GEMM), {"cp"}),
+        ((GEMM, GEMM, GEMM, GEMM), {"sendrecv_unresolved"}),
+    ],
+)
+def test_a_kernel_named_all_to_all_is_of_experts_where_there_are_some_and_never_by_its_name_alone(
+    export: Export, around: tuple[str, ...], expected: set[str]
+) -> None:
+    line = Line()
+    before, *inside, after = around
+    for _ in range(3):
+        line.all(before)
+        line.run(ALL_TO_ALL, stream=20)
+        line.all(*inside)
+        line.run(ALL_TO_ALL, stream=20)
+        line.all(after)
+    assert set(kinds(rank_of(export(line.recording)))) == expected
 
 
 def test_a_gather_of_token_counts_is_control_where_tokens_travel_by_all_to_all(export: Export) -> None:

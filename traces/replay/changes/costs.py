@@ -49,6 +49,7 @@ def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Sub
         recomputed=kept.of(subject.recomputed),
         offloaded=kept.of(subject.offloaded),
         resident=kept.of(subject.resident),
+        apart=kept.of(subject.apart),
         simt=kept.of(subject.simt),
         wide=tuple(replace(one, places=kept.of(one.places)) for one in subject.wide),
     )

@@ -15,7 +15,7 @@ from traces.arrays import BoolArray, IntArray
 from traces.groups import mask_of, passing
 from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS
+from traces.names.kernels import COMM_KINDS, classify_kernel
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.waits import Waits
@@ -24,6 +24,8 @@ from traces.timeline import Activities, Bucket
 from traces.training import roles_of
 
 EP_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")
+_EXCHANGES: Final = ("sendrecv", "all_to_all")
+"""Subclasses of NCCL's kernels that exchange."""
 HEAVY: Final = ("gemm", "attention")
 """Classes that only run in the modules around an exchange, never in it."""
 
@@ -96,7 +98,7 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
     """
     expert = of_kinds(recorded, EP_KINDS)
     names = recorded.subject.rank.columns.kernel_names
-    send = passing(lambda name: "SendRecv" in name, names)[recorded.rows.name]
+    send = passing(lambda name: classify_kernel(name).subclass in _EXCHANGES, names)[recorded.rows.name]
     if not (expert & send).any():
         return
     moving_ns = _moving_ns(recorded)

@@ -1,0 +1,61 @@
+"""Processes and the GPUs that they ran on: counted apart, and never called alike on one screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from bench.simulate.recording import Recording
+from tests.page_doubles import first_screen, flat
+
+Export = Callable[..., Path]
+GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+US = 1_000
+
+
+def working(processes: Mapping[int, int], gpus: list[Mapping[int, int] | None]) -> Recording:
+    """Processes with their CUDA device: each runs 40 kernels of 90 us, one every 100 us."""
+    recording = Recording()
+    for used_by in gpus:
+        recording.gpu(used_by=used_by)
+    for pid, device in processes.items():
+        for place in range(40):
+            at = place * 100 * US
+            recording.kernel(GEMM, at + 10 * US, at + 100 * US, launch_ns=at, pid=pid, device=device)
+    return recording
+
+
+@pytest.mark.parametrize(
+    ("processes", "gpus", "said"),
+    [
+        ({5000: 0, 5001: 0}, [{5000: 0, 5001: 0}], "one GPU, H100 80GB HBM3, shared by 2 processes;"),
+        ({5000: 0, 5001: 0}, [{5000: 0}, {5001: 0}], "2 x H100 80GB HBM3;"),
+        ({5000: 0, 5001: 1}, [{5000: 0, 5001: 0}, {5000: 1, 5001: 1}], "2 x H100 80GB HBM3;"),
+        (
+            {5000: 0, 5001: 0, 5002: 1, 5003: 1},
+            [dict.fromkeys(range(5000, 5004), 0), dict.fromkeys(range(5000, 5004), 1)],
+            "2 GPUs, H100 80GB HBM3, shared by 4 processes;",
+        ),
+    ],
+)
+def test_gpus_are_counted_and_not_processes(
+    export: Export, processes: Mapping[int, int], gpus: list[Mapping[int, int] | None], said: str
+) -> None:
+    screen = flat(first_screen(diagnoser.analyze(export(working(processes, gpus))).to_dict()))
+    assert f"run.sqlite {said}" in screen
+    alike = len({*processes.values()}) < len(processes)
+    assert (re.search(r"GPU 0, process 500\d: ", screen) is not None) is alike
+
+
+def test_ranks_of_two_recordings_with_one_number_bear_their_files_name(
+    export: Export, tmp_path: Path
+) -> None:
+    first = export(working({5000: 1}, [None, None])).rename(tmp_path / "a.sqlite")
+    second = export(working({6000: 1}, [None, None])).rename(tmp_path / "b.sqlite")
+    screen = flat(first_screen(diagnoser.analyze([first, second]).to_dict()))
+    assert re.search(r"GPU 1 of [ab]\.sqlite: ", screen)
+    assert "2 x H100 80GB HBM3" in screen

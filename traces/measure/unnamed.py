@@ -1,0 +1,165 @@
+"""Compute kernels that no rule names: how long nothing else computes, and which are probably communication.
+
+They count as compute, and a report must say so. Probably: on a stream of their own, begun once compute of
+another stream has ended, waited for by compute, and with nothing beside them. Streams, edges and overlap tell
+it, never a name.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.device import Queueing
+from traces.account.producers import Producers
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL
+from traces.groups import mask_of, sums_of
+from traces.intervals import Spans, instants_of, intersect, ns_in, subtract
+from traces.launches import grid_numbers
+from traces.limits import Limit
+from traces.measure.kernel_table import NO_NAME, no_grid
+from traces.names.kernels import classify_kernel
+from traces.sections.tables import UnknownKernel
+from traces.steps.found import Steps, no_steps
+from traces.timeline import Bucket, RankTimeline, Source
+
+OWN: Final = Limit(
+    0.1,
+    "of the work of a stream in kernels of known class",
+    "ours: what packs a message runs on its stream and is short; streams of compute are nearly all known",
+)
+MOSTLY: Final = Limit(
+    0.5,
+    "of the kernels of one name, and of their time",
+    "ours: the first of a recording waits for nothing in it; what compute hides may be compute itself",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """`alone_ns`: how long of the windows no compute of known class ran beside compute of unknown class.
+
+    `apart`: places of the kernels that are probably communication; `apart_ns`: how long of the windows they
+    ran and no compute did. `kernels`: all of them in the windows, by name.
+    """
+
+    alone_ns: int
+    apart: IntArray
+    apart_ns: int
+    kernels: tuple[UnknownKernel, ...]
+
+
+def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unnamed:
+    """Measure one rank; `queueing`: what each of its activities had to wait for."""
+    rows, windows = rank.activities, steps.windows
+    unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & (rows.source == Source.KERNEL)
+    compute = rows.bucket == Bucket.COMPUTE
+    known = instants_of(rows, compute & ~unnamed)
+    apart = _apart(rank, queueing.producers, unnamed)
+    beside = instants_of(rows, compute & ~mask_of(apart, len(rows)))
+
+    def alone_ns(which: BoolArray | IntArray, others: Spans) -> int:
+        return subtract(intersect(instants_of(rows, which), windows), others).total_ns
+
+    kernels = _kernels(rank, steps, apart)
+    return Unnamed(alone_ns(unnamed, known), apart, alone_ns(apart, beside), kernels)
+
+
+def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:
+    rows = rank.activities
+    compute = rows.bucket == Bucket.COMPUTE
+    own = _own_streams(rank, unnamed, compute)
+    here = np.isin(rows.stream_id, own)
+    candidates, elsewhere = unnamed & here, compute & ~here
+    if not candidates.any() or not elsewhere.any():
+        return np.flatnonzero(np.zeros(0, dtype=np.bool_))
+    held = _held(rank, producers, candidates, elsewhere)
+    beside_ns = np.zeros(len(rows), dtype=np.int64)
+    mine = np.flatnonzero(candidates)
+    beside_ns[mine] = ns_in(rows.take(mine), instants_of(rows, elsewhere))
+    kept = [
+        places
+        for name in distinct(rows.name[mine]).tolist()
+        if _is_apart(rows.end_ns - rows.start_ns, beside_ns, held, places := mine[rows.name[mine] == name])
+    ]
+    return np.sort(np.concatenate([mine[:0], *kept]))
+
+
+def _is_apart(length_ns: IntArray, beside_ns: IntArray, held: BoolArray, places: IntArray) -> bool:
+    """Whether most of some kernels hold compute up, and most of their time has no compute beside it."""
+    hidden_ns, whole_ns = int(beside_ns[places].sum()), int(length_ns[places].sum())
+    return bool(held[places].mean() >= MOSTLY.value and hidden_ns <= (1 - MOSTLY.value) * whole_ns)
+
+
+def _own_streams(rank: RankTimeline, unnamed: BoolArray, compute: BoolArray) -> IntArray:
+    """Streams whose compute is nearly all of unknown class."""
+    rows = rank.activities
+    streams = distinct(rows.stream_id)
+    of_row = np.searchsorted(streams, rows.stream_id)
+    length_ns = rows.end_ns - rows.start_ns
+    known_ns, unknown_ns = (
+        sums_of(np.where(which, length_ns, 0), of_row, len(streams))
+        for which in (compute & ~unnamed, unnamed)
+    )
+    return streams[(unknown_ns > 0) & (known_ns <= OWN.value * (known_ns + unknown_ns))]
+
+
+def _held(rank: RankTimeline, producers: Producers, candidates: BoolArray, elsewhere: BoolArray) -> BoolArray:
+    """Which candidates stand between compute of other streams, shape (n,): waiting for it, and waited for.
+
+    Several may follow each other on their stream, the first of them waiting and the last waited for.
+    """
+    rows = rank.activities
+    waits, awaited = np.zeros((2, len(rows)), dtype=np.bool_)
+    for producer in producers.place.T:
+        known = producer >= 0
+        waits[known & candidates & elsewhere[producer]] = True
+        awaited[producer[known & elsewhere & candidates[producer]]] = True
+    mine = np.flatnonzero(candidates)
+    mine = mine[np.argsort(rows.stream_id[mine], kind="stable")]  # in order of start on each stream
+    ends = awaited[mine]
+    stream_ends = np.append(rows.stream_id[mine][1:] != rows.stream_id[mine][:-1], True)
+    chain = np.cumsum(np.append(False, (ends | stream_ends)[:-1]))
+    both = (np.bincount(chain, waits[mine]) > 0) & (np.bincount(chain, ends) > 0)
+    held = np.zeros(len(rows), dtype=np.bool_)
+    held[mine] = both[chain]
+    return held
+
+
+def _kernels(rank: RankTimeline, steps: Steps, apart: IntArray) -> tuple[UnknownKernel, ...]:
+    """Kernels in the windows that no rule names, longest first; which of them are findings others say.
+
+    `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
+    their mean whole duration, `grid` that of the most of them. `apart`: those that are probably
+    communication.
+    """
+    names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
+    untold = no_steps(rank.columns.info.kind)
+    unnamed = {-1: NO_NAME} | {
+        code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
+    }
+    inside = (rows.source == Source.KERNEL) & (ns_in(rows, windows) > 0)
+    found, likely = [], {*rows.name[apart].tolist()}
+    for code, name in unnamed.items():
+        mine = rows.take(inside & (rows.name == code))
+        if not len(mine):
+            continue
+        busy_ns = intersect(instants_of(mine), windows).total_ns
+        shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
+        grids = grid_numbers(shapes)
+        often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
+        found.append(
+            UnknownKernel(
+                name=name,
+                frac=busy_ns / windows.total_ns,
+                busy_ns=busy_ns,
+                count=len(mine),
+                mean_ns=int((mine.end_ns - mine.start_ns).sum()) // len(mine),
+                grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
+                per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
+                finding=False,
+                probably_communication=code in likely,
+            )
+        )
+    return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))
