@@ -31,8 +31,8 @@ from traces.spelling import billions, counted, gigabytes, percent
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
-_HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory", "Cost")
-_NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9, 10)
+_HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory")
+_NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9)
 _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
 
@@ -105,12 +105,8 @@ def _warnings(found: Layouts) -> Iterator[Block]:
 def _table(found: Layouts, everything: bool) -> Table:
     listed = found.layouts if everything else _shown(found)
     rows = (_row(one) for one in listed)
-    notes = ["Cost: rules, as part of the compute time; it orders, and is no prediction."]
-    if any(one.room == "tight" for one in listed):
-        notes.append("!: nearly full.")
-    left = len(found.layouts) - len(listed)
-    title = "Layouts"
-    return table(title, _HEADS, rows, _NUMBERS, " ".join(notes), left_out=left)
+    note = "!: nearly full." if any(one.room == "tight" for one in listed) else ""
+    return table("Layouts", _HEADS, rows, _NUMBERS, note, left_out=len(found.layouts) - len(listed))
 
 
 def _shown(found: Layouts) -> list[PlannedLayout]:
@@ -131,7 +127,7 @@ def _row(one: PlannedLayout) -> Row:
     held = f"{gigabytes(memory.total_bytes)}{mark}" if memory else ""
     sizes = (one.tp, one.cp, one.pp, one.vpp or "-", one.ep, one.micro_batch)
     name = f"{one.place} yours" if one.own else f"{one.place}"
-    cells = (name, *map(str, sizes), recompute, one.dispatcher, held, percent(one.cost_frac))
+    cells = (name, *map(str, sizes), recompute, one.dispatcher, held)
     return row(cells, _NUMBERS, _TONES[one.room], f"layout-{one.place}")
 
 
@@ -195,7 +191,7 @@ def _layout(one: PlannedLayout) -> Part:
     blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
     blocks += items("Refused by", one.broken)
     rows = ((cost.text, percent(cost.frac)) for cost in sorted(one.costs, key=lambda cost: -cost.frac))
-    blocks.append(table("What orders it", ("Rule", "Cost"), rows))
+    blocks.append(table("What orders it, of the compute time; no forecast", ("Rule", "Cost"), rows))
     if memory is not None:
         blocks.append(memory_table(memory))
     if one.stages:

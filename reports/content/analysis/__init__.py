@@ -15,14 +15,14 @@ from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.moe import communication, moe
-from reports.content.analysis.plan import framework_note, plan, whole_plan
+from reports.content.analysis.plan import MOST, plan, whole_plan
 from reports.content.analysis.rates import rates
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import hiccups, lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
+from reports.content.blocks import SCREEN, Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import incident_items
 from reports.content.names import joined, kernel_name, name_of, who
@@ -33,6 +33,8 @@ from traces.spelling import percent
 
 _TOP: Final = 3
 _WORTH: Final = 0.01
+_STEP: Final = 8
+"""Rows of a taller terminal for one more step of the plan, with its settings and conditions."""
 
 
 def top_kernels(rank: Rank) -> Sentence | None:
@@ -77,11 +79,10 @@ def warnings(result: Result) -> Iterator[Sentence]:
 
 
 def more(result: Result) -> str:
-    refused = f", with {len(result.refused)} refused" if result.refused else ""
     planned = bool(result.fixes or result.levers)
     unchecked = planned and result.framework == "megatron" and known(result.configuration) is None
     checks = " | --config FILE checks flags" if unchecked else ""
-    return f"--full{refused} | -o page.html{checks}"
+    return f"--full | -o page.html{checks}"
 
 
 __all__ = ["details", "page", "rank_parts"]
@@ -90,8 +91,8 @@ RANKS: Final = 8
 """Ranks whose details a page shows at most; the rest are in the JSON document."""
 
 
-def page(result: Result, detail: Detail) -> Page:
-    rank, what_to_do = telling_rank(result), plan(result)
+def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
+    rank, what_to_do = telling_rank(result), plan(result, MOST + max(0, rows - SCREEN) // _STEP)
     costs: tuple[Block | None, ...] = (step_bar(result, rank), savings(result))
     found: list[Block | None] = [
         headline(result),
@@ -103,7 +104,6 @@ def page(result: Result, detail: Detail) -> Page:
         *(() if what_to_do.steps else (*costs, *run_lines(result))),
         outside(rank),
         hiccups(rank),
-        framework_note(result),
         top_kernels(rank),
         *unknown_kernels(result),
         *layout_changes(result),

@@ -18,6 +18,7 @@ from heuristics.guides.table import Row, facts_of, table
 from heuristics.incidents.incident import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
+from reports.content.changes import CHANGES
 from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.explain.walls import limit_items
 from reports.content.names import codes, ended, issue_sentence, joined, name_of
@@ -164,24 +165,6 @@ def _not_first() -> Iterator[Sentence]:
     yield from sentence(table("dispatcher")["seed"][0].source, "Source")
 
 
-_CHANGES: Final = {
-    "graph_attn": "attention's launches become one call",
-    "graph_moe_router": "the router's launches become one call",
-    "graph_moe_preprocess": "the launches of preprocessing become one call",
-    "graph_scopes": "launches of attention, router and preprocessing become one call each",
-    "fused_kernels": "of each row of router, permute, or norm and quantisation kernels only one is launched",
-    "collection_at_edges": "each step that collected does so once, as it begins",
-    "token_counts_stay": "nothing waits for token counts",
-    "expert_overlap": "exchanges hide under the compute of the other microbatch, slowed as measured here",
-    "faster_dispatcher": "what moves takes less time by the published factors, waiting for peers does not",
-    "recompute_dropped": "recomputed stretches are gone, with their launches and collectives",
-    "recompute_narrowed": "of recomputed stretches only norms and activations are left",
-    "no_retries": "allocator calls after the first step are gone",
-    "grouped_experts": "GEMMs of the experts in a row are one, by whole waves of blocks",
-}
-"""How kinds of change are called where people read."""
-
-
 def fix_topics() -> Iterator[Topic]:
     for number, fix in fixes_of("megatron").items():
         yield Topic(number, "fix", partial(_fix, fix), fix.title)
@@ -202,7 +185,7 @@ def _fix(fix: Fix) -> Iterator[Block]:
     if fix.id in _OF_FIXES:
         yield from _table(_OF_FIXES[fix.id])
     yield from items("Needs", map(_need, fix.preconditions(run)))
-    yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
+    yield from items("Replayed as", (CHANGES.get(change, change) for change in fix.changes(run)))
     yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from items("Side effects", fix.side_effects)
     yield from items(

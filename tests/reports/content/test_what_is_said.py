@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -44,8 +45,9 @@ def test_what_no_replay_prices_acts_on_its_share_which_is_said_once() -> None:
             width=120,
         )
     )
-    assert f"acts on 52 % [{first}]" in text
-    assert f"acts on the same 52 % [{second}]" in text
+    assert f"targets 52 % [{first}]" in text
+    assert f"[{second}]" not in text
+    assert re.search(rf"Or, for the same time: [^.]*\({second}\)", text)
     assert "saves" not in text.partition("DO THIS")[2].partition("Their savings")[0]
 
 
@@ -72,7 +74,7 @@ def test_a_larger_batch_is_compared_by_time_per_token() -> None:
 def test_a_fifth_without_compute_leads_although_every_wall_is_clear(bucket: str, said: str) -> None:
     text = flat(first_screen(with_time(scenario("healthy"), bucket, 0.2)))
     assert f"NO SINGLE CAUSE OF 10 % {said}" in text
-    assert "acts on 20 %" in text
+    assert "targets 20 %" in text
 
 
 def test_a_part_of_time_whose_wall_is_open_is_what_may_slow_the_run() -> None:
