@@ -3,6 +3,7 @@
 It is made to fit by leaving out steps and whole sentences: what is to be typed is never cut.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,17 +30,19 @@ _REASON: Final = 2
 _FIX: Final = 5
 """Lines that what must be corrected first has at least: its cure stands at its end."""
 _LABEL: Final = 11
+_MORE: Final = f"{'More':<{_LABEL}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a page may use: steps of the plan, lines of one sentence; 0 is no limit.
+    """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no limit.
 
     `spellings`: a change as every framework writes it, not only as the one in use does.
     """
 
     steps: int = 0
     lines: int = 0
+    items: int = 0
     gaps: bool = True
     spellings: bool = False
 
@@ -62,11 +65,55 @@ _ROOMS: Final = (
 def write_text(page: Page, view: View) -> str:
     if page.detail is Detail.FULL:
         return printed(_lines(page, view, Room()), view)
+    if any(isinstance(block, blocks.Part) for block in page.blocks):
+        return printed(_fitted(page, view), view)
     for room in _ROOMS:
         lines = _lines(page, view, room)
         if len(lines) <= view.rows and _first_step(lines, page) <= ACTION * view.rows:
             break
     return printed(lines, view)
+
+
+_PARTS: Final = (
+    Room(),
+    *(Room(items=most) for most in (24, 16, 8)),
+    *(Room(lines=2, items=most) for most in (24, 16, 12, 8, 6, 4)),
+    Room(lines=2, items=4, gaps=False),
+    Room(lines=2, items=2, gaps=False),
+    Room(lines=2, items=1, gaps=False),
+)
+"""The same for a page of parts, whose lists are shortened; the end goes where the last has not enough."""
+
+
+def _fitted(page: Page, view: View) -> list[Text]:
+    for room in _PARTS:
+        rows = _head(page, view)
+        titled = [one for part in page.blocks for one in _titled(part, view, room)]
+        if len(rows) + sum(len(lines) for _, lines in titled) < view.rows:
+            break
+    if room is _PARTS[0]:
+        return [*rows, *(line for _, lines in titled for line in lines)]
+    end = _more(page.more, view)
+    for place, (_, lines) in enumerate(titled):
+        if len(rows) + len(lines) + len(end) > view.rows:
+            left = [title.lower() for title, _ in titled[place:] if title]
+            end = shortened(plain(f"{page.more}: {'; '.join(left)}", "dim"), view.width, len(end), _MORE)
+            break
+        rows += lines
+    return [*rows, *end]
+
+
+def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, list[Text]]]:
+    """Each block of a part by its title; its own title stands with the first."""
+    gap = [plain("")] if room.gaps else []
+    first = [*gap, plain(part.title.upper(), "bold underline")] if isinstance(part, blocks.Part) else []
+    for block in part.blocks if isinstance(part, blocks.Part) else (part,):
+        yield getattr(block, "title", ""), [*first, *gap, *block_lines(block, view, room)]
+        first = []
+
+
+def _more(more: str, view: View) -> list[Text]:
+    return wrapped(plain(more, "dim"), view.width, _MORE)
 
 
 def _first_step(lines: list[Text], page: Page) -> int:
@@ -81,7 +128,7 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
         follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
         lines += [plain("")] if room.gaps and not follows else []
         if isinstance(block, blocks.Command) and page.more:
-            lines += wrapped(plain(page.more, "dim"), view.width, f"{'More':<{_LABEL}}")
+            lines += _more(page.more, view)
         lines += block_lines(block, view, room)
         last = block
     return lines
@@ -112,11 +159,14 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             return shortened(said, view.width, most, label, " " * len(label))
         case blocks.Items():
             lines = [plain(block.title, "bold")] if block.title else []
-            for place, item in enumerate(block.items, start=1):
+            shown = block.items[: room.items or None]
+            for place, item in enumerate(shown, start=1):
                 mark = f"  {place}. " if block.numbered else "  - "
                 is_first = bool(room.lines) and block.numbered and place == 1
                 most = 0 if block.whole else max(_FIX, room.lines) if is_first else room.lines
                 lines += shortened(text_of(item, view), view.width, most, mark)
+            if left := len(block.items) - len(shown):
+                lines.append(plain(f"    {left} more", "dim"))
             return lines
         case blocks.Table():
             return table_lines(block, view, room.lines)
