@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.configured import Incident
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Detail, Items, Words, words
@@ -16,9 +17,16 @@ _TITLE: Final = "Known of such a run"
 _MAY_BE: Final = "Known of such a run, if"
 
 
-def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterator[Block]:
-    """What the run is known to meet, the strongest first; on a long page also what it may."""
+def incident_items(
+    result: Result, detail: Detail, most: int = _FIRST, touching: bool | None = None
+) -> Iterator[Block]:
+    """What the run is known to meet, the strongest first; on a long page also what it may.
+
+    `touching`: only those that the log shows, or whose cure acts on a wall that was found; False: the others.
+    """
     found, values = result.incidents or (), values_of(result)
+    if touching is not None and detail is Detail.FIRST:
+        found = tuple(one for one in found if _touches(result, one) is touching)
     met = [one for one in found if one.state != "possible"]
     may_be = [one for one in found if one.state == "possible"]
     if detail is Detail.FULL:
@@ -30,6 +38,11 @@ def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterat
         left = counted(len(met) - most, "more entry", "more entries")
         entries[-1] = words(*entries[-1], f" {left}: --full.")
     yield from _listed(_TITLE, entries)
+
+
+def _touches(result: Result, one: Incident) -> bool:
+    walls = {wall.id for wall in result.walls if wall.outcome == "finding"}
+    return one.state == "seen" or (one.fix in CATALOGUE and CATALOGUE[one.fix].wall in walls)
 
 
 def _listed(title: str, entries: Sequence[Words]) -> Iterator[Items]:

@@ -4,7 +4,7 @@ The first screen ends with kernels, unknown ones, warnings, where to read more a
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,10 +22,10 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import hiccups, lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import SCREEN, Block, Code, Detail, Page, Part, Sentence, Tone, words
+from reports.content.blocks import SCREEN, Block, Code, Detail, Page, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import incident_items
-from reports.content.names import joined, kernel_name, name_of, who
+from reports.content.names import joined, kernel_name, who
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -42,7 +42,7 @@ def top_kernels(rank: Rank) -> Sentence | None:
     for row in rank.kernel_table.rows:
         by_name[kernel_name(row.name), row.key] += row.work_ns
     named = [
-        words(Code(name), f" {percent(work_ns / window_ns)} ({name_of(key)})")
+        words(Code(name), f" {percent(work_ns / window_ns)} (", Term(key), ")")
         for (name, key), work_ns in by_name.most_common(_TOP)
         if work_ns >= _WORTH * window_ns
     ]
@@ -93,18 +93,22 @@ RANKS: Final = 8
 
 def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
     rank, what_to_do = telling_rank(result), plan(result, MOST + max(0, rows - SCREEN) // _STEP)
+    if detail is Detail.FULL and (left := what_to_do.left_out):
+        together = words(what_to_do.together, f" {left} more at the end: The whole plan.")
+        what_to_do = replace(what_to_do, together=together, left_out=0)
     costs: tuple[Block | None, ...] = (step_bar(result, rank), savings(result))
     found: list[Block | None] = [
         headline(result),
         *hang_lines(result, leading_hang(result) is not None),
         *warnings(result),
-        *incident_items(result, Detail.FIRST, most=1),
+        *incident_items(result, Detail.FIRST, most=1, touching=True),
         *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
         *(() if what_to_do.steps else (*costs, *run_lines(result))),
         outside(rank),
         hiccups(rank),
         top_kernels(rank),
+        *incident_items(result, Detail.FIRST, most=1, touching=False),
         *unknown_kernels(result),
         *layout_changes(result),
         next_command(result),
@@ -112,7 +116,14 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
     blocks = tuple(block for block in found if block is not None)
     if detail is Detail.FIRST:
         return Page(title(result), facts(result), blocks, detail, more(result))
-    return Page(title(result), facts(result), (*blocks, *details(result)), detail)
+    parts = details(result)
+    return Page(title(result), facts(result), (contents(parts), *blocks, *parts), detail)
+
+
+def contents(parts: Sequence[Part]) -> Sentence:
+    """What a long page has, in its order; the plan closes it, so that it stands where a terminal ends."""
+    titles = ("The first screen", *(part.title for part in parts))
+    return Sentence(words("; ".join(titles)), "Contents", whole=True)
 
 
 def details(result: Result) -> tuple[Part, ...]:
@@ -120,7 +131,6 @@ def details(result: Result) -> tuple[Part, ...]:
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
     together = ranks_part(result)
     parts = [
-        whole_plan(result),
         evidence(result),
         *([together] if together else ()),
         *witness_part(result.witness),
@@ -130,7 +140,7 @@ def details(result: Result) -> tuple[Part, ...]:
         for part in rank_parts(result, rank):
             whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")
             parts.append(whose if several else part)
-    return (*parts, *configuration_parts(result), recording(result))
+    return (*parts, *configuration_parts(result), recording(result), whole_plan(result))
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:

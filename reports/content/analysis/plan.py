@@ -2,14 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Final
 
-from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
-from heuristics.run.run import Run
-from heuristics.walls.price import WALL
 from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
 from reports.content.blocks import (
     Block,
@@ -23,11 +19,9 @@ from reports.content.blocks import (
     items,
     words,
 )
-from reports.content.changes import ALONE, WIDE
 from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
 from reports.content.names import is_cure, issue_sentence, name_of, sentence
-from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE
@@ -36,9 +30,6 @@ from traces.settings.spelling import harness_line
 from traces.spelling import counted, percent, saving
 
 MOST: Final = 3
-WIDE_RANGE: Final = Limit(
-    3.0, "times its lower end", "ours: a range by which one cannot decide to try a change"
-)
 SPELLINGS: Final[Mapping[str, str]] = {
     "megatron_lm": "Megatron-LM",
     "environment": "environment",
@@ -65,14 +56,8 @@ _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
     fixes = result.fixes or result.levers
-    alone, instead = _by_cost(fixes) if most is not None else (fixes, {})
     errors = tuple(_corrections(result))
-    steps = [
-        *errors,
-        *with_finds(
-            result, [_with_others(step_of(result, fix), instead.get(fix.id, ())) for fix in alone], MOST
-        ),
-    ]
+    steps = [*errors, *with_finds(result, [step_of(result, fix) for fix in fixes], MOST)]
     if not steps:
         found = tuple(find_out(result))
         return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
@@ -85,34 +70,6 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     if not result.fixes and not errors:
         title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
     return Plan(title, tuple(shown), unproven or _together(result, shown), len(steps) - len(shown))
-
-
-def _by_cost(fixes: Sequence[Fix]) -> tuple[Sequence[Fix], Mapping[str, Sequence[Fix]]]:
-    """Fixes without those that target the very time of an earlier one, and these by the id of that.
-
-    Where no replay tells such changes apart they are one step of a plan: the first, or another in its place.
-    """
-    alone, instead = list[Fix](), dict[str, list[Fix]]()
-    for fix in fixes:
-        targets = _gain(fix)[1]
-        alike = (one for one in alone if _gain(one)[1] == targets is not None and _overlap(one, fix))
-        first = next(alike, None)
-        if first is None or fix.arms or fix.after:
-            alone.append(fix)
-        else:
-            instead.setdefault(first.id, []).append(fix)
-    return alone, instead
-
-
-def _overlap(one: Fix, other: Fix) -> bool:
-    return one.id in other.shares_with and not (one.gain_replayed or other.gain_replayed)
-
-
-def _with_others(step: Step, others: Sequence[Fix]) -> Step:
-    if not others:
-        return step
-    named = "; ".join(f"{one.title[:1].lower()}{one.title[1:]} ({one.id})" for one in others)
-    return replace(step, notes=(*step.notes, words(f"Or, for the same time: {named}.")))
 
 
 def _is_open(result: Result, fix: Fix) -> bool:
@@ -166,7 +123,6 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     notes += _in_place_of(result, fix)
     notes += map(words, _all_notes(fix) if everything else (*_one_note(fix), *_issues(fix, everything)))
     notes += [words("Compare by time per token, not per step.")] if fix.per_token else []
-    notes += map(words, _why_wide(result, fix))
     ways, saves = (*_ways(fix, _order(result)),), _saves(result, fix)
     return Step(fix.id, words(fix.title), saves, ways, (*notes,), low, high, fix.after, fix.gain_replayed)
 
@@ -176,30 +132,12 @@ def _gain(fix: Fix) -> tuple[float | None, float | None]:
     return (known(gain[0]), gain[1]) if gain else (None, None)
 
 
-def _why_wide(result: Result, fix: Fix) -> Iterator[str]:
-    """What makes a range so wide that it decides nothing, and what to measure to narrow it."""
-    low, high = _gain(fix)
-    if (
-        fix.gain_replayed
-        and low is not None
-        and high is not None
-        and high >= WIDE_RANGE.value * max(low, WALL.value / 2)
-    ):
-        kinds = CATALOGUE[fix.id].changes(Run()) if fix.id in CATALOGUE else ()
-        yield f"Wide range, as it is not known {next((WIDE[one] for one in kinds if one in WIDE), ALONE)}."
-
-
 def _saves(result: Result, fix: Fix) -> str:
     """A saving is a replay's; without one of its own a change only acts on some of the time."""
     low, high = _gain(fix)
     if high is None:
         return "to be confirmed" if _is_open(result, fix) else "saving not measured"
-    if fix.gain_replayed:
-        return f"saves {saving(low, high)}"
-    before = takewhile(lambda one: one is not fix, result.fixes)
-    alike = [one for one in before if one.id in fix.shares_with and not one.gain_replayed]
-    same = "the same " if any(_gain(one)[1] == high for one in alike) else ""
-    return f"targets {same}{percent(high)}"
+    return f"saves {saving(low, high)}" if fix.gain_replayed else f"targets {percent(high)}"
 
 
 def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:

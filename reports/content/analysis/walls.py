@@ -31,13 +31,14 @@ from reports.content.blocks import (
     Table,
     Term,
     Tone,
+    Words,
     items,
     row,
     table,
     words,
 )
 from reports.content.moments import moments
-from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence, who
+from reports.content.names import PIECES, WALL_HUES, capital, joined, name_of, sentence, who
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
@@ -161,12 +162,12 @@ def _row(result: Result, wall: Wall) -> Row:
     return row((name, amount, saved, _mostly(wall)), _FIGURES, tone, wall.id)
 
 
-def _mostly(wall: Wall) -> str:
+def _mostly(wall: Wall) -> Words:
     if wall.outcome != "finding":
-        return ""
+        return ()
     kind = main_kind(wall)
     kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
-    return ", ".join(map(name_of, kinds))
+    return joined([(Term(one),) for one in kinds])
 
 
 def alike(result: Result) -> str:

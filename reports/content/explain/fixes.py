@@ -18,7 +18,6 @@ from heuristics.guides.table import Row, facts_of, table
 from heuristics.incidents.incident import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, items, words
-from reports.content.changes import CHANGES
 from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.explain.walls import limit_items
 from reports.content.names import codes, ended, issue_sentence, joined, name_of
@@ -130,7 +129,10 @@ def _table(name: str, edition: Guidance) -> Iterator[Block]:
 def _guide(name: str, edition: Guidance) -> Sentence:
     """What the table chooses, row by row; when and why stands with the table."""
     rows = joined([words(Code(row.id), f": {_answer(row)}") for row in table(name)[edition]], "; ")
-    start, end = f"Edition {edition}, the first rule that holds: ", f". When and why: moe-diag explain {name}."
+    start, end = (
+        f"Edition {edition}, the first rule that holds: ",
+        f". When and why: moe-diag explain {name}.",
+    )
     return Sentence(words(start, rows, end), "Guide", whole=True)
 
 
@@ -170,6 +172,24 @@ def _not_first() -> Iterator[Sentence]:
     yield from sentence(table("dispatcher")["seed"][0].source, "Source")
 
 
+_CHANGES: Final = {
+    "graph_attn": "attention's launches become one call",
+    "graph_moe_router": "the router's launches become one call",
+    "graph_moe_preprocess": "the launches of preprocessing become one call",
+    "graph_scopes": "launches of attention, router and preprocessing become one call each",
+    "fused_kernels": "of each row of router, permute, or norm and quantisation kernels only one is launched",
+    "collection_at_edges": "each step that collected does so once, as it begins",
+    "token_counts_stay": "nothing waits for token counts",
+    "expert_overlap": "exchanges hide under the compute of the other microbatch, slowed as measured here",
+    "faster_dispatcher": "what moves takes less time by the published factors, waiting for peers does not",
+    "recompute_dropped": "recomputed stretches are gone, with their launches and collectives",
+    "recompute_narrowed": "of recomputed stretches only norms and activations are left",
+    "no_retries": "allocator calls after the first step are gone",
+    "grouped_experts": "GEMMs of the experts in a row are one, by whole waves of blocks",
+}
+"""How kinds of change are called where people read."""
+
+
 def fix_topics(edition: Guidance) -> Iterator[Topic]:
     for number, fix in fixes_of("megatron").items():
         yield Topic(number, "fix", partial(_fix, fix, edition), fix.title)
@@ -198,7 +218,7 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     )
     yield from items("Verify in the next recording", [fix.verify])
     yield from items("Versions", [fix.versions])
-    yield from items("Replayed as", (CHANGES.get(change, change) for change in fix.changes(run)))
+    yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
     yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from items("Not in one plan with", map(_titled, fix.excludes))
     yield from items("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))

@@ -103,8 +103,8 @@ def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_chec
     found = late("slow_device", repair="Check the GPU.", repair_first=True)
     shown = result(ranks=tuple(ranks), late=found, without=without)
     assert lines(shown)[1:] == [
-        "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of ranks that do the same work. "
-        "Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",
+        "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of ranks that do the same "
+        "work. Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",
         "First: Check the GPU.",
     ]
 

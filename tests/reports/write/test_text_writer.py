@@ -246,7 +246,7 @@ def test_a_table_of_a_thousand_rows_says_how_many_are_left_out() -> None:
     assert lines[-1] == "  1,000 more: -f json"
 
 
-LINE = 'nvidia-smi -q -d CLOCK,POWER (on both hosts; while the job runs), then python -c "import torch; torch.zeros(1). Done"'
+LINE = 'nvidia-smi -q -d CLOCK (on both hosts; while it runs), then python -c "import a; a.b(1). Done"'
 """To be typed, with all that ends a sentence elsewhere."""
 
 
