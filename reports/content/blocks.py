@@ -14,9 +14,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A name, a flag or a command exactly as it is typed or was recorded."""
+    """A name, a flag or a command exactly as typed or recorded; `whole`: what a name was cut from."""
 
     text: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)

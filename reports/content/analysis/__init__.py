@@ -25,7 +25,7 @@ from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import SCREEN, Block, Code, Detail, Page, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import incident_items
-from reports.content.names import joined, kernel_name, who
+from reports.content.names import joined, kernel_code, who
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -39,10 +39,13 @@ _STEP: Final = 8
 
 def top_kernels(rank: Rank) -> Sentence | None:
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
+    whole = dict[str, Code]()
     for row in rank.kernel_table.rows:
-        by_name[kernel_name(row.name), row.key] += row.work_ns
+        code = kernel_code(row.name)
+        whole.setdefault(code.text, code)
+        by_name[code.text, row.key] += row.work_ns
     named = [
-        words(Code(name), f" {percent(work_ns / window_ns)} (", Term(key), ")")
+        words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")")
         for (name, key), work_ns in by_name.most_common(_TOP)
         if work_ns >= _WORTH * window_ns
     ]
@@ -56,7 +59,7 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
         names = {one.name for one in found}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         said = f" {percent(first.frac)}{more}: counted as compute, purpose unknown."
-        yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
+        yield Sentence(words(kernel_code(first.name), said), "Unknown kernel", Tone.NOTICE)
 
 
 def layout_changes(result: Result) -> Iterator[Sentence]:
