@@ -44,6 +44,8 @@ _APART: Final = 0.05
 _WIDTH: Final = 24
 """Characters of a recording's name in a table."""
 _PAIR: Final = 2
+_ALL: Final = 0.995
+"""Of the communication time, in groups of which every rank was recorded: they name no rank beyond these."""
 _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
@@ -80,7 +82,13 @@ def _together(run: Run, otherwise: str) -> Sentence:
         parts.append(f"{least}{percent(run.wait_ns / moved_ns)} of communication time is waiting")
     else:
         parts.append("no collective could be matched across them")
-    parts += [] if world else ["the run may have more ranks: give --world-size N"]
+    if world is None:
+        is_whole = (known(run.complete_frac) or 0.0) >= _ALL
+        parts.append(
+            "every group is complete"
+            if is_whole
+            else "the run may have more ranks: give --world-size N"
+        )
     return Sentence(words("; ".join(parts)), label, whole=True)
 
 
