@@ -126,13 +126,14 @@ def merge(paths: "Place | Iterable[Place]") -> "MergedRun":
 def explain(word: str = "") -> str:
     """What a word of a report means: a wall, fix, measure, rule or setting; without one, all of them.
 
-    Raises `UsageError` for an unknown one, naming the nearest.
+    On one screen, as `moe-diag explain WORD` prints it. Raises `UsageError` for an unknown one, naming the
+    nearest.
     """
-    from reports.content.blocks import View
+    from reports.content.blocks import Detail, View
     from reports.content.explain.page import explain_page
     from reports.write.text import write_text
 
-    return write_text(explain_page(word), View())
+    return write_text(explain_page(word, detail=Detail.FIRST), View())
 
 
 @keywords(LayoutPlan)

@@ -77,7 +77,8 @@ def kind_of(result: Whole) -> Kind:
     return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
 
 
-def page_of(result: Whole, detail: Detail) -> Page:
+def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
+    """`rows`: of the terminal that shows it, where it is taller than a first screen needs."""
     if _of_two(result):
         from reports.content.comparison import page as compared
 
@@ -100,7 +101,7 @@ def page_of(result: Whole, detail: Detail) -> Page:
         return checked(result, detail)
     from reports.content.analysis import page as analysed
 
-    return analysed(result, detail)
+    return analysed(result, detail) if rows is None else analysed(result, detail, rows)
 
 
 def _page(result: Whole, asked: Asked) -> Page:
@@ -110,7 +111,7 @@ def _page(result: Whole, asked: Asked) -> Page:
 def _text(result: Whole, asked: Asked) -> str:
     from reports.write.text import write_text
 
-    return write_text(_page(result, asked), asked.view)
+    return write_text(asked.head.over(page_of(result, asked.detail, asked.view.rows)), asked.view)
 
 
 def _markdown(result: Whole, asked: Asked) -> str:

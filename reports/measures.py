@@ -22,7 +22,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "data_loading": "Waits for batches",
     "addresses": "Whose time it is",
     "a2a": "Expert all-to-all",
-    "moe": "The MoE ledger",
+    "moe": "Time of MoE layers",
     "sm": "How the SMs were used",
     "rates": "How fast work runs",
     "memory": "What saving memory costs",

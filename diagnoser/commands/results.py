@@ -2,16 +2,27 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
-from diagnoser.options import Redact, ResultFile, Summaries, WitnessFiles, Word
+from diagnoser.options import (
+    Edition,
+    GuideEdition,
+    Redact,
+    ResultFile,
+    Summaries,
+    WholeWord,
+    WitnessFiles,
+    Word,
+)
 from diagnoser.options.command import command
 from diagnoser.output import say_skipped, show_page
 from diagnoser.output.results import MergeOutput, Output, plan_results, saved_result, write_results
+from heuristics.config.about import NEWEST, Guidance
 from heuristics.result.exits import Exit
 from reports.formats import Kind, kind_of
 from traces.errors import NotAResult
 
+_NEWEST: Final = Edition(NEWEST)
 _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
 """What a renderer runs into where a file keeps the contract's shape, but not its sense."""
 
@@ -77,16 +88,17 @@ def merge(wanted: partial[MergeOutput], summaries: Summaries = None, witness: Wi
     say_skipped(run.skipped)
 
 
-def explain(word: Word = "") -> None:
+def explain(word: Word = "", guidance: GuideEdition = _NEWEST, full: WholeWord = False) -> None:
     """What a word of a report means: wall, fix, measure, rule.
 
     \b
-    moe-diag explain COM-2                       a fix: its settings, needs, side effects
+    moe-diag explain COM-2                       a fix: its settings, needs, side effects; --full for all
     moe-diag explain "read of token counts"      a measure by its name, or by its key: token_count_sync
     moe-diag explain CFG-flex-type               a finding, or what a correction such as CFG-18 does
     moe-diag explain ep-overlap-full-recompute   a rule of a release or of the workflow
     moe-diag explain moe_grouped_gemm            a setting; -- --moe-grouped-gemm by its flag
     """
+    from reports.content.blocks import Detail
     from reports.content.explain.page import explain_page
 
-    show_page(explain_page(word))
+    show_page(explain_page(word, cast("Guidance", guidance.value), Detail.FULL if full else Detail.FIRST))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import typer
 
-from heuristics.config.about import OPTIONS
+from heuristics.config.about import OPTIONS, Guidance
 from reports.formats import FRAMEWORKS, Kind, named
 from traces.formats.readers import Reader
 from traces.patterns import compiled
@@ -54,7 +54,8 @@ def explain_words(incomplete: str) -> list[str]:
     fixes = [number for table in tables for number in _FIX.findall(table)]
     words = glossary()
     return _beginning(
-        incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"], *words["screen"])
+        incomplete,
+        (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"], *words["screen"], *words["field"]),
     )
 
 
@@ -311,6 +312,11 @@ Brief = Annotated[
         "--brief",
     ),
 ]
+Edition = StrEnum("Edition", {one.upper(): one for one in get_args(Guidance)})  # type: ignore[misc]
+GuideEdition = Annotated[
+    Edition, option("EDITION", "Which edition of NVIDIA's guides; the newest by default.", "--guidance")
+]
+WholeWord = Annotated[bool, option(None, "Everything that is known of the word.", "--full")]
 Keys = Annotated[bool, option(None, "Show the JSON key beside each name.", "--keys")]
 Redact = Annotated[
     bool,

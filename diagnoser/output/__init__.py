@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reports.content.blocks import Page, View
+from reports.content.blocks import SCREEN, Page, View
 from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
@@ -32,6 +32,8 @@ _COLOURED: Final = "text"
 _COLOUR: Final = compiled(r"(\x1b\[[0-9;]*m)")
 """What switches a colour and moves no cursor."""
 _NARROW, _WIDE = 40, 200
+_PROMPT: Final = 2
+"""Rows of a terminal that the next prompt takes, and the line that was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +107,15 @@ def _without(name: str, ends: Sequence[str]) -> str:
 
 
 def screen() -> View:
-    """How much room standard output has: a terminal's width and colours, else 80 plain columns.
+    """How much room standard output has: a terminal's width, height and colours, else 80 plain columns.
 
     `NO_COLOR` and `TERM=dumb` are kept to.
     """
     if not sys.stdout.isatty():
         return View()
-    width = max(_NARROW, min(shutil.get_terminal_size().columns, _WIDE))
-    return View(width, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
+    columns, rows = shutil.get_terminal_size()
+    width, rows = max(_NARROW, min(columns, _WIDE)), max(SCREEN, rows - _PROMPT)
+    return View(width, rows, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
 
 
 def say(message: str) -> None:

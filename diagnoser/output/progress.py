@@ -73,6 +73,14 @@ class _Display:
     def _begun(self) -> Bars:
         from rich import progress as columns
         from rich.console import Console
+        from rich.text import Text
+
+        class Left(columns.TimeRemainingColumn):
+            """The time left with its word, and neither where nothing tells it."""
+
+            def render(self, task: columns.Task) -> Text:
+                said = super().render(task)
+                return said.append(" left") if said.plain else said
 
         bars = columns.Progress(
             columns.SpinnerColumn(),
@@ -80,8 +88,8 @@ class _Display:
             columns.BarColumn(),
             columns.TextColumn("{task.fields[rate]}", markup=False),
             columns.TimeElapsedColumn(),
-            columns.TextColumn("left"),
-            columns.TimeRemainingColumn(),
+            columns.TextColumn("so far"),
+            Left(),
             console=self._console or Console(stderr=True),
             transient=True,
             get_time=time.monotonic,

@@ -14,9 +14,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A name, a flag or a command exactly as it is typed or was recorded."""
+    """A name, a flag or a command exactly as typed or recorded; `whole`: what a name was cut from."""
 
     text: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +326,10 @@ class Part:
 Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
 
 
+SCREEN: Final = 40
+"""Rows that a first screen may fill where it is not known how many there are, or fewer are."""
+
+
 class Detail(Enum):
     """How much a page says."""
 
@@ -370,12 +375,13 @@ PLAIN: Final = Head()
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a page is written: `width` in columns, 0 for no limit; `keys`: a term with its key beside it.
+    """How a page is written: `width` in columns, 0 for no limit; `rows`: lines of a first screen at most.
 
-    `timelines`: an HTML page draws them; they are most of its bytes.
+    `keys`: a term with its key beside it. `timelines`: an HTML page draws them; they are most of its bytes.
     """
 
     width: int = 80
+    rows: int = SCREEN
     keys: bool = False
     colour: bool = False
     timelines: bool = True

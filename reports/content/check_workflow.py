@@ -96,7 +96,7 @@ def choice_line(result: Result) -> Iterator[Block]:
     if result.choices:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
-        yield Sentence(words(f"{chosen}."), "Guides")
+        yield Sentence(words(f"NVIDIA's guides choose {chosen}."), "Guides")
         yield Sentence(words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why")
 
 
@@ -104,13 +104,16 @@ def choices(result: Result) -> Iterator[Block]:
     for one in result.choices:
         asks = words(" Could change with: ", codes(one.asks), ".") if one.asks else ()
         start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
-        edition = f"edition {result.tool.guidance} of the guides"
-        yield Items((start, *_particulars(one)), f"{capital(_about(one))}, by {edition}")
+        yield Items(
+            (start, *_particulars(one)), f"{capital(_about(one))}, by NVIDIA's guide ({result.tool.guidance})"
+        )
 
 
 def _particulars(one: Choice) -> Iterator[Words]:
     if one.other:
-        yield words(f"The other edition: {one.other} (rule ", Code(one.other_rule), f": {one.other_reason}).")
+        yield words(
+            f"Its other edition chooses {one.other} (rule ", Code(one.other_rule), f": {one.other_reason})."
+        )
     labelled = {"First": one.before, "Settings": one.settings}
     labelled |= {"Then, one at a time after a test": one.then, "Never": one.never}
     for label, several in labelled.items():

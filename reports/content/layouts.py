@@ -32,7 +32,7 @@ from traces.spelling import billions, counted, gigabytes, percent
 _FIRST: Final = 6
 """Layouts on the first screen."""
 _HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory")
-_NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9, 10)
+_NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9)
 _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
 
@@ -106,8 +106,7 @@ def _table(found: Layouts, everything: bool) -> Table:
     listed = found.layouts if everything else _shown(found)
     rows = (_row(one) for one in listed)
     note = "!: nearly full." if any(one.room == "tight" for one in listed) else ""
-    left = len(found.layouts) - len(listed)
-    return table("Layouts", _HEADS, rows, _NUMBERS, note, left_out=left)
+    return table("Layouts", _HEADS, rows, _NUMBERS, note, left_out=len(found.layouts) - len(listed))
 
 
 def _shown(found: Layouts) -> list[PlannedLayout]:
@@ -192,7 +191,7 @@ def _layout(one: PlannedLayout) -> Part:
     blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
     blocks += items("Refused by", one.broken)
     rows = ((cost.text, percent(cost.frac)) for cost in sorted(one.costs, key=lambda cost: -cost.frac))
-    blocks.append(table("What orders it", ("Rule", "Cost"), rows))
+    blocks.append(table("What orders it, of the compute time; no forecast", ("Rule", "Cost"), rows))
     if memory is not None:
         blocks.append(memory_table(memory))
     if one.stages:

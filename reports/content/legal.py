@@ -141,7 +141,8 @@ def _errors(result: Result) -> tuple[str, str]:
     weights = [one.weight for one in defects(result)]
     rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
     if not rejected:
-        return counted(fails, "error"), "nobody rejects this configuration before it runs; then it fails."
+        later = "no framework rejects this configuration at its start; it fails later, while it runs."
+        return counted(fails, "error"), later
     others = fails + weights.count(Weight.NOT_AS_WRITTEN)
     more = counted(others, "more entry", "more entries")
     also = f" Fix first has {more}, which Megatron does not reject." if others else ""

@@ -153,6 +153,12 @@ def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     return _first(base or bare, width)
 
 
+def kernel_code(recorded: str, width: int = KERNEL_WIDTH) -> Code:
+    """The same with the whole name, where there is room for that on demand."""
+    short, whole = kernel_name(recorded, width), printable(recorded, 400)
+    return Code(short, whole if short != whole else "")
+
+
 def _first(name: str, width: int) -> str:
     return name if len(name) <= width else name[: width - 3] + "..."
 

@@ -10,7 +10,7 @@ from reports.content.blocks import Block, Sentence, items, words
 from traces.missing import Missing, OrMissing, known
 from traces.spelling import between, counted, duration, percent, rounded
 
-_LABEL: Final = "Normal"
+_LABEL: Final = "Published"
 _STANDS: Final = {
     "inside": "This run is in that range.",
     "below": "This run is below that range.",
@@ -33,7 +33,7 @@ def normal_lines(found: Given) -> Iterator[Sentence]:
 
 
 def _line(found: NormalThroughput) -> str:
-    said = f"{_range(found.tokens_low, found.tokens_high)} tokens/s and "
+    said = f"Such runs reach {_range(found.tokens_low, found.tokens_high)} tokens/s and "
     said += f"{_range(found.tflops_low, found.tflops_high)} model TFLOP/s per GPU"
     if found.mfu_low_frac is not None and found.mfu_high_frac is not None:
         said += f", MFU {between(percent(found.mfu_low_frac), percent(found.mfu_high_frac))}"
@@ -59,7 +59,7 @@ def normal_details(found: Given) -> Iterator[Block]:
     """The published runs, changes and differences that the range rests on."""
     if found is UNSET or (value := known(found)) is None:
         return
-    yield from items("Normal: published runs", value.published)
-    yield from items("Normal: measured changes that are counted", value.counted)
-    yield from items("Normal: what else differs, and is not counted", value.not_counted)
-    yield from items("Normal: sources", value.sources)
+    yield from items("Published runs of this kind", value.published)
+    yield from items("Measured changes that are counted", value.counted)
+    yield from items("What else differs, and is not counted", value.not_counted)
+    yield from items("Sources of published runs", value.sources)

@@ -186,7 +186,10 @@ def _blocks(trend: Trend, unit: Unit) -> Iterator[Block]:
     values = [None if one.value is None else one.value * unit.factor for one in trend.points]
     known = [one for one in trend.points if one.value is not None]
     yield _headline(trend, unit, len(known))
-    if known:
+    if known and len(known) < FEWEST:
+        seen = (f"{shown(one.value, unit)} in {one.id}" for one in known if one.value is not None)
+        yield Sentence((", ".join(seen),), "Results")
+    elif known:
         changed = [change.index for change in trend.changes]
         yield Drawing(tuple(chart_lines([one.id for one in trend.points], values, changed)))
     earlier = len(trend.changes) - _CHANGES
@@ -203,9 +206,10 @@ def _blocks(trend: Trend, unit: Unit) -> Iterator[Block]:
 def _headline(trend: Trend, unit: Unit, count: int) -> Headline:
     if trend.changes:
         return Headline("CHANGED", (_change(trend, trend.changes[-1], unit),), Tone.NOTICE)
-    few = f"; fewer than {FEWEST} cannot show one" if count < FEWEST else ""
-    said = f"in {counted(count, 'result')} beyond what chance would do{few}"
-    return Headline("NO CHANGE", (said,), Tone.PLAIN)
+    results = counted(count, "result")
+    if count < FEWEST:
+        return Headline("TOO FEW RESULTS", (f"{results}; a change beyond chance takes {FEWEST}",), Tone.PLAIN)
+    return Headline("NO CHANGE", (f"in {results} beyond what chance would do",), Tone.PLAIN)
 
 
 def _change(trend: Trend, change: ChangePoint, unit: Unit) -> str:

@@ -244,6 +244,7 @@ def within(page: Page, write: Callable[[Page], str], limit: Limit, size: Callabl
 
     A line says what was left out, and where it is. `size`: of a text, as whoever takes the ticket counts it.
     """
+    page = replace(page, more="")  # options of a command mean nothing to who reads a ticket
     text, left = write(page), list[str]()
     while size(text) > limit.value and (shorter := _shorter(page.blocks)):
         blocks, title = shorter
@@ -271,4 +272,4 @@ def _naming(page: Page, left: list[str], limit: Limit) -> Page:
     said = (
         f"Left out, as a ticket takes {int(limit.value):,} characters: {named}. See the report with -f html."
     )
-    return replace(page, more=f"{page.more} {said}".strip())
+    return replace(page, more=said)

@@ -37,6 +37,9 @@ _WORD: Final = compiled(r"[^ ]+(?: (?:%\B|(?:ms|us|s|GB)\b))?[^ ]* *")
 """A word, or a number with its unit, and the spaces behind it."""
 _ARGUMENT: Final = compiled(r"""(?:'[^']*'|"[^"]*"|\$\(\([^)]*\)\)|[^\s'"])+""")
 """A word of a command; what is quoted or computed stays whole."""
+_MARKS: Final = compiled(r"[(){}\[\]\"]|(?P<end>; |[.?] (?:[A-Z0-9]))")
+"""What opens or closes brackets and quotes, and the end of a sentence or of an item of a list."""
+_DOTS: Final = " ..."
 _ON: Final = " \\"
 """The command goes on in the next line."""
 _ASIDE: Final = ("(", "#")
@@ -74,6 +77,32 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
         one.rstrip()
         one.plain = one.plain.replace(FIXED, " ")
     return [plain(rest if place else first) + one for place, one in enumerate(folded)]
+
+
+def shortened(line: Text, width: int, most: int, first: str = "", hanging: str | None = None) -> list[Text]:
+    """The same in not more than `most` lines, 0 for all, by leaving out whole sentences or items at its end.
+
+    The first stays whole, however long it is: a reader cannot type, or trust, half of one.
+    """
+    lines = wrapped(line, width, first, hanging)
+    if not most or len(lines) <= most:
+        return lines
+    for end in reversed(_ends(line.plain)):
+        lines = wrapped(line[:end] + plain(_DOTS), width, first, hanging)
+        if len(lines) <= most:
+            break
+    return lines
+
+
+def _ends(text: str) -> list[int]:
+    """Where sentences and items end before the last one; none of them within brackets or quotes."""
+    found, depth, quoted = [], 0, False
+    for mark in _MARKS.finditer(text):
+        quoted ^= mark[0] == '"'
+        depth += (mark[0] in "([{") - (mark[0] in ")]}")
+        if mark["end"] and not quoted and depth <= 0:
+            found.append(mark.start() + 1)
+    return found
 
 
 def continued(line: str, width: int, indent: str) -> list[Text]:
@@ -258,11 +287,7 @@ def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[T
         head.rstrip()
         return [head]
     room = max(_LEAST_CELL, grid.width - start)
-    parts = wrapped(tail[0], room)
-    if longest and len(parts) > longest:
-        parts = parts[:longest]
-        parts[-1].truncate(min(parts[-1].cell_len, room - 3))
-        parts[-1] += plain("...")
+    parts = shortened(tail[0], room, longest)
     return [head + parts[0], *(plain(" " * start) + part for part in parts[1:])]
 
 

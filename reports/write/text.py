@@ -1,5 +1,9 @@
-"""A page as plain text for a terminal or a pipe: the first screen fits 40 lines, whatever the width."""
+"""A page as plain text for a terminal or a pipe: the first screen fits its rows, whatever the width.
 
+It is made to fit by leaving out steps and whole sentences: what is to be typed is never cut.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,29 +11,47 @@ from rich.text import Text
 
 from reports.content import blocks
 from reports.content.blocks import Block, CodeBlock, Detail, Page, Plan, Step, View
-from reports.write.terminal import STYLES, bar_lines, continued, plain, printed, table_lines, text_of, wrapped
+from reports.write.terminal import (
+    STYLES,
+    bar_lines,
+    continued,
+    plain,
+    printed,
+    shortened,
+    table_lines,
+    text_of,
+    wrapped,
+)
 
-SCREEN: Final = 40
-"""Lines of a first screen at most."""
-ACTION: Final = 24
-"""The line by which the first thing to do begins."""
+ACTION: Final = 0.6
+"""The part of the screen by whose end the first thing to do begins."""
 _REASON: Final = 2
 """Lines that a sentence under the headline has at least: how sure it is must be read whole."""
 _FIX: Final = 5
 """Lines that what must be corrected first has at least: its cure stands at its end."""
 _LABEL: Final = 11
+_MORE: Final = f"{'More':<{_LABEL}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a page may use: steps of the plan, lines of one sentence; 0 is no limit."""
+    """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no limit.
+
+    `spellings`: a change as every framework writes it, not only as the one in use does.
+    """
 
     steps: int = 0
     lines: int = 0
+    items: int = 0
     gaps: bool = True
+    spellings: bool = False
+
+
+_WHOLE: Final = Room(spellings=True)
 
 
 _ROOMS: Final = (
+    Room(),
     Room(lines=3),
     Room(lines=2),
     Room(lines=2, gaps=False),
@@ -42,12 +64,56 @@ _ROOMS: Final = (
 
 def write_text(page: Page, view: View) -> str:
     if page.detail is Detail.FULL:
-        return printed(_lines(page, view, _ROOMS[0]), view)
+        return printed(_lines(page, view, Room()), view)
+    if any(isinstance(block, blocks.Part) for block in page.blocks):
+        return printed(_fitted(page, view), view)
     for room in _ROOMS:
         lines = _lines(page, view, room)
-        if len(lines) <= SCREEN and _first_step(lines, page) <= ACTION:
+        if len(lines) <= view.rows and _first_step(lines, page) <= ACTION * view.rows:
             break
     return printed(lines, view)
+
+
+_PARTS: Final = (
+    Room(),
+    *(Room(items=most) for most in (24, 16, 8)),
+    *(Room(lines=2, items=most) for most in (24, 16, 12, 8, 6, 4)),
+    Room(lines=2, items=4, gaps=False),
+    Room(lines=2, items=2, gaps=False),
+    Room(lines=2, items=1, gaps=False),
+)
+"""The same for a page of parts, whose lists are shortened; the end goes where the last has not enough."""
+
+
+def _fitted(page: Page, view: View) -> list[Text]:
+    for room in _PARTS:
+        rows = _head(page, view)
+        titled = [one for part in page.blocks for one in _titled(part, view, room)]
+        if len(rows) + sum(len(lines) for _, lines in titled) < view.rows:
+            break
+    if room is _PARTS[0]:
+        return [*rows, *(line for _, lines in titled for line in lines)]
+    end = _more(page.more, view)
+    for place, (_, lines) in enumerate(titled):
+        if len(rows) + len(lines) + len(end) > view.rows:
+            left = [title.lower() for title, _ in titled[place:] if title]
+            end = shortened(plain(f"{page.more}: {'; '.join(left)}", "dim"), view.width, len(end), _MORE)
+            break
+        rows += lines
+    return [*rows, *end]
+
+
+def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, list[Text]]]:
+    """Each block of a part by its title; its own title stands with the first."""
+    gap = [plain("")] if room.gaps else []
+    first = [*gap, plain(part.title.upper(), "bold underline")] if isinstance(part, blocks.Part) else []
+    for block in part.blocks if isinstance(part, blocks.Part) else (part,):
+        yield getattr(block, "title", ""), [*first, *gap, *block_lines(block, view, room)]
+        first = []
+
+
+def _more(more: str, view: View) -> list[Text]:
+    return wrapped(plain(more, "dim"), view.width, _MORE)
 
 
 def _first_step(lines: list[Text], page: Page) -> int:
@@ -62,7 +128,7 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
         follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
         lines += [plain("")] if room.gaps and not follows else []
         if isinstance(block, blocks.Command) and page.more:
-            lines += wrapped(plain(page.more, "dim"), view.width, f"{'More':<{_LABEL}}")
+            lines += _more(page.more, view)
         lines += block_lines(block, view, room)
         last = block
     return lines
@@ -89,15 +155,18 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
         case blocks.Sentence():
             label = f"{block.label:<{_LABEL - 2}}  " if block.label else ""
             said = text_of(block.said, view, STYLES[block.tone])
-            lines = wrapped(said, view.width, label, " " * len(label))
-            return _cut(lines, 0 if block.whole or not label else room.lines, view.width)
+            most = 0 if block.whole or not label else room.lines
+            return shortened(said, view.width, most, label, " " * len(label))
         case blocks.Items():
             lines = [plain(block.title, "bold")] if block.title else []
-            for place, item in enumerate(block.items, start=1):
+            shown = block.items[: room.items or None]
+            for place, item in enumerate(shown, start=1):
                 mark = f"  {place}. " if block.numbered else "  - "
                 is_first = bool(room.lines) and block.numbered and place == 1
                 most = 0 if block.whole else max(_FIX, room.lines) if is_first else room.lines
-                lines += _cut(wrapped(text_of(item, view), view.width, mark), most, view.width)
+                lines += shortened(text_of(item, view), view.width, most, mark)
+            if left := len(block.items) - len(shown):
+                lines.append(plain(f"    {left} more", "dim"))
             return lines
         case blocks.Table():
             return table_lines(block, view, room.lines)
@@ -118,7 +187,7 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
         case blocks.Part():
             lines = [plain(block.title.upper(), "bold underline")]
             for one in block.blocks:
-                lines += [plain(""), *block_lines(one, view, Room())]
+                lines += [plain(""), *block_lines(one, view, _WHOLE)]
             return lines
         case blocks.Plan():
             return _plan_lines(block, view, room)
@@ -133,7 +202,7 @@ def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text
         lines = [label, *wrapped(said, view.width, indent)]
     most = max(_REASON, room.lines) if room.lines else 0
     for under in block.under:
-        lines += _cut(wrapped(text_of(under, view), view.width, indent), most, view.width)
+        lines += shortened(text_of(under, view), view.width, most, indent)
     return lines
 
 
@@ -158,13 +227,12 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     if lines[-1].cell_len + 2 + saves.cell_len > width:
         lines.append(plain(""))
     lines[-1] += plain(" " * max(2, width - lines[-1].cell_len - saves.cell_len)) + saves
-    spellings = step.spellings if not room.lines else step.in_use
-    for spelling in spellings:
-        if spelling.arm or not room.lines:
+    for spelling in step.spellings if room.spellings else step.in_use:
+        if spelling.arm or room.spellings:
             lines.append(plain(f"       {spelling.name}:", "dim"))
         lines += code_lines(spelling.code, view, "       ")
     for note in step.notes:
-        lines += _cut(wrapped(text_of(note, view), view.width, "     "), room.lines, view.width)
+        lines += shortened(text_of(note, view), view.width, room.lines, "     ")
     return lines
 
 
@@ -179,17 +247,3 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
         else:
             lines.append(one)
     return [row for line in lines for row in continued(line, view.width, indent)]
-
-
-def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
-    """Not more lines than a sentence may have; dots follow a whole word, in a list a whole item."""
-    if not most or len(lines) <= most:
-        return lines
-    kept = lines[:most]
-    end, dots = kept[-1], plain(" ...")
-    if item := end.plain.rfind("; ") + 1 if not end.plain.endswith(";") else 0:
-        end.right_crop(len(end) - item)
-    elif width and end.cell_len + dots.cell_len > width:
-        word = end.plain.rstrip().rfind(" ", 0, width - dots.cell_len + 1)
-        end.right_crop(len(end) - word if end.plain[:word].strip() else dots.cell_len)
-    return [*kept[:-1], end + dots]

@@ -85,7 +85,7 @@ def test_the_time_left_follows_from_the_fraction(display: _Display, clock: list[
     for part in range(1, 6):
         display.show("reading a", part / 10)
         clock[0] += 1
-    assert "left 0:00:05" in " ".join(shown(display).split())
+    assert "so far 0:00:05 left" in " ".join(shown(display).split())
 
 
 def test_where_stderr_is_no_terminal_nobody_listens() -> None:

@@ -62,7 +62,12 @@ WORDS: Final[Mapping[str, Explained]] = {
     "settings": Explained("Settings", ("setting",), "Spellings of each setting, and the rules that read it."),
     "words": Explained(
         "Words of a result",
-        ("word of the first screen", "word of a result", "reason why a verdict is not surer"),
+        (
+            "word of the field",
+            "word of the first screen",
+            "word of a result",
+            "reason why a verdict is not surer",
+        ),
         "`moe-diag explain WORD` prints the meaning of every id, name and key. These are the words that are "
         "none of the others; the pages beside this one have the rest.",
     ),

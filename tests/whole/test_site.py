@@ -43,7 +43,7 @@ def test_a_page_of_words_has_what_explain_prints(page: str) -> None:
 
 
 def test_a_page_of_words_has_what_the_command_prints() -> None:
-    line = [sys.executable, "-m", "diagnoser", "explain", "COM-2"]
+    line = [sys.executable, "-m", "diagnoser", "explain", "COM-2", "--full"]
     printed = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert plain(of_markdown(entry("COM-2"))) == plain(printed)
 

@@ -4,7 +4,7 @@ The first screen ends with kernels, unknown ones, warnings, where to read more a
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,18 +16,18 @@ from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.moe import communication, moe
-from reports.content.analysis.plan import framework_note, plan, whole_plan
+from reports.content.analysis.plan import MOST, plan, whole_plan
 from reports.content.analysis.rates import rates
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import hiccups, lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
+from reports.content.blocks import SCREEN, Block, Code, Detail, Page, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
-from reports.content.names import joined, kernel_name, name_of
+from reports.content.names import joined, kernel_code
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -35,14 +35,19 @@ from traces.spelling import percent
 
 _TOP: Final = 3
 _WORTH: Final = 0.01
+_STEP: Final = 8
+"""Rows of a taller terminal for one more step of the plan, with its settings and conditions."""
 
 
 def top_kernels(rank: Rank) -> Sentence | None:
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
+    whole = dict[str, Code]()
     for row in rank.kernel_table.rows:
-        by_name[kernel_name(row.name), row.key] += row.work_ns
+        code = kernel_code(row.name)
+        whole.setdefault(code.text, code)
+        by_name[code.text, row.key] += row.work_ns
     named = [
-        words(Code(name), f" {percent(work_ns / window_ns)} ({name_of(key)})")
+        words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")")
         for (name, key), work_ns in by_name.most_common(_TOP)
         if work_ns >= _WORTH * window_ns
     ]
@@ -57,7 +62,7 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         purpose = "probably communication" if first.probably_communication else "purpose unknown"
         said = f" {percent(first.frac)}{more}: counted as compute, {purpose}."
-        yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
+        yield Sentence(words(kernel_code(first.name), said), "Unknown kernel", Tone.NOTICE)
 
 
 def layout_changes(result: Result) -> Iterator[Sentence]:
@@ -92,8 +97,11 @@ RANKS: Final = 8
 """Ranks whose details a page shows at most; the rest are in the JSON document."""
 
 
-def page(result: Result, detail: Detail) -> Page:
-    rank, what_to_do = telling_rank(result), plan(result)
+def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
+    rank, what_to_do = telling_rank(result), plan(result, MOST + max(0, rows - SCREEN) // _STEP)
+    if detail is Detail.FULL and (left := what_to_do.left_out):
+        together = words(what_to_do.together, f" {left} more at the end: The whole plan.")
+        what_to_do = replace(what_to_do, together=together, left_out=0)
     costs: tuple[Block | None, ...] = (step_bar(result, rank), savings(result))
     found: list[Block | None] = [
         headline(result),
@@ -107,7 +115,6 @@ def page(result: Result, detail: Detail) -> Page:
         *met_incidents(result),
         outside(rank),
         hiccups(rank),
-        framework_note(result),
         top_kernels(rank),
         *unknown_kernels(result),
         *layout_changes(result),
@@ -116,7 +123,14 @@ def page(result: Result, detail: Detail) -> Page:
     blocks = tuple(block for block in found if block is not None)
     if detail is Detail.FIRST:
         return Page(title(result), facts(result), blocks, detail, more(result))
-    return Page(title(result), facts(result), (*blocks, *details(result)), detail)
+    parts = details(result)
+    return Page(title(result), facts(result), (contents(parts), *blocks, *parts), detail)
+
+
+def contents(parts: Sequence[Part]) -> Sentence:
+    """What a long page has, in its order; the plan closes it, so that it stands where a terminal ends."""
+    titles = ("The first screen", *(part.title for part in parts))
+    return Sentence(words("; ".join(titles)), "Contents", whole=True)
 
 
 def details(result: Result) -> tuple[Part, ...]:
@@ -124,7 +138,6 @@ def details(result: Result) -> tuple[Part, ...]:
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
     together = ranks_part(result)
     parts = [
-        whole_plan(result),
         evidence(result),
         *([together] if together else ()),
         *witness_part(result.witness),
@@ -134,7 +147,7 @@ def details(result: Result) -> tuple[Part, ...]:
         for part in rank_parts(result, rank):
             whose = replace(part, title=f"{part.title}, {called(result, rank)}", id=f"{part.id}-{place}")
             parts.append(whose if several else part)
-    return (*parts, *configuration_parts(result), recording(result))
+    return (*parts, *configuration_parts(result), recording(result), whole_plan(result))
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:

@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
+from reports.content.analysis.times import stretch_name
 from reports.content.blocks import Command, words
 from traces.missing import known
 from traces.recording.line import schedule
@@ -35,14 +36,16 @@ def _did_it_help(result: Result, path: str) -> Command:
         log = known(result.log)
         logs = f" --base-log {file_word(log.name)} --new-log LOG" if log and found.by_log else ""
         return Command(words("Did it help?"), f"{compare}{logs}")
-    steps = counted(found.count, "step") if found.count else "no steps"
+    steps = counted(found.count, stretch_name(result.ranks[0].steps))
     if found.record is None:
         said = f"{steps} vary too much to compare. With the logs of both runs:"
         return Command(words(said), f"{compare} --base-log LOG --new-log LOG")
     are = "is" if found.count == 1 else "are"
     too = f"{are} too few" if found.shows_frac is None else "vary too much"
-    said = f"{steps} {too} to compare. Before a change, record again:"
-    return Command(words(said[0].upper() + said[1:]), _how_to_record(result, found.record))
+    why = f"{steps} {too}" if found.count else "No steps were found, which is too little"
+    return Command(
+        words(f"{why} to compare. Before a change, record again:"), _how_to_record(result, found.record)
+    )
 
 
 def _how_to_record(result: Result, question: Question) -> str:

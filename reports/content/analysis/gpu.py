@@ -9,7 +9,6 @@ from reports.content.analysis.memory_snapshot import memory_drawing
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
 from reports.content.blocks import (
     Block,
-    Code,
     Entry,
     Hue,
     Part,
@@ -19,7 +18,7 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.names import grid_words, kernel_name, told
+from reports.content.names import grid_words, kernel_code, told
 from traces.missing import known
 from traces.sections.rank import LaunchUse, Rank
 from traces.sections.tables import Kernel, UnknownKernel
@@ -52,12 +51,12 @@ def _kernel(one: Kernel, scale: Scale) -> tuple[Entry, ...]:
     share = one.work_ns / scale.rank.budget_ns.window
     hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
     figures = (f"{one.count:,}", scale.ms(one.work_ns), Quantity(percent(share), share, hue))
-    return Code(kernel_name(one.name)), *figures, grid_words(one.grid), Term(one.key)
+    return kernel_code(one.name), *figures, grid_words(one.grid), Term(one.key)
 
 
 def _unknown(one: UnknownKernel, scale: Scale) -> tuple[Entry, ...]:
     figures = (f"{one.count:,}", scale.ms(one.busy_ns), Quantity(percent(one.frac), one.frac))
-    return Code(kernel_name(one.name)), *figures, duration(one.mean_ns), grid_words(one.grid)
+    return kernel_code(one.name), *figures, duration(one.mean_ns), grid_words(one.grid)
 
 
 def sms(rank: Rank) -> Part:

@@ -274,7 +274,7 @@ def _under(result: Result) -> Iterator[str]:
     if (waits := _waits_for_late(result)) is not None:
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
     if verdict.tied_with:
-        yield "The two are too close to decide which of them costs more."
+        yield "Both cost about the same: which one costs more is within the error."
     if forced_balance(result):
         yield _FORCED
     untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
@@ -323,7 +323,7 @@ def facts(result: Result) -> Words:
     spread = spread.replace(")", ", alternating)") if steps.alternating else spread
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
     return words(
-        gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.length}{spread}{dropped}"
+        gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.lengths}{spread}{dropped}"
     )
 
 

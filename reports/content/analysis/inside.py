@@ -9,7 +9,7 @@ from reports.content.names import capital, ended, how_to_learn, is_set, told
 from traces.missing import Missing, known
 from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, Pipeline, PipelineStage, Run, Traffic
-from traces.spelling import counted, duration, gigabytes, megabytes, milliseconds, numbers, percent, rounded
+from traces.spelling import counted, duration, gigabytes, milliseconds, numbers, percent, rounded
 
 
 def stages(run: Run) -> Iterator[Block]:
@@ -104,19 +104,13 @@ def _pattern(found: ExpertGroups) -> str:
     return f"{unknown}." if found.pattern is None else capital(_PATTERNS[found.pattern])
 
 
-def traffic(run: Run, name: Callable[[int], Words]) -> Iterator[Block]:
+def traffic(run: Run) -> Iterator[Block]:
+    """Bytes and speeds; who sends how much to whom is for programs, in the JSON document."""
     found = run.traffic
     if isinstance(found, Missing):
         yield Sentence(words(f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"), "Bytes")
     elif found is not None:
         yield from _speeds(found)
-        if pairs := found.largest_pairs:
-            rows = (
-                (name(one.sender), name(one.receiver), Term(one.kind), megabytes(one.size_bytes))
-                for one in pairs[:_LISTED]
-            )
-            heads, left = ("from", "to", "kind", "MB a step"), max(0, len(pairs) - _LISTED)
-            yield table("Who sends most to whom", heads, rows, range(3, 4), left_out=left)
 
 
 def _speeds(found: Traffic) -> Iterator[Block]:

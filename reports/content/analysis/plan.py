@@ -14,10 +14,8 @@ from reports.content.blocks import (
     CodeBlock,
     Part,
     Plan,
-    Sentence,
     Spelling,
     Step,
-    Tone,
     Words,
     items,
     words,
@@ -26,7 +24,6 @@ from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
 from reports.content.names import is_cure, issue_sentence, name_of, sentence
 from traces.missing import Missing, known
-from traces.names.frameworks import Framework
 from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import by_harness
@@ -45,11 +42,6 @@ SPELLINGS: Final[Mapping[str, str]] = {
 _BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
 _SCRIPTS: Final = ("bridge_harness", "environment", "megatron_bridge", "megatron_lm", "pytorch")
 _PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
-FRAMEWORKS: Final[Mapping[Framework, str]] = {
-    "pytorch": "PyTorch",
-    "jax": "JAX",
-    "tensorflow": "TensorFlow",
-}
 _BREAKING: Final = {
     "--core-version",
     "--te-version",
@@ -112,14 +104,6 @@ def _leading(steps: Sequence[Step]) -> int:
     return first if {one.id for one in steps[:first]} <= {*steps[first].after} else 0
 
 
-def framework_note(result: Result) -> Sentence | None:
-    if result.framework == "megatron" or not (result.fixes or result.levers):
-        return None
-    seen = FRAMEWORKS.get(result.framework, "no framework that is known here")
-    said = f"The recording shows {seen}. If it is Megatron, give --config FILE for its own flags."
-    return Sentence(words(said), "Framework", Tone.MUTED)
-
-
 _WHY_CORRECT: Final = {
     Weight.REJECTED: "Megatron rejects it",
     Weight.FAILS: "it fails as it runs",
@@ -159,7 +143,7 @@ def _saves(result: Result, fix: Fix) -> str:
     low, high = _gain(fix)
     if high is None:
         return "to be confirmed" if _is_open(result, fix) else "saving not measured"
-    return f"saves {saving(low, high)}" if fix.gain_replayed else f"acts on {percent(high)}"
+    return f"saves {saving(low, high)}" if fix.gain_replayed else f"targets {percent(high)}"
 
 
 def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:

@@ -3,8 +3,7 @@
 A run that was put together from summaries has a page of its own, with what is wrong with the set.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,7 +13,7 @@ from heuristics.result.result import Merged, Result
 from reports.content.analysis.called import name_of_rank, short_name
 from reports.content.analysis.hang import hang_lines, hang_words, witness_lines, witness_part
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
-from reports.content.analysis.late import late_words, saved_words
+from reports.content.analysis.late import NAMED, Names, costs_words, first_of, late_words, why_words
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
@@ -43,32 +42,12 @@ from traces.spelling import counted, duration, milliseconds, numbers, percent, r
 
 _APART: Final = 0.05
 """Steps of ranks that differ by more are given as a range."""
-_NAMED: Final = 3
-"""Ranks or recordings that one sentence names."""
 """Characters of a recording's name in a table."""
+_PAIR: Final = 2
+_ALL: Final = 0.995
+"""Of the communication time, in groups of which every rank was recorded: they name no rank beyond these."""
 _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
-_ONE: Final[Mapping[Cause, str]] = {
-    Cause.SLOW_DEVICE: "its kernels take {factor} as those of like ranks",
-    Cause.SLOW_HOST: "its host launches work late, so its GPU is idle longer than those of like ranks",
-    Cause.SLOW_LINK: "it arrives with the others, and its data takes longer to move",
-    Cause.ROUTING_IMBALANCE: "its experts get more tokens than those of other ranks",
-    Cause.DATA_LOADER: "it begins steps late: its host waits for a batch",
-}
-"""Why one rank is late."""
-_TOGETHER: Final[Mapping[Cause, str]] = {
-    Cause.SLOW_DEVICE: "their kernels take {factor} as those of like ranks",
-    Cause.SLOW_HOST: "their hosts launch work late, so their GPUs are idle longer than those of like ranks",
-    Cause.SLOW_LINK: "they arrive with the others, and the data of their group takes longer to move",
-    Cause.DATA_LOADER: "they begin steps late: their hosts wait for a batch",
-}
-"""Why several ranks are late, as those of a node or on one link."""
-_SEVERAL: Final[Mapping[Cause, str]] = {
-    Cause.ROUTING_IMBALANCE: "another one by layer and step: the router spreads tokens unevenly",
-    Cause.ROTATING_JITTER: "another one from step to step",
-    Cause.PIPELINE_IMBALANCE: "their pipeline stage has more work than the others",
-}
-"""Why ranks are late where it is not one rank."""
 
 
 def run_lines(result: Result) -> tuple[Sentence, ...]:
@@ -80,14 +59,6 @@ def _of_ranks(result: Result) -> tuple[Sentence, ...]:
         return lines_of(result.run, _names_in(result), alike(result))
     count = len(result.ranks)
     return (Sentence(words(alike(result)), f"{count} ranks"),) if count > 1 else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What a page calls the rank in a place: in a sentence, and in a table or a map."""
-
-    full: Callable[[int], Words]
-    short: Callable[[int], Words]
 
 
 def _names_in(result: Result) -> Names:
@@ -111,7 +82,11 @@ def _together(run: Run, otherwise: str) -> Sentence:
         parts.append(f"{least}{percent(run.wait_ns / moved_ns)} of communication time is waiting")
     else:
         parts.append("no collective could be matched across them")
-    parts += [] if world else ["the run may have more ranks: give --world-size N"]
+    if world is None:
+        is_whole = (known(run.complete_frac) or 0.0) >= _ALL
+        parts.append(
+            "every group is complete" if is_whole else "the run may have more ranks: give --world-size N"
+        )
     return Sentence(words("; ".join(parts)), label, whole=True)
 
 
@@ -135,17 +110,17 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
         label, tone = ("Arrives last", Tone.NOTICE) if last else ("Late rank", Tone.MUTED)
         yield Sentence(said, label, tone, whole=True)
     elif late is not None and late.cause is Cause.NONE:
-        differ = "no rank stands out from what like ranks differ by"
+        differ = "no rank stands out from how much ranks with the same work differ"
         yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Late rank", whole=True)
     elif late is not None:
-        said = words(_why(run, names, late), " ", _costs(run, late))
+        said = words(why_words(run, names, late), " ", costs_words(run, late))
         yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
         yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
 
 
 def _last(names: Names, last: ArrivesLast) -> Words:
     """Who arrives last, as how long each rank is in the same collectives shows; why is not known."""
-    named = words(_first_of([*map(names.full, last.indices)]))
+    named = words(first_of([*map(names.full, last.indices)]))
     waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
     paired = ", paired by nothing but their order" if last.by_order else ""
     of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock enters."
@@ -154,64 +129,11 @@ def _last(names: Names, last: ArrivesLast) -> Words:
     )
 
 
-def _why(run: Run, names: Names, late: Late) -> Words:
-    if late.index is not None:
-        factor = known(run.ranks[late.index].device_factor)
-        longer = f"{rounded(factor)} times as long" if factor else "longer"
-        why = _ONE.get(late.cause, "it arrives last").format(factor=longer)
-        return words(names.full(late.index), f": {why}{_uneven(run, late)}.")
-    if late.places:
-        factors = [known(run.ranks[place].device_factor) or 1.0 for place in late.places]
-        longer = f"{rounded(sum(factors) / len(factors))} times as long"
-        why = _TOGETHER.get(late.cause, "they arrive last").format(factor=longer)
-        named = _all_of(run, names, late.places)
-        return words(f"{late.host}: " if late.host else "", named, f": {why}.")
-    why = _SEVERAL.get(late.cause, "no single one")
-    if late.group is not None:
-        return words(_all_of(run, names, run.groups[late.group].ranks), f": {why}.")
-    seen = [place for place in late.by_step if place is not None]
-    if not seen:
-        return words(f"{why}{_uneven(run, late)}.")
-    of = f" (in {len(seen)} of {len(late.by_step)} steps: "
-    return words(why, of, _first_of([*map(names.full, dict.fromkeys(seen))]), f"){_uneven(run, late)}.")
-
-
-def _all_of(run: Run, names: Names, places: Sequence[int]) -> Words:
-    """Several ranks: by their numbers where each has one."""
-    found = [number for place in places if (number := known(run.ranks[place].rank)) is not None]
-    if len(found) == len(places) > 1:
-        return words(f"ranks {numbers(found)}")
-    return words(_first_of([*map(names.full, places)]))
-
-
-def _uneven(run: Run, late: Late) -> str:
-    most = known(run.imbalance)
-    if late.cause is not Cause.ROUTING_IMBALANCE or most is None:
-        return ""
-    return f"; the largest expert work is {rounded(most)} times the mean"
-
-
-def _costs(run: Run, late: Late) -> str:
-    of = "a step" if run.steps else "the recording"
-    said = f"Costs {duration(late.cost_ns)} of {of}"
-    if run.wait_ns:
-        said += f" and {percent(min(1.0, late.wait_ns / run.wait_ns))} of all waiting"
-    known_saved = saved_words(run, late)
-    saved = "an unknown share" if known_saved is None else f"{known_saved} (replayed)"
-    return f"{said}; repair saves {saved}."
-
-
 def _problem(one: RunProblem) -> Words:
     if one.ranks and not one.traces:
         return words(f"Not recorded: {'rank' if len(one.ranks) == 1 else 'ranks'} {numbers(one.ranks)}.")
     state = "left out, " if one.left_out else ""
-    return words(_first_of([words(Code(name)) for name in one.traces]), f": {state}{ended(one.reason)}")
-
-
-def _first_of(named: Sequence[Words]) -> Words:
-    """Ranks or recordings as a sentence names them: the first, and how many more there are."""
-    more = len(named) - _NAMED
-    return words(joined(named[:_NAMED]), f" and {more} more" if more > 0 else "")
+    return words(first_of([words(Code(name)) for name in one.traces]), f": {state}{ended(one.reason)}")
 
 
 def ranks_part(result: Result) -> Part | None:
@@ -227,9 +149,9 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     if len(run.groups) > 1:
         heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
         groups = (_group(place, one) for place, one in enumerate(run.groups))
-        note = "Ranks of one group do the same work in a step; only these are compared."
-        blocks.append(table("Groups of like ranks", heads, groups, range(1, 5), note))
-    blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run, names.short)]
+        title = "Groups of ranks that do the same work; only these are compared with each other"
+        blocks.append(table(title, heads, groups, range(1, 5)))
+    blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run)]
     blocks.append(Items(tuple(_notes(run, names)), "What this rests on"))
     return Part("Ranks", tuple(blocks), "ranks")
 
@@ -258,7 +180,9 @@ def _rows(run: Run, names: Names) -> Block:
         for one in shown
     )
     note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
-    note += "kernels: how many times as long they take as those of like ranks."
+    note += "kernels: how many times as long they take as those of ranks that do the same work"
+    paired = any(len(one.ranks) == _PAIR for one in run.groups)
+    note += "; of two such ranks each is held against the other." if paired else "."
     missing = next((one for one in caused if isinstance(one, Missing)), None)
     note += f" Who caused the waiting is unknown: {missing.reason}." if missing is not None else ""
     title = f"Each rank, ms in {'a mean step' if run.steps else 'the recording'}"
@@ -291,7 +215,7 @@ def _group(place: int, one: LikeRanks) -> tuple[str, ...]:
 
 def _by_kind(run: Run) -> str:
     parts = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
-    shares = ", ".join(f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in parts[:_NAMED])
+    shares = ", ".join(f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in parts[:NAMED])
     return f" ({shares})" if parts else ""
 
 
@@ -345,7 +269,9 @@ def run_headline(merged: Merged) -> Headline:
         )
     if late is not None:
         return Headline(
-            "NO LATE RANK", words("No rank stands out from what like ranks differ by."), Tone.GOOD
+            "NO LATE RANK",
+            words("No rank stands out from how much ranks with the same work differ."),
+            Tone.GOOD,
         )
     return Headline("LATE RANK UNKNOWN", words(_why_unknown(run)), Tone.NOTICE)
 

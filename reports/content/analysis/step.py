@@ -28,8 +28,8 @@ def _steps(rank: Rank) -> Iterator[Block]:
 def _notes(rank: Rank) -> Iterator[str]:
     steps, name = rank.steps, stretch_name(rank.steps)
     if steps.slow:
-        hiccups = f"{counted(len(steps.slow), 'hiccup')}: {duration(steps.hiccups_ns)} beyond the median"
-        yield f"{hiccups}, in no other figure."
+        longer = f"{counted(len(steps.slow), f'far longer {name}')} (hiccups)"
+        yield f"{longer}: {duration(steps.hiccups_ns)} beyond the median, in no other figure."
     if steps.outside_ns is not None and steps.outside_ns.total_ns:
         yield _outside(rank, steps.outside_ns, 0)
     if 0 < len(steps.replayed) < len(steps.used):
@@ -68,9 +68,8 @@ def hiccups(rank: Rank) -> Sentence | None:
     if not steps.slow:
         return None
     name = stretch_name(steps)
-    usual = f"as many usual {name}s" if len(steps.slow) > 1 else f"a usual {name}"
-    count = counted(len(steps.slow), "hiccup")
-    return Sentence(words(f"Apart from these, {count}: {duration(steps.hiccups_ns)} beyond {usual}."))
+    said = f"Left out: {counted(len(steps.slow), f'far longer {name}')} (hiccups), "
+    return Sentence(words(f"{said}{duration(steps.hiccups_ns)} beyond the median together."))
 
 
 def budget(rank: Rank) -> Table:

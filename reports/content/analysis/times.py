@@ -2,16 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.blocks import Entry, Hue, Quantity, Row, Span, Table, Term, Words, row, table
 from reports.measures import measures
+from traces.limits import Limit
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank, Steps
 from traces.sections.section import Section
 from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
+
+UNLIKE: Final = Limit(
+    0.1, "of the mean", "as defined: a median that differs by as much stands beside the mean"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +40,27 @@ class Scale:
         return stretch_name(self.rank.steps) if self.step_count else "window"
 
     @property
+    def lengths(self) -> str:
+        """The mean, and beside it the median step where that is another length.
+
+        Of an even number of steps the median may lie between two; the length of the nearest stands for it.
+        """
+        mean_ns = self.rank.budget_ns.window / max(1, self.step_count)
+        median_ns = known(self.rank.steps.median_ns) or mean_ns
+        lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [round(mean_ns)]
+        nearest_ns = min(sorted(lengths_ns), key=lambda one: abs(one - median_ns))
+        return f"{self.length}{beside_mean(mean_ns, nearest_ns)}"
+
+    @property
     def length(self) -> str:
         return f"{self.ms(self.rank.budget_ns.window)} ms"
+
+
+def beside_mean(mean_ns: float, median_ns: float) -> str:
+    """The median, where a mean alone would mislead who knows how long a usual step is."""
+    if not mean_ns or abs(median_ns - mean_ns) < UNLIKE.value * mean_ns:
+        return ""
+    return f", median {milliseconds(median_ns)}"
 
 
 def stretch_name(steps: Steps) -> str:

@@ -138,7 +138,7 @@ def find_out(result: Result) -> Iterator[Step]:
     if wall is not None:
         yield _look(_LOOKS[wall], result)
     elif part is not None and judged and part.bucket in _PARTS:
-        yield _look(_PARTS[part.bucket], result, f"acts on {percent(part.frac)}")
+        yield _look(_PARTS[part.bucket], result, f"targets {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     look_up = cure(UNNAMED, result.traces[0].kind if result.traces else None)
     for how, cured in (
@@ -184,7 +184,7 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
 def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
     place = min(most - 1, len([*before]))
-    return [*steps[:place], _look(how, result, f"acts on {percent(frac)}"), *steps[place:]]
+    return [*steps[:place], _look(how, result, f"targets {percent(frac)}"), *steps[place:]]
 
 
 def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:

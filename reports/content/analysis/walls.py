@@ -34,13 +34,14 @@ from reports.content.blocks import (
     Table,
     Term,
     Tone,
+    Words,
     items,
     row,
     table,
     words,
 )
 from reports.content.moments import moments
-from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence
+from reports.content.names import PIECES, WALL_HUES, capital, joined, name_of, sentence
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
@@ -173,12 +174,12 @@ def _late_by(result: Result, wall: WallId) -> Cause | None:
     return late.cause if late is not None and WALL_OF.get(late.cause) == wall else None
 
 
-def _mostly(wall: Wall) -> str:
+def _mostly(wall: Wall) -> Words:
     if wall.outcome != "finding":
-        return ""
+        return ()
     kind = main_kind(wall)
     kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
-    return ", ".join(map(name_of, kinds))
+    return joined([(Term(one),) for one in kinds])
 
 
 def alike(result: Result) -> str:

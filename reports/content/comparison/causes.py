@@ -68,7 +68,7 @@ def _explains(compared: Compared, suspect: Suspect) -> str:
     explains_ns, delta_ns = suspect.explains_ns, compared.step_delta_ns
     explains, whole, rest = map(delta, (explains_ns, delta_ns, delta_ns - explains_ns))
     if explains_ns * delta_ns < 0:
-        return f"Works the other way: {explains} {unit(compared)}"
+        return f"Moved the step the other way, by {explains} {unit(compared)}"
     if abs(explains_ns) > abs(delta_ns):
         return f"Its parts changed by {explains} {unit(compared)}, all others by {rest}"
     return f"Explains {explains} of {whole} {unit(compared)}"
@@ -97,8 +97,8 @@ def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
         yield Items(tuple(map(limit, shown)), title)
     if others and not everything:
         names = ", ".join(one.what for one in others)
-        differ = "" if forbids else f" differ{'s' if len(others) == 1 else ''}"
-        yield Sentence((f"{names}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
+        said = f"{'' if forbids else 'The recordings differ in '}{names}. Why that matters: --full"
+        yield Sentence((said,), "Also differ" if forbids else "Limits")
 
 
 def limit(one: Difference) -> Words:

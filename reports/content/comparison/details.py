@@ -36,7 +36,7 @@ from reports.content.comparison.difference import (
     unit,
 )
 from reports.content.comparison.exchanged import exchange_table
-from reports.content.names import STEPS_BY, gpu_of, kernel_name, name_of, sentence, who
+from reports.content.names import STEPS_BY, gpu_of, kernel_code, name_of, sentence, who
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
 from traces.sections.cause import Cause
@@ -249,7 +249,7 @@ def _kernels(compared: Compared) -> Table:
 def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
     counts, times = (per_step(one.base_count), per_step(one.new_count)), (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    what = Code(kernel_name(one.name, _KERNEL)), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
+    what = kernel_code(one.name, _KERNEL), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)
 
 

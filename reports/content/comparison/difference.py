@@ -7,6 +7,7 @@ from typing import Final
 from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
 from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate
+from reports.content.analysis.times import beside_mean
 from reports.content.blocks import (
     Code,
     Headline,
@@ -58,8 +59,16 @@ def _recordings(side: Side) -> Words:
 def facts(compared: Compared) -> Words:
     base, new = compared.base, compared.new
     pairs = ((of(base), of(new)) for of in (gpu_of, who, _steps))
-    lengths = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
-    return words("; ".join((*(both(*pair) for pair in pairs), lengths)))
+    means = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
+    return words("; ".join((*(both(*pair) for pair in pairs), f"{means}{_medians(base, new)}")))
+
+
+def _medians(base: Side, new: Side) -> str:
+    """The medians of both, where one of them is another length than the mean."""
+    pair = [(one.step_ns, known(one.steps.median_ns) or one.step_ns) for one in (base, new)]
+    if not any(beside_mean(*one) for one in pair):
+        return ""
+    return f", median {' -> '.join(milliseconds(median_ns) for _, median_ns in pair)}"
 
 
 def both(base: str, new: str) -> str:

@@ -52,6 +52,7 @@ def configuration_topics() -> Iterator[Topic]:
         "finding of a configuration": {
             id: partial(_finding, text) for id, text in words_of["finding"].items()
         },
+        "word of the field": {id: partial(sentence, one) for id, one in words_of["field"].items()},
         "word of the first screen": {id: partial(sentence, one) for id, one in words_of["screen"].items()},
         "word of a result": {id: partial(sentence, one) for id, one in words_of["word"].items()},
         "reason why a verdict is not surer": {
@@ -70,7 +71,7 @@ def spelled(topic: str) -> Iterator[Topic]:
     """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
     name = compiled(r"[=\s]").split(topic.strip())[0]
     for knob in knobs().values():
-        if name in (knob.flag, knob.off, knob.bridge, knob.harness):
+        if name in (knob.flag, knob.off, knob.bridge, knob.harness, knob.id.removeprefix("env.")):
             yield Topic(knob.id, "setting", partial(_setting, knob))
 
 

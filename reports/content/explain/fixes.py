@@ -1,13 +1,13 @@
 """A fix in words: what it changes, its spellings, what it needs, what it gave elsewhere, how to verify it.
 
-With what NVIDIA's guides choose by: each rule, and the whole table of a choice in both editions.
+With what NVIDIA's guides choose by: each rule, and the table of a choice in one of their editions.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from heuristics.config.about import Given
+from heuristics.config.about import Given, Guidance
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
@@ -18,7 +18,7 @@ from heuristics.guides.modules import MODULES
 from heuristics.guides.table import Row, facts_of, table
 from heuristics.incidents.incident import known_issues
 from heuristics.run.run import Run
-from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
+from reports.content.blocks import Block, Code, Sentence, Term, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.explain.walls import limit_items
 from reports.content.names import codes, ended, issue_sentence, joined, name_of
@@ -93,22 +93,32 @@ _VALUES: Final[Mapping[object, str]] = {
 }
 
 
-def guide_topics() -> Iterator[Topic]:
+def guide_topics(edition: Guidance) -> Iterator[Topic]:
+    """Tables and rules of one edition, and rules that the other alone has."""
     for name, about in _TABLES.items():
-        yield Topic(name, f"table of the guide on {about}", partial(_table, name))
-        for edition, rows in table(name).items():
-            for row in rows:
-                yield Topic(row.id, f"rule of the guide on {about}, {edition}", partial(_row, row))
+        yield Topic(name, f"table of the guide on {about}", partial(_table, name, edition))
+        editions = table(name)
+        others = (one for one in editions if one != edition)
+        seen = set[str]()
+        for one in (edition, *others):
+            for row in editions[one]:
+                if row.id not in seen:
+                    yield Topic(row.id, f"rule of the guide on {about}, {one}", partial(_row, row))
+            seen |= {row.id for row in editions[one]}
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", _not_first)
 
 
-def _table(name: str) -> Iterator[Block]:
-    yield from sentence(
-        "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
-        "edition only names it.",
-        "Guide",
+def _table(name: str, edition: Guidance) -> Iterator[Block]:
+    others = [one for one in table(name) if one != edition]
+    older = f" Another edition: --guidance {others[0]}." if others else ""
+    said = (
+        f"Edition {edition}: the first row that holds decides; what is unknown is passed over and asked for."
     )
-    yield from items("", _lines(name))
+    yield from sentence(f"{said}{older}", "Guide")
+    rows = table(name)[edition]
+    yield from items(
+        "", (words(Code(row.id), f": {_answer(row)}, {_when(row)}. Why: {ended(row.reason)}") for row in rows)
+    )
     if name == "recompute":
         needs = (
             f"{label}: needs {one.needs}" + (f"; not recommended: {one.avoid}" if one.avoid else "")
@@ -117,16 +127,14 @@ def _table(name: str) -> Iterator[Block]:
         yield from items("Modules", needs)
 
 
-def _lines(name: str) -> Iterator[Words]:
-    editions = {
-        edition: [(row.id, _when(row), _answer(row), row.reason) for row in rows]
-        for edition, rows in table(name).items()
-    }
-    for row in dict.fromkeys(row for rows in editions.values() for row in rows):
-        of = [edition for edition, rows in editions.items() if row in rows]
-        edition = f" ({of[0]})" if len(of) < len(editions) else ""
-        number, when, answer, why = row
-        yield words(Code(number), f"{edition}: {answer}, {when}. Why: {ended(why)}")
+def _guide(name: str, edition: Guidance) -> Sentence:
+    """What the table chooses, row by row; when and why stands with the table."""
+    rows = joined([words(Code(row.id), f": {_answer(row)}") for row in table(name)[edition]], "; ")
+    start, end = (
+        f"Edition {edition}, the first rule that holds: ",
+        f". When and why: moe-diag explain {name}.",
+    )
+    return Sentence(words(start, rows, end), "Guide", whole=True)
 
 
 def _when(row: Row) -> str:
@@ -183,35 +191,38 @@ _CHANGES: Final = {
 """How kinds of change are called where people read."""
 
 
-def fix_topics() -> Iterator[Topic]:
+def fix_topics(edition: Guidance) -> Iterator[Topic]:
     for number, fix in fixes_of("megatron").items():
-        yield Topic(number, "fix", partial(_fix, fix), fix.title)
+        yield Topic(number, "fix", partial(_fix, fix, edition), fix.title)
 
 
-def _fix(fix: Fix) -> Iterator[Block]:
-    """Its knobs and needs are those for a run of which nothing is known."""
+def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
+    """What matters first stands first: a short page ends where its room does.
+
+    Its knobs and needs are those for a run of which nothing is known.
+    """
     run = Run()
     if fix.doc:
         yield from paragraphs(f"{fix.id}: {fix.doc}")
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
-    yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
+    yield Sentence(words(f"For the wall {name_of(fix.wall)}", kinds, "."))
+    if fix.id in _OF_FIXES:
+        yield _guide(_OF_FIXES[fix.id], edition)
     if fix.id in _BY_GPU:
         yield from _knobs_by_gpu(fix)
     else:
         yield from _knobs(fix, run)
-    yield from items("Versions", [fix.versions])
-    if fix.id in _OF_FIXES:
-        yield from _table(_OF_FIXES[fix.id])
     yield from items("Needs", map(_need, fix.preconditions(run)))
-    yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
-    yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from items("Side effects", fix.side_effects)
     yield from items(
         "Known issues", (issue_sentence(one, of_a_run=False) for one in known_issues(fix.id, {}, Run()))
     )
+    yield from items("Verify in the next recording", [fix.verify])
+    yield from items("Versions", [fix.versions])
+    yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
+    yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from items("Not in one plan with", map(_titled, fix.excludes))
     yield from items("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
-    yield from items("Verify in the next recording", [fix.verify])
     yield from limit_items(
         (f"heuristics.fixes.{one.replace('.', ':')}" for one in fix.limits), "Numbers in it"
     )

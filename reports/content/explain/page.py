@@ -3,10 +3,12 @@
 What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when asked for.
 """
 
+import shlex
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
 
+from heuristics.config.about import NEWEST, Guidance
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentence
 from reports.content.names import capital, codes
@@ -17,27 +19,61 @@ from traces.patterns import compiled
 from traces.spelling import printable
 
 _NEAREST: Final = 3
+_PHRASE: Final = compiled("[ /]")
+"""What a name has not, and a line of a page has."""
 _LIST: Final = "Type moe-diag explain to list all."
 _NUMBERED: Final = compiled(r"_\d+$")
 _FIRST: Final = ("wall", "fix")
 """Kinds of topics that are listed apart, before measures."""
+_WORDS: Final = (*_FIRST, "word of the field", "word of the first screen")
+"""Kinds of topics that are explained before measures of the same name."""
+_FEWEST: Final = 2
+"""Letters of a word that is looked for within a phrase."""
 
 
-def explain_page(topic: str = "") -> Page:
+def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = Detail.FULL) -> Page:
     """The explanation of a topic; without one, the list of all, by kind.
 
     Upper and lower case, `-`, `_` and blanks are the same, and a path such as `ranks[0].sm.fill_frac` is
-    taken. A word that is several things gets all of them. Raises `UsageError` for an unknown one, naming the
-    nearest.
+    taken, or a line with a known word in it. A word that is several things gets all of them. `edition`: of
+    NVIDIA's guides. Raises `UsageError` for an unknown one, naming the nearest.
     """
     if not topic.strip():
         return _everything()
     whole = _plain(topic)
-    for name in dict.fromkeys((whole, whole.rpartition(".")[2], _NUMBERED.sub("_", whole))):
-        if found := _found(name, topic):
-            kinds = ", ".join(dict.fromkeys(one.kind for one in found))
-            return Page(words(Code(found[0].name)), words(kinds), tuple(map(_part, found)), Detail.FULL)
+    for name in _names(whole):
+        if found := _found(name, topic, edition):
+            return _page_of(found, topic, detail)
+    if _PHRASE.search(topic.strip()) and (found := _within(whole, edition)):
+        return _page_of(found, topic, detail)
     raise UsageError(_unknown(topic, whole))
+
+
+def _names(whole: str) -> Iterator[str]:
+    """As it may be called: in full, by its last part, without a number, or written in one word."""
+    yield from dict.fromkeys((whole, whole.rpartition(".")[2], _NUMBERED.sub("_", whole)))
+    if (joined := _joined_names().get(whole.replace("_", ""))) is not None:
+        yield joined
+    yield compiled(r"[0-9]+$").sub("", whole) or whole
+
+
+@cache
+def _joined_names() -> dict[str, str]:
+    return {name.replace("_", ""): name for name in _by_name(NEWEST)}
+
+
+def _within(whole: str, edition: Guidance) -> list[Topic]:
+    """The longest name whose words stand in a phrase, as `do this` in a title."""
+    phrase = f"_{compiled('[^a-z0-9]+').sub('_', whole)}_"
+    named = {**_by_name(edition), **{_plain(one.title): [] for one in measures().values()}}
+    held = [name for name in named if len(name) >= _FEWEST and f"_{name}_" in phrase]
+    return _found(max(held, key=len), "", edition) if held else []
+
+
+def _page_of(found: list[Topic], topic: str, detail: Detail) -> Page:
+    kinds = ", ".join(dict.fromkeys(one.kind for one in found))
+    more = f"moe-diag explain {shlex.quote(topic)} --full" if detail is Detail.FIRST else ""
+    return Page(words(Code(found[0].name)), words(kinds), tuple(map(_part, found)), detail, more)
 
 
 def _part(topic: Topic) -> Part:
@@ -53,36 +89,38 @@ def _singular(name: str) -> str:
     return "_".join(word.removesuffix("s") for word in _plain(name).split("_"))
 
 
-def _found(name: str, topic: str) -> list[Topic]:
+def _found(name: str, topic: str, edition: Guidance) -> list[Topic]:
     from reports.content.explain.configuration import spelled
     from reports.content.explain.walls import limit_topics
 
-    own = sorted(_by_name().get(name, []), key=lambda one: one.kind not in _FIRST)
-    first = sum(one.kind in _FIRST for one in own)
+    own = sorted(_by_name(edition).get(name, []), key=lambda one: one.kind not in _WORDS)
+    first = sum(one.kind in _WORDS for one in own)
     singular = _singular(name)
     titled = (one for one in measures().values() if _singular(one.title) == singular)
     of_measures = map(_measure_topic, dict.fromkeys((*named(name), *titled)))
     found = [*own[:first], *of_measures, *own[first:], *limit_topics(topic)]
-    of_family = (one for start, one in _families().items() if name.startswith(start))
+    of_family = (one for start, one in _families(edition).items() if name.startswith(start))
     return found or [*spelled(topic)] or [*of_family]
 
 
 @cache
-def _by_name() -> dict[str, list[Topic]]:
+def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     """Topics by their plain name; measures are apart, as a part of a name is enough for them."""
     from reports.content.explain.configuration import configuration_topics
     from reports.content.explain.fixes import fix_topics, guide_topics
     from reports.content.explain.walls import wall_topics
 
     found: dict[str, list[Topic]] = {}
-    for one in (*wall_topics(), *fix_topics(), *configuration_topics(), *guide_topics()):
+    for one in (*wall_topics(), *fix_topics(edition), *guide_topics(edition), *configuration_topics()):
         found.setdefault(_plain(one.name), []).append(one)
     return found
 
 
-def _families() -> dict[str, Topic]:
+def _families(edition: Guidance) -> dict[str, Topic]:
     """Findings whose id ends in what they were found of: `CFG-misspelled-3`."""
-    return {name: one for name, several in _by_name().items() for one in several if one.name.endswith("-")}
+    return {
+        name: one for name, several in _by_name(edition).items() for one in several if one.name.endswith("-")
+    }
 
 
 def _measure_topic(measure: Measure) -> Topic:
@@ -102,7 +140,7 @@ def _measure(measure: Measure) -> Iterator[Block]:
 def explained() -> dict[str, list[str]]:
     """Kind -> the names of that kind, each once. Measures are apart, in `reports.measures`."""
     of_kind: dict[str, dict[str, None]] = {}
-    for several in _by_name().values():
+    for several in _by_name(NEWEST).values():
         for one in several:
             of_kind.setdefault(one.kind, {})[one.name] = None
     return {kind: [*names] for kind, names in of_kind.items()}
@@ -121,8 +159,9 @@ def _everything() -> Page:
 
 
 def _unknown(topic: str, whole: str) -> str:
-    known = {_plain(name): name for name in measures()}
-    known |= {name: several[0].name for name, several in _by_name().items()}
-    nearest = [known[name] for name in nearest_names(whole.rpartition(".")[2], known, _NEAREST)]
+    known = {_plain(name).replace("_", ""): name for name in measures()}
+    known |= {name.replace("_", ""): several[0].name for name, several in _by_name(NEWEST).items()}
+    word = whole.rpartition(".")[2].replace("_", "")
+    nearest = [known[name] for name in nearest_names(word, known, _NEAREST)]
     near = f" The nearest: {', '.join(nearest)}." if nearest else ""
     return f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}"

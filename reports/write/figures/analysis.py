@@ -1,17 +1,25 @@
 """One run on one sheet for a ticket: the sentence, the step, what could be saved, what to do, a timeline."""
 
+from msgspec import UNSET
+
 from heuristics.result.result import Result
 from reports.content.analysis import page
+from reports.content.analysis.called import short_name
 from reports.content.analysis.times import telling_rank
-from reports.content.blocks import PLAIN, Bar, Detail, Head, Plan, Table
+from reports.content.blocks import PLAIN, Bar, Detail, Head, Plan, Sentence, Table
+from reports.content.names import plain
 from reports.write.figures.bars import draw_bar, draw_savings
 from reports.write.figures.canvas import Area, FigureForm, drawn
-from reports.write.figures.frame import APART, draw_frame
+from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.figures.plan import draw_plan
+from reports.write.figures.run import draw_heat, heat_height
 from reports.write.figures.timeline import draw_timeline, timeline_height
+from reports.write.html.ranks import heat_of
 
 _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26
+_OF_RANKS = ("First", "Repair", "Late rank", "Arrives last")
+"""Labels of the lines about ranks that a sheet has."""
 
 
 def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes:
@@ -19,16 +27,25 @@ def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes
 
 
 def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
+    """Of several ranks who makes whom wait, what to do first and a map stand where one has its step."""
     shown, timeline = head.over(page(result, Detail.FIRST)), telling_rank(result).timeline
+    heat = None if result.run is UNSET else heat_of(result.run, lambda at: plain(short_name(result, at)))
+    high = timeline_height(timeline) if heat is None else heat_height(heat)
     top = draw_frame(area, shown, result.tool.version)
-    lower = area.height - _FOOT - timeline_height(timeline)
+    lower = area.height - _FOOT - high
     left, right = (area.width * one for one in _COLUMNS)
+    if heat is not None:
+        said = [block for block in shown.blocks if isinstance(block, Sentence) and block.label in _OF_RANKS]
+        top += draw_sentences(area.part(0, top, area.width, lower - top), said) + APART
     for block in shown.blocks:
-        if isinstance(block, Bar):
+        if isinstance(block, Bar) and heat is None:
             top += draw_bar(area.part(0, top, area.width, 1.2), block) + APART
     for block in shown.blocks:
         if isinstance(block, Table):
             draw_savings(area.part(0, top, left, lower - top - APART), block)
         elif isinstance(block, Plan):
             draw_plan(area.part(area.width - right, top, right, lower - top - APART), block)
-    draw_timeline(area.part(0, lower, area.width, timeline_height(timeline)), timeline)
+    if heat is not None:
+        draw_heat(area, heat, lower)
+    else:
+        draw_timeline(area.part(0, lower, area.width, high), timeline)

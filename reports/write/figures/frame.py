@@ -93,8 +93,8 @@ def _foot(area: Area, page: Page, version: str) -> None:
             )
 
 
-def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
-    """Each with its label before it, or above it where a column is narrow."""
+def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
+    """Each with its label before it, or above it where a column is narrow; the inches that they take."""
     stacked = area.width < _NARROW
     left, top = 0.0 if stacked else _LABELS, 0.08
     for block in blocks:
@@ -111,7 +111,8 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
             top += stacked * LINE
         for line in lines:
             if top > area.height:
-                return
+                return top
             area.text(left, top, line, BODY, color=colour)
             top += LINE
         top += 0.08
+    return top

@@ -1,85 +1,101 @@
 """The first steps of the plan: what to set, what it saves as a range, the condition that matters."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
-from reports.content.blocks import Hue, Plan, Step, Words
+from reports.content.blocks import Hue, Plan, Step
 from reports.content.names import plain
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
-from reports.write.figures.lettering import MONO, MORE, cut, fitted, harmless, inches, mono_inches
+from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
 from reports.write.palette import HAIR, HUES, INK, SOFT
 
 _RANGE: Final = 0.05
 _APART: Final = 0.1
+_TOP: Final = 0.42
 _SHORT: Final = 0.185
 """Inches from one line of small text to the next."""
-_DETAILS: Final = (
-    ((2, 1), (2, 1)),
-    ((2, 1), (1, 1)),
-    ((2, 1), (1, 0)),
-    ((1, 1), (1, 0)),
-    ((1, 0), (1, 0)),
-    ((1, 0), (0, 0)),
-    ((0, 0), (0, 0)),
-)
-"""Lines of code and notes to the first step and to each other one, the first of these that fits."""
+_ROOMS: Final = ((3, 2), (3, 1), (2, 2), (2, 1), (1, 3), (1, 2), (1, 1), (1, 0))
+"""Steps with their lines, and notes to each: the first of these that fits, as no line to type is cut.
+
+Of the others only the titles stand, as far as they have room.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A step as it is drawn: lines of its title, of what is to be typed, and of its conditions."""
+
+    title: tuple[str, ...]
+    code: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def height(self) -> float:
+        rows = len(self.code) + len(self.notes)
+        return len(self.title) * LINE + rows * _SHORT + (_APART if rows else 0.12)
 
 
 def draw_plan(area: Area, plan: Plan) -> None:
     area.text(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE, weight="bold")
-    notes = [plain(plan.together)] if plan.together else []
-    notes += [f"{plan.left_out} more: --full"] if plan.left_out else []
-    words = fitted(" ".join(notes), area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
-    area.text(area.width, 0.08, words, SMALL, color=SOFT, ha="right")
-    for details in _DETAILS:
-        texts = [_said(step, area.width, details[min(place, 1)]) for place, step in enumerate(plan.steps)]
-        if sum(_height(*one) for one in texts) <= area.height - 0.42:
+    for most, notes in _ROOMS:
+        texts = [_texts(step, area.width, notes) for step in plan.steps[:most]]
+        if sum(one.height for one in texts) <= area.height - _TOP:
             break
-    top = 0.42
-    for number, (step, (code, said)) in enumerate(zip(plan.steps, texts, strict=True), start=1):
-        _step(area.part(0, top, area.width, _height(code, said)), number, step, code, said)
-        top += _height(code, said)
+    for step in plan.steps[len(texts) :]:
+        title = replace(_texts(step, area.width, 0), code=())
+        if sum(one.height for one in (*texts, title)) > area.height - _TOP:
+            break
+        texts.append(title)
+    left = plan.left_out + len(plan.steps) - len(texts)
+    said = [plain(plan.together)] if plan.together and len(texts) == len(plan.steps) else []
+    said += [f"{left} more: --full"] if left else []
+    beside = fitted(" ".join(said), area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
+    area.text(area.width, 0.08, beside, SMALL, color=SOFT, ha="right")
+    top = _TOP
+    for number, (step, one) in enumerate(zip(plan.steps, texts, strict=False), start=1):
+        _step(area.part(0, top, area.width, one.height), number, step, one)
+        top += one.height
 
 
-def _said(step: Step, width: float, detail: tuple[int, int]) -> tuple[list[str], tuple[Words, ...]]:
-    lines, conditions = detail
-    return _code(step, width - 0.3, lines), step.notes[:conditions]
+def _texts(step: Step, width: float, notes: int) -> _Texts:
+    title = wrapped(plain(step.title), width - _saves_inches(step) - 0.5, BODY, bold=True)
+    said = [line for note in step.notes[:notes] for line in wrapped(plain(note), width - 0.3, SMALL)]
+    return _Texts(tuple(title), tuple(_code(step, width - 0.3)), tuple(said))
 
 
-def _height(code: Sequence[str], notes: Sequence[Words]) -> float:
-    return LINE + (len(code) + len(notes)) * _SHORT + (_APART if code or notes else 0.12)
+def _saves_inches(step: Step) -> float:
+    return inches(f"{step.saves}  {step.id}", SMALL, bold=True)
 
 
-def _step(area: Area, number: int, step: Step, code: Sequence[str], notes: Sequence[Words]) -> None:
-    saves = f"{step.saves}  {step.id}"
-    right = inches(saves, SMALL, bold=True)
+def _step(area: Area, number: int, step: Step, texts: _Texts) -> None:
+    right = _saves_inches(step)
     area.text(0, 0, str(number), LARGE, weight="bold", color=HUES[Hue.COMPUTE].light)
-    area.text(0.28, 0, fitted(plain(step.title), area.width - right - 0.5, BODY, bold=True), weight="bold")
-    area.text(area.width, 0, saves, SMALL, weight="bold", ha="right")
+    for place, line in enumerate(texts.title):
+        area.text(0.28, place * LINE, line, weight="bold")
+    area.text(area.width, 0, f"{step.saves}  {step.id}", SMALL, weight="bold", ha="right")
     if step.high is not None:
         _range(area.part(area.width - right, 0.11, right, _RANGE), step.low, step.high)
-    top = LINE + 0.03
-    for line in code:
+    top = len(texts.title) * LINE + 0.03
+    for line in texts.code:
         area.text(0.28, top, line, SMALL, family=MONO, color=INK)
         top += _SHORT
-    for note in notes:
-        area.text(0.28, top, fitted(plain(note), area.width - 0.3, SMALL), SMALL, color=SOFT)
+    for line in texts.notes:
+        area.text(0.28, top, line, SMALL, color=SOFT)
         top += _SHORT
 
 
-def _code(step: Step, width: float, most: int) -> list[str]:
-    """The change as the framework in use spells it: a line each where there are few, else joined."""
-    if not step.spellings or not most:
-        return []
-    lines = step.spellings[0].code.lines
-    whole = lines if len(lines) <= most else ("  ".join(lines),)
-    letters = int(width / mono_inches(SMALL)) - len(MORE)
-    return cut(
-        [one for line in whole for one in textwrap.wrap(harmless(line), letters, break_on_hyphens=False)],
-        most,
-    )
+def _code(step: Step, width: float) -> Iterator[str]:
+    """The change as the framework in use spells it, with the environment; several settings share a line."""
+    letters = int(width / mono_inches(SMALL))
+    for one in step.in_use:
+        if one.arm:
+            yield f"{one.name}:"
+        yield from textwrap.wrap(
+            "  ".join(harmless(line) for line in one.code.lines), letters, break_on_hyphens=False
+        )
 
 
 def _range(area: Area, low: float | None, high: float) -> None:

@@ -15,7 +15,7 @@ _NAMES: Final = 3.2
 """Inches of what a row is and its range."""
 _APART_UP_TO: Final = 64
 """Columns that have a gap between them."""
-_ROW, _GAP, _TICKS, _FOOT = 0.34, 0.1, 0.3, 0.3
+_TITLE, _ROW, _GAP, _TICKS, _FOOT = 0.3, 0.26, 0.06, 0.3, 0.3
 
 
 def draw_run(merged: Merged, form: FigureForm, head: Head = PLAIN) -> bytes:
@@ -27,15 +27,19 @@ def draw_on(area: Area, merged: Merged, head: Head = PLAIN) -> None:
     top = draw_frame(area, shown, merged.tool.version)
     heat = heat_of(merged.run, lambda place: plain(merged_name(merged, place)))
     if heat is not None:
-        top = _draw_heat(area, heat, top) + APART
+        top = draw_heat(area, heat, top) + APART
     said = [block for block in shown.blocks if not isinstance(block, Part)]
     draw_sentences(area.part(0, top, area.width, area.height - top - _FOOT), said)
 
 
-def _draw_heat(area: Area, heat: Maps, top: float) -> float:
+def heat_height(heat: Maps) -> float:
+    return _TITLE + len(heat.maps) * (_ROW + _GAP) + _TICKS
+
+
+def draw_heat(area: Area, heat: Maps, top: float) -> float:
     area.text(0, top + 0.05, "All ranks", BODY, weight="bold")
     area.text(_NAMES, top + 0.05, heat.of, SMALL, color=SOFT)
-    top += 0.3
+    top += _TITLE
     for one in heat.maps:
         area.text(0, top + _ROW / 2, one.name, BODY)
         area.text(_NAMES - 0.15, top + _ROW / 2, one.range, SMALL, color=SOFT, ha="right")

@@ -128,7 +128,8 @@ class Marks:
         if isinstance(span, Term):
             return self._term(span.key)
         if isinstance(span, Code):
-            return Markup("<code>{}</code>").format(harmless(span.text))
+            whole = Markup(' title="{}"').format(harmless(span.whole)) if span.whole else ""
+            return Markup("<code{}>{}</code>").format(whole, harmless(span.text))
         return escape(harmless(span))
 
     def _term(self, key: str) -> Markup:

@@ -13,20 +13,25 @@
     }
     for (const button of all(".switch button")) button.setAttribute("aria-pressed", String(button.dataset.id === id));
   };
-  const names = new Map();
-  for (const one of all(".spelling")) if (!inEvery(one)) names.set(one.dataset.framework, one.dataset.name);
+  // In one order on every page; chosen is what most cards have first, which is the program in use.
+  const order = ["megatron_lm", "megatron_bridge", "bridge_harness", "pytorch"];
+  const rank = (id) => (order.indexOf(id) + order.length + 1) % (order.length + 1);
+  const own = all(".spelling").filter((one) => !inEvery(one));
+  const names = new Map(own.map((one) => [one.dataset.framework, one.dataset.name.split(", ").pop()]));
+  const ids = [...names.keys()].sort((one, other) => rank(one) - rank(other));
+  const leads = (id) => steps.filter((step) => own.find((one) => step.contains(one))?.dataset.framework === id).length;
   for (const place of all(".switch")) {
     place.hidden = names.size < 2;
-    for (const [id, name] of names) {
+    for (const id of ids) {
       const button = document.createElement("button");
       button.type = "button";
       button.dataset.id = id;
-      button.textContent = name;
+      button.textContent = names.get(id);
       button.addEventListener("click", () => choose(id));
       place.append(button);
     }
   }
-  if (names.size) choose(names.keys().next().value);
+  if (ids.length) choose(ids.reduce((best, id) => (leads(id) > leads(best) ? id : best)));
 
   // Ticks stand where there is a bar to shrink.
   const data = document.getElementById("plan-data");

@@ -222,7 +222,7 @@ def pair_of(result: Result) -> Pair | None:
     )
 
 
-_TIMES: Final = "kernels, times those of like ranks"
+_TIMES: Final = "kernels, times those of ranks that do the same work"
 
 
 def _pair_figures(rank: Rank, one: RankInRun) -> Iterator[tuple[str, float | None]]:

@@ -206,7 +206,7 @@ def test_rows_beyond_the_first_few_are_one_row_unless_all_are_asked_for() -> Non
 
 def test_a_cause_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
     text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=-MS),))))
-    assert "Works the other way: -1.00 ms/step, by launch calls." in text
+    assert "Moved the step the other way, by -1.00 ms/step, by launch calls." in text
     assert "Explains" not in text
 
 

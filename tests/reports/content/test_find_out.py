@@ -12,7 +12,7 @@ from reports.content.blocks import Step, words
 from reports.result.codec import decode
 from tests.reports.content.test_first_screen import scenario
 
-CHANGE = Step("HST-3", words("Launch as graphs"), "acts on 10 %", (), high=0.1, replayed=False)
+CHANGE = Step("HST-3", words("Launch as graphs"), "targets 10 %", (), high=0.1, replayed=False)
 
 
 def of(name: str) -> Result:

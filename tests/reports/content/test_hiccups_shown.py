@@ -18,8 +18,8 @@ MS = 1_000_000
     ("slow", "said"),
     [
         ((), ""),
-        ((6,), "Apart from these, 1 hiccup: 30.0 ms beyond a usual step."),
-        ((6, 9), "Apart from these, 2 hiccups: 60.0 ms beyond as many usual steps."),
+        ((6,), "Left out: 1 far longer step (hiccups), 30.0 ms beyond the median together."),
+        ((6, 9), "Left out: 2 far longer steps (hiccups), 60.0 ms beyond the median together."),
     ],
 )
 def test_hiccups_are_said_with_what_they_cost(

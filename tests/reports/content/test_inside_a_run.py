@@ -142,18 +142,16 @@ def test_forced_balance_and_mock_data_are_named_where_the_run_says_so() -> None:
     ]
 
 
-def test_speed_is_in_gb_a_second_and_pairs_in_mb_a_step() -> None:
+def test_speed_is_in_gb_a_second_and_who_sends_to_whom_is_left_to_programs() -> None:
     found = Traffic(
         (CollectiveSpeed("ep_a2a", 2, 2 * 10**9, 10 * MS, 2e11),), (PeerBytes("ep_a2a", 0, 3, 5 * 10**6),)
     )
-    speeds, pairs = traffic(run(traffic=found), name)
+    (speeds,) = traffic(run(traffic=found))
     assert isinstance(speeds, Table)
-    assert isinstance(pairs, Table)
     assert cells(speeds)[0][1:] == ["2", "2.00 GB", "10.0", "200 GB/s"]
-    assert (cells(pairs)[0][:2], cells(pairs)[0][3]) == (["rank 0", "rank 3"], "5.00")
 
 
 def test_unrecorded_sizes_are_unknown_with_what_would_record_them() -> None:
-    (line,) = traffic(run(traffic=UNKNOWN), name)
+    (line,) = traffic(run(traffic=UNKNOWN))
     assert isinstance(line, Sentence)
     assert plain(line.said) == "unknown: nothing tells. To learn it: record more."

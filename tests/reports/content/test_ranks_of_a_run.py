@@ -103,8 +103,8 @@ def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_chec
     found = late("slow_device", repair="Check the GPU.", repair_first=True)
     shown = result(ranks=tuple(ranks), late=found, without=without)
     assert lines(shown)[1:] == [
-        "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of like ranks. "
-        "Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",
+        "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of ranks that do the same "
+        "work. Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",
         "First: Check the GPU.",
     ]
 
@@ -132,7 +132,10 @@ def test_every_cause_has_its_words(found: dict[str, Any], said: str) -> None:
 
 def test_of_a_healthy_run_no_rank_is_late() -> None:
     shown = run_lines(result())[1]
-    assert plain(shown.said) == "none of these 4: no rank stands out from what like ranks differ by."
+    assert (
+        plain(shown.said)
+        == "none of these 4: no rank stands out from how much ranks with the same work differ."
+    )
     assert shown.tone is Tone.PLAIN
 
 
@@ -200,7 +203,7 @@ def merged(**fields: Any) -> str:
 
 
 def test_a_merged_run_leads_with_who_is_late_or_why_nobody_knows() -> None:
-    assert merged() == "NO LATE RANK: No rank stands out from what like ranks differ by."
+    assert merged() == "NO LATE RANK: No rank stands out from how much ranks with the same work differ."
     assert merged(late=NO_CLOCK) == "LATE RANK UNKNOWN: No collective fixes the clocks."
     assert merged(late=late("slow_host", repair_first=True)).startswith("SLOWED BY: ")
     assert merged(late=late("slow_host")).startswith("A LATE RANK COSTS LITTLE: ")
@@ -237,7 +240,7 @@ def test_numbers_in_a_row_are_a_range() -> None:
 
 
 def test_the_lines_of_a_first_screen_are_never_cut_to_less_than_who_and_why() -> None:
-    shown = result(late=late("slow_host", repair="Check the host: " + "CPU binding, " * 20))
+    shown = result(late=late("slow_host", repair="Check the host. " + "Bind CPUs. " * 30))
     text = write_text(Page(words("run"), (), run_lines(shown) * 12), View(width=60))
     assert text.count("repair saves an unknown share.") == 12
     assert "..." in text

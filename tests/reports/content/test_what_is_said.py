@@ -44,10 +44,10 @@ def test_what_no_replay_prices_acts_on_its_share_which_is_said_once() -> None:
             width=120,
         )
     )
-    assert f"acts on 52 % [{first}]" in text
+    assert f"targets 52 % [{first}]" in text
     assert "Evidence: allocator calls 52 %. Else, on the same time: " in text
     assert f"[{second}]" in text.partition("Else, on the same time: ")[2].partition("Top kernels")[0]
-    assert text.count("acts on 52 %") == 1
+    assert text.count("targets 52 %") == 1
     assert "saves" not in text.partition("DO THIS")[2].partition("Their savings")[0]
 
 
@@ -74,7 +74,7 @@ def test_a_larger_batch_is_compared_by_time_per_token() -> None:
 def test_a_fifth_without_compute_leads_although_every_wall_is_clear(bucket: str, said: str) -> None:
     text = flat(first_screen(with_time(scenario("healthy"), bucket, 0.2)))
     assert f"NO SINGLE CAUSE OF 10 % {said}" in text
-    assert "acts on 20 %" in text
+    assert "targets 20 %" in text
 
 
 def test_a_part_of_time_whose_wall_is_open_is_what_may_slow_the_run() -> None:

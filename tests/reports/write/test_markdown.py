@@ -158,7 +158,7 @@ def test_what_no_ticket_takes_is_left_out_whole_and_named() -> None:
     assert len(text) <= LENGTH.value
     assert re.findall("<summary>(.*?)</summary>", text) == ["part 0", "part 1"]
     assert text.endswith(
-        "\nend Left out, as a ticket takes 65,536 characters: part 2; part 3. See the report with -f html.\n"
+        "\nLeft out, as a ticket takes 65,536 characters: part 2; part 3. See the report with -f html.\n"
     )
 
 

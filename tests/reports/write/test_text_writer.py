@@ -6,8 +6,11 @@ import re
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reports.content.blocks import (
+    SCREEN,
     Bar,
     Block,
     Code,
@@ -34,7 +37,7 @@ from reports.content.blocks import (
     View,
     words,
 )
-from reports.write.text import ACTION, SCREEN, write_text
+from reports.write.text import ACTION, write_text
 
 BAR = Bar(
     "One step",
@@ -160,20 +163,20 @@ def test_a_whole_page_opens_its_parts_with_every_spelling() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_a_first_screen_is_cut_until_it_fits_and_its_first_step_stands_early(width: int) -> None:
-    under = tuple(words("a long reason " * 30) for _ in range(3))
+    under = tuple(words("One reason of many. " * 20) for _ in range(3))
     steps = tuple(step(f"COM-{number}", notes=6) for number in range(3))
     lines = written(
         Headline("SLOWED BY", words("dispatch (30 %)"), Tone.BAD, under),
         BAR,
         COSTS,
         Plan("DO THIS", steps),
-        Sentence(words("kernel " * 40), "Top kernels"),
+        Sentence(words("; ".join(["kernel"] * 40)), "Top kernels"),
         Command(words("Did it help?"), "moe-diag compare run.sqlite AFTER"),
         width=width,
     )
     assert len(lines) <= SCREEN
     first = next(place for place, line in enumerate(lines, start=1) if line.startswith("  1  "))
-    assert first <= ACTION
+    assert first <= ACTION * SCREEN
     assert all(len(line) <= width for line in lines)
     assert lines[-1].endswith("moe-diag compare run.sqlite AFTER")
 
@@ -223,7 +226,7 @@ def test_keys_stand_beside_their_names_where_they_are_asked_for() -> None:
 
 
 def test_a_list_is_cut_after_a_whole_item() -> None:
-    kernels = "; ".join(f"kernel_{number} {number} % (GEMMs of class {number})" for number in range(10, 30))
+    kernels = "; ".join(f"kernel_{number} {number} % (GEMMs of class {number})" for number in range(10, 200))
     last = [line for line in written(Sentence(words(kernels), "Top kernels")) if "kernel_" in line][-1]
     assert last.endswith("); ...")
     assert len(last) <= 80
@@ -241,3 +244,48 @@ def test_a_table_of_a_thousand_rows_says_how_many_are_left_out() -> None:
     lines = written(table, detail=Detail.FULL)
     assert sum("row " in line for line in lines) == 40
     assert lines[-1] == "  1,000 more: -f json"
+
+
+LINE = 'nvidia-smi -q -d CLOCK (on both hosts; while it runs), then python -c "import a; a.b(1). Done"'
+"""To be typed, with all that ends a sentence elsewhere."""
+
+
+def crowded(line: str, sentences: int) -> Page:
+    """A first screen with a line to type in the middle of everything that is said on it."""
+    said = words(
+        "Something is so. " * sentences + f"Then type {line}. " + "So it is; and so on. " * sentences
+    )
+    steps = tuple(
+        Step(f"COM-{number}", words("Change it"), "targets 10 %", (), (said, said)) for number in range(9)
+    )
+    return page(
+        Headline("SLOWED BY", words("dispatch (30 %)"), Tone.BAD, (said, said)),
+        Plan("DO THIS", steps),
+        Items((said,), "To look at", numbered=True),
+        Table("Walls", (Column(""), Column("")), (Row((words("Memory"), said)),)),
+        Sentence(said, "Late rank"),
+        Command(words("Did it help?"), LINE.replace("; while", " while")),
+    )
+
+
+@given(width=st.integers(60, 200), rows=st.integers(SCREEN, 160), sentences=st.integers(0, 6))
+def test_a_line_to_type_is_whole_or_not_there_in_a_terminal_of_any_size(
+    width: int, rows: int, sentences: int
+) -> None:
+    text = write_text(crowded(LINE, sentences), View(width, rows))
+    flat = " ".join(text.replace("\\\n", "").split())
+    assert flat.count(LINE) == flat.count("Then type") == flat.count("nvidia-smi") - 1
+    assert "Did it help?" in flat
+
+
+@given(
+    width=st.integers(60, 200), rows=st.tuples(st.integers(SCREEN, 160), st.integers(SCREEN, 160)).map(sorted)
+)
+def test_a_taller_terminal_never_gets_less(width: int, rows: list[int]) -> None:
+    low, high = (len(write_text(crowded(LINE, 3), View(width, one)).split()) for one in rows)
+    assert low <= high
+
+
+def test_a_terminal_of_a_hundred_rows_gets_more_than_one_of_forty() -> None:
+    short, tall = (write_text(crowded(LINE, 3), View(80, rows)) for rows in (SCREEN, 100))
+    assert len(short.splitlines()) <= SCREEN < len(tall.splitlines()) <= 100

@@ -19,6 +19,7 @@ import diagnoser
 from bench.simulate.export import write_export
 from heuristics.result.result import Result
 from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
+from reports.content.names import kernel_code
 from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded, pieces
 from reports.write.html.page import write_html
@@ -60,7 +61,15 @@ def document(made: Document) -> Document:
 def test_headline_saving_bar_walls_and_plan_stand_in_this_order(document: Document) -> None:
     text = Elements(page_of(document)).words()
     first = document["fixes"][0]
-    wanted = ("SLOWED BY", "up to 30", "how sure?", "One step", "Communication", "DO THIS", first["title"])
+    wanted = (
+        "SLOWED BY",
+        "up to 30",
+        "How sure, and why",
+        "One step",
+        "Communication",
+        "DO THIS",
+        first["title"],
+    )
     places = [text.index(said) for said in wanted]
     assert places == sorted(places)
 
@@ -98,6 +107,17 @@ def test_every_table_is_named_and_scoped_and_every_link_has_an_end(document: Doc
         one[key] for _, one in page.found for key in ("aria-labelledby", "aria-describedby") if key in one
     }
     assert named <= set(ids)
+
+
+def test_how_sure_it_is_stands_once_on_the_first_screen(document: Document) -> None:
+    top = Elements(page_of(document)).words().partition("One step")[0]
+    assert top.count("Confidence") == 1
+
+
+def test_a_name_that_was_cut_has_the_whole_in_a_title() -> None:
+    page = Page(words("a page"), (), (Sentence(words(kernel_code("a" * 60), kernel_code("short"))),))
+    found = Elements(write_html(page, View())).all("code")
+    assert [one.get("title") for one in found] == ["a" * 60, None]
 
 
 def test_a_term_is_shown_by_its_name_and_the_page_says_what_it_means() -> None:

@@ -211,6 +211,21 @@ def test_any_page_of_blocks_has_the_switch_but_ticks_only_where_a_bar_can_shrink
     assert browser.console() == []
 
 
+@pytest.mark.parametrize("first", ["megatron_lm", "megatron_bridge", "pytorch"])
+def test_the_program_in_use_is_chosen_and_all_stand_in_one_order_on_every_page(
+    browser: Browser, first: str
+) -> None:
+    ids = sorted(("bridge_harness", "megatron_bridge", "megatron_lm", "pytorch"), key=lambda id: id != first)
+    spelled = [Spelling(id, f"arm, {id}", CodeBlock((f"--{id}",)), arm=True) for id in ids]
+    odd = Step("COM-1", words("Another alone"), "saves 5 %", (spelled[1],))
+    steps = (odd, *(Step(f"COM-{n}", words("A change"), "saves 5 %", tuple(spelled)) for n in (2, 3)))
+    browser.open(write_html(Page(words("a page"), (), (Plan("DO THIS", steps),)), View()))
+    buttons = "return [...document.querySelectorAll('.switch button')].map(one => one.textContent)"
+    assert browser.run(buttons) == ["megatron_lm", "megatron_bridge", "bridge_harness", "pytorch"]
+    chosen = "return document.querySelector('.switch [aria-pressed=true]').dataset.id"
+    assert browser.run(chosen) == first
+
+
 def test_copy_copies_the_spelling_shown_or_selects_it(browser: Browser, document: Document) -> None:
     opened(browser, document)
     browser.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
