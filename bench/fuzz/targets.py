@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bench.fuzz import configurations, kineto, logs, long_texts, nsys, pages, results, summaries
+from bench.fuzz import configurations, kineto, logs, long_texts, nsys, pages, results, structures, summaries
 from bench.fuzz.target import AnyTarget
 
 _ALL: Final[tuple[AnyTarget, ...]] = (
@@ -15,6 +15,7 @@ _ALL: Final[tuple[AnyTarget, ...]] = (
     logs.TARGET,
     configurations.TARGET,
     results.TARGET,
+    structures.TARGET,
     summaries.TARGET,
     *long_texts.TARGETS,
 )
