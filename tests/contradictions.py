@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
@@ -16,6 +17,8 @@ from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
 from tests.page_doubles import first_screen, flat
+from traces.account.pieces import CAUSES
+from traces.spelling import rounded
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9
@@ -23,6 +26,14 @@ WIDE: Final = 200
 """Columns of a screen on which no line of a plan breaks."""
 SIGNS: Final = {"HST-10": "data", "HST-2": "gc"}
 """Fixes that need a sign of their cause -> the kind of cost that is one."""
+KINDS: Final = frozenset(kind for fix in CATALOGUE.values() for kind in fix.kinds)
+"""Of costs that some fix acts on."""
+WITNESS: Final[Mapping[str, str]] = {"CMP-9": "tensor_cores", "HST-1": "graph_share", "HST-3": "graph_share"}
+"""What a trace shows of a run that has a fix already."""
+MOST: Final = 0.5
+MOST_OFF: Final = 0.01
+HEADER: Final = re.compile(r"steps of (?P<mean>[\d.,]+) (?P<unit>us|ms|s)\b")
+UNITS_NS: Final = {"us": 1e3, "ms": 1e6, "s": 1e9}
 ACROSS: Final = ("CMP-1",)
 """Fixes that act on several walls at once, so that they may give more than each, or all, of them alone."""
 
@@ -209,6 +220,82 @@ def loading_and_collection_are_advised_on_a_sign_of_them(document: Document) -> 
             yield f"{rank['data_loading']['workers']} workers, and no step waits"
 
 
+def no_step_is_what_the_run_shows_already(document: Document) -> Iterator[str]:
+    """Every line of it is in the configuration, or the trace shows what it would bring."""
+    configuration = document["configuration"] or {"settings": []}
+    said = {one["knob"]: str(one["value"]).lower() for one in configuration["settings"]}
+    ranks = document["ranks"]
+    graphed = ranks and all((rank["detected"]["graph_share_frac"] or 0) >= MOST for rank in ranks)
+    on_cores = ranks and all(_is_on_tensor_cores(rank) for rank in ranks)
+    for fix in (*document["fixes"], *document["levers"]):
+        lines = [line.partition("=") for line in fix["knobs"]["megatron_bridge"]]
+        if lines and all(said.get(key.removeprefix("model.")) == value.lower() for key, _, value in lines):
+            yield f"{fix['id']} sets {fix['knobs']['megatron_bridge']}, as they are"
+        if graphed and WITNESS.get(fix["id"]) == "graph_share":
+            yield f"{fix['id']} beside graphs that hold most kernels"
+        if on_cores and WITNESS.get(fix["id"]) == "tensor_cores":
+            yield f"{fix['id']} beside matrix work that is all on tensor cores in half precision"
+
+
+def no_step_is_refused_on_its_own_page(document: Document) -> Iterator[str]:
+    refused = {(one["id"], one["wall"]) for one in document["refused"]}
+    for fix in (*document["fixes"], *document["levers"]):
+        if (fix["id"], fix["wall"]) in refused:
+            yield f"{fix['id']} is refused as well"
+        yield from (f"{fix['id']}: {one['answer']}" for one in fix["checked"] if one["answer"] == "rejected")
+
+
+def a_step_is_for_its_own_wall(document: Document) -> Iterator[str]:
+    for fix in document["fixes"]:
+        own = CATALOGUE.get(fix["id"])
+        if own is not None and own.wall != fix["wall"]:
+            yield f"{fix['id']} for {fix['wall']}"
+
+
+def the_first_step_is_of_the_kind_in_the_headline(document: Document) -> Iterator[str]:
+    kind = document["verdict"]["kind"]
+    acting = [fix for fix in document["fixes"] if fix["id"] in CATALOGUE and CATALOGUE[fix["id"]].kinds]
+    if not acting or kind is None or document["verdict"]["tied_with"]:
+        return
+    if acting[0]["wall"] == document["verdict"]["wall"] and kind in KINDS - {
+        *CATALOGUE[acting[0]["id"]].kinds
+    }:
+        yield f"{acting[0]['id']} first, against {kind}"
+
+
+def what_no_rule_knows_is_not_called_no_bottleneck(document: Document) -> Iterator[str]:
+    label = headline(decode(document, Result)).label
+    for rank in document["ranks"]:
+        unknown_frac = sum(kernel["frac"] for kernel in rank["unknown_kernels"])
+        if label.startswith("NO BOTTLENECK") and unknown_frac >= WALL.value:
+            yield f"{label} beside {unknown_frac:.0%} that no rule knows"
+
+
+def a_page_has_one_length_of_a_step(document: Document) -> Iterator[str]:
+    """The mean of the steps, in the first screen's first line and in the document."""
+    said = HEADER.search(flat(first_screen(document, width=WIDE)))
+    for rank in document["ranks"]:
+        steps_ns = [one["end_ns"] - one["start_ns"] for one in rank["steps"]["used"]]
+        mean_ns = sum(steps_ns) / len(steps_ns) if steps_ns else None
+        if mean_ns is not None and abs(mean_ns - rank["steps"]["mean_ns"]) > 1:
+            yield f"{rank['steps']['mean_ns']} of steps of {mean_ns} ns"
+        elif mean_ns and said and len(document["ranks"]) == 1:
+            shown = rounded(mean_ns / UNITS_NS[said["unit"]])
+            yield from (f"{said[0]} of {shown}" for _ in range(shown != said["mean"]))
+
+
+def the_account_and_the_wall_name_one_cause(document: Document) -> Iterator[str]:
+    """A cause that costs in one of them has time in the other."""
+    causes: Counter[str] = Counter()
+    for rank in document["ranks"]:
+        causes.update((rank["absent_ns"] or {}).get("launch_starved", {}))
+    cost_ns = _walls(document)["host_overhead"]["cost_by_kind_ns"] or {}
+    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
+    for cause, ns in cost_ns.items():
+        if cause in CAUSES and ns > MOST_OFF * window_ns and not causes[cause]:
+            yield f"{cause} costs {ns}, and has no time in the account"
+
+
 RULES: Final[tuple[Rule, ...]] = (
     the_verdict_is_a_finding,
     a_finding_costs_a_tenth_or_memory_does_not_fit,
@@ -230,11 +317,23 @@ RULES: Final[tuple[Rule, ...]] = (
     no_wall_below_a_hundredth_is_named_as_the_closest,
     advice_is_for_the_framework_that_was_seen,
     loading_and_collection_are_advised_on_a_sign_of_them,
+    no_step_is_what_the_run_shows_already,
+    no_step_is_refused_on_its_own_page,
+    a_step_is_for_its_own_wall,
+    the_first_step_is_of_the_kind_in_the_headline,
+    what_no_rule_knows_is_not_called_no_bottleneck,
+    a_page_has_one_length_of_a_step,
+    the_account_and_the_wall_name_one_cause,
 )
 
 
 def _walls(document: Document) -> Mapping[str, dict[str, Any]]:
     return {wall["id"]: wall for wall in document["walls"]}
+
+
+def _is_on_tensor_cores(rank: dict[str, Any]) -> bool:
+    found = rank["tensor_cores"]
+    return bool(found and found["half"] and not found["simt_ns"] and not found["wide_ns"])
 
 
 def _does_not_fit(wall: dict[str, Any]) -> bool:

@@ -124,6 +124,45 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
             },
         ),
     ),
+    "no_step_is_what_the_run_shows_already": (
+        ("fixes.0.knobs.megatron_bridge", ["model.recompute_granularity=selective"]),
+        (
+            "configuration",
+            {
+                "framework": "megatron_bridge",
+                "legal": True,
+                "versions": dict.fromkeys(("core", "bridge", "torch", "te"), "1.0"),
+                "problems": [],
+                "checked": [],
+                "settings": [
+                    {
+                        "knob": "recompute_granularity",
+                        "value": "selective",
+                        "said": "run.yaml:1",
+                        "withheld": False,
+                    }
+                ],
+            },
+        ),
+    ),
+    "no_step_is_refused_on_its_own_page": (("refused.0.id", "MEM-1"), ("fixes.0.id", "MEM-1")),
+    "a_step_is_for_its_own_wall": (("fixes.0.id", "COM-4"),),
+    "the_first_step_is_of_the_kind_in_the_headline": (
+        ("verdict.kind", "host_resident"),
+        ("fixes.0.id", "MEM-1"),
+    ),
+    "what_no_rule_knows_is_not_called_no_bottleneck": (
+        ("verdict.wall", None),
+        ("walls.0.outcome", "clear"),
+        *((f"ranks.0.budget_ns.{bucket}", 0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
+        *((f"ranks.0.budget_frac.{bucket}", 0.0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
+        ("ranks.0.unknown_kernels", [{**MYSTERY, "frac": 0.2, "finding": True}]),
+    ),
+    "a_page_has_one_length_of_a_step": (("ranks.0.steps.mean_ns", 77),),
+    "the_account_and_the_wall_name_one_cause": (
+        ("walls.2.cost_by_kind_ns", {"gc": 10**15}),
+        ("ranks.0.budget_ns.window", 10),
+    ),
 }
 """What makes each rule speak."""
 
