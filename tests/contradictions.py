@@ -31,6 +31,7 @@ KINDS: Final = frozenset(kind for fix in CATALOGUE.values() for kind in fix.kind
 WITNESS: Final[Mapping[str, str]] = {"CMP-9": "tensor_cores", "HST-1": "graph_share", "HST-3": "graph_share"}
 """What a trace shows of a run that has a fix already."""
 MOST: Final = 0.5
+FIRST_STEP: Final = re.compile(r"^  1  .*\[(?P<id>[A-Z]+-\d+)\]", re.MULTILINE)
 MOST_OFF: Final = 0.01
 HEADER: Final = re.compile(r"steps of (?P<mean>[\d.,]+) (?P<unit>us|ms|s)\b")
 UNITS_NS: Final = {"us": 1e3, "ms": 1e6, "s": 1e9}
@@ -253,21 +254,26 @@ def a_step_is_for_its_own_wall(document: Document) -> Iterator[str]:
 
 
 def the_first_step_is_of_the_kind_in_the_headline(document: Document) -> Iterator[str]:
-    kind = document["verdict"]["kind"]
-    acting = [fix for fix in document["fixes"] if fix["id"] in CATALOGUE and CATALOGUE[fix["id"]].kinds]
-    if not acting or kind is None or document["verdict"]["tied_with"]:
+    """Or of other kinds that cost more together. A step without an id says how to learn more."""
+    verdict, fixes = document["verdict"], document["fixes"]
+    named = FIRST_STEP.search(first_screen(document, width=WIDE))
+    first = next((fix for fix in fixes if named and fix["id"] == named["id"]), None)
+    if first is None or verdict["tied_with"] or first["wall"] != verdict["wall"]:
         return
-    if acting[0]["wall"] == document["verdict"]["wall"] and kind in KINDS - {
-        *CATALOGUE[acting[0]["id"]].kinds
-    }:
-        yield f"{acting[0]['id']} first, against {kind}"
+    own = CATALOGUE.get(first["id"])
+    plain = own.pytorch if own and document["framework"] == "pytorch" else None
+    kinds = (plain and plain.kinds) or (own.kinds if own else ())
+    cost_ns = _walls(document)[verdict["wall"]]["cost_by_kind_ns"] or {}
+    acted_on_ns = sum(cost_ns.get(kind, 0) for kind in kinds)
+    if kinds and verdict["kind"] in KINDS - {*kinds} and acted_on_ns <= cost_ns.get(verdict["kind"], 0):
+        yield f"{first['id']} first, against {verdict['kind']}"
 
 
 def what_no_rule_knows_is_not_called_no_bottleneck(document: Document) -> Iterator[str]:
     label = headline(decode(document, Result)).label
     for rank in document["ranks"]:
         unknown_frac = sum(kernel["frac"] for kernel in rank["unknown_kernels"])
-        if label.startswith("NO BOTTLENECK") and unknown_frac >= WALL.value:
+        if label.startswith("NO BOTTLENECK OF") and unknown_frac >= WALL.value:
             yield f"{label} beside {unknown_frac:.0%} that no rule knows"
 
 
