@@ -126,8 +126,9 @@ class Pattern:
         """The text with something else at every place: a text as it stands, or what a function gives."""
         pieces, end = list[str](), 0
         for found in self.finditer(text):
-            pieces += (text[end : found.start()], new if isinstance(new, str) else new(found))
-            end = found.end()
+            start, stop = found.span()
+            pieces += (text[end:start], new if isinstance(new, str) else new(found))
+            end = stop
         return "".join((*pieces, text[end:]))
 
     def split(self, text: str) -> list[str]:
