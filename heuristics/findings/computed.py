@@ -59,17 +59,29 @@ FACTOR: Final = Limit(
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 _WORLD: Final = "world_size"
+_OPTIMIZER: Final = "optimizer.optimizer"
 _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 
 def _traffic(case: Case) -> Iterator[Found]:
-    """Parallel sizes that are configured as 1 while the trace has their traffic."""
-    asked = case.run.config
-    found = {knob: (knob, name, what) for knob, (name, what) in _SENT.items() if knob in asked.refuted}
-    if case.run.observed.dp_active and asked.dp == asked.cp == 1:
-        found[_WORLD] = (_WORLD, "DP", "data-parallel collectives")
-    for knob, name, what in found.values():
-        yield {"id": name.lower(), "name": name, "knob": knob, "what": what, "where": asked.where(knob)}
+    """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of them."""
+    asked, shown = case.run.config, case.run.observed
+    for knob in asked.refuted:
+        name, what = _SENT[knob]
+        yield _size_of_one(case, name.lower(), {knob: name}, what)
+    if shown.dp_active and asked.dp == asked.cp == 1:
+        yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
+    pairs = {PP: "PP", CP: "CP", EP: "EP"}
+    is_alone = all(asked.size(knob) == 1 for knob in (*pairs, ETP)) and asked.word(_OPTIMIZER) != "dist_muon"
+    if shown.sendrecv_unresolved and is_alone:
+        yield _size_of_one(case, "sendrecv", pairs, "send and receive between ranks")
+
+
+def _size_of_one(case: Case, id: str, sizes: Mapping[str, str], what: str) -> Found:
+    first = next(iter(sizes))
+    *others, last = (f"{name} 1" for name in sizes.values())
+    names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+    return {"id": id, "names": names, "what": what, "knob": first, "where": case.run.config.where(first)}
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
