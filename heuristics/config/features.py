@@ -78,7 +78,7 @@ class Features(KnobView):
         )
 
     def size(self, knob: str) -> int | None:
-        """Ranks of a parallel dimension; None where the trace refutes what a file has. An option outweighs it."""
+        """Ranks of a parallel dimension; None where the trace refutes a file. An option outweighs both."""
         is_given = self.settings.said(knob).startswith("--")
         return None if knob in self.refuted and not is_given else super().size(knob)
 

@@ -16,7 +16,8 @@ from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.fixes.overlap import NORM_MARGIN
 from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, estimated, ran_out, too_large
 from heuristics.guides.parallel import connections
-from heuristics.rules.check import broken
+from heuristics.rules.check import broken, undecided
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
@@ -111,7 +112,7 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
     run, packed = case.run, "overlap-energon-off"
     if not case.files.ep_overlap or run.observed.ep_overlap is not False:
         return
-    section, causes = f"comm_overlap.{_OVERLAP}", _one_queue(case)
+    section, causes = f"comm_overlap.{_OVERLAP}", {**_refused_at_defaults(run), **_one_queue(case)}
     if case.files.microbatches == 1:
         causes = {say("findings.one-microbatch"): say("findings.more-microbatches"), **causes}
     if packed in case.lines:
@@ -121,6 +122,12 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
         "packed": say("findings.packed-at", line=case.line_of(packed)) if packed in case.lines else "",
         **_because(causes, say("findings.check-schedule")),
     }
+
+
+def _refused_at_defaults(run: Run) -> dict[str, str]:
+    """Rules of EP overlap that the run breaks where what its file leaves out has its default."""
+    refused = (rules()[one.id] for one in undecided(run.as_written) if one.broken_by_default)
+    return {one.text: one.cure for one in refused if one.feature and "ep_overlap" in one.feature.names}
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:
