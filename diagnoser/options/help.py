@@ -65,8 +65,10 @@ def _show_all(ctx: typer.Context, wanted: bool) -> None:
     if not wanted:
         return
     ctx.meta[_ALL] = True
+    from diagnoser.output import show
+
     for each in [*_commands(ctx)] or [ctx]:
-        typer.echo(each.get_help())
+        show(f"{each.get_help()}\n")
     raise typer.Exit
 
 
