@@ -22,7 +22,7 @@ import typer
 from diagnoser import options
 from diagnoser.options import About, MaxMemory, TimeLimit, Typed
 from diagnoser.options.given import SYNONYMS
-from diagnoser.options.help import ABOUT, HelpAll
+from diagnoser.options.help import ABOUT, Group, HelpAll
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import OutOfMemory, OutOfTime, UsageError
 from traces.limits import Limit
@@ -46,6 +46,7 @@ Command = Callable[..., int | None]
 def commands_of(name: str | None = None) -> typer.Typer:
     return typer.Typer(
         name=name,
+        cls=Group,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

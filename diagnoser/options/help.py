@@ -4,11 +4,11 @@ A screen has the summary, some examples, and of each option that is listed here 
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from traces.patterns import compiled
 
@@ -62,19 +62,10 @@ _ALL: Final = "moe-diag.help-all"
 
 
 def _show_all(ctx: typer.Context, wanted: bool) -> None:
-    if not wanted:
-        return
-    ctx.meta[_ALL] = True
-    for each in [*_commands(ctx)] or [ctx]:
-        typer.echo(each.get_help())
-    raise typer.Exit
-
-
-def _commands(ctx: Any) -> Iterator[Any]:
-    """The contexts of a group's commands, and of commands in them; none of a command."""
-    for name, one in getattr(ctx.command, "commands", {}).items():
-        under = type(ctx)(one, parent=ctx, info_name=name)
-        yield from [*_commands(under)] or [under]
+    if wanted:
+        ctx.meta[_ALL] = True
+        shown: Any = ctx.command.get_help_option(ctx)
+        shown.callback(ctx, shown, True)  # prints and ends
 
 
 HelpAll = Annotated[
@@ -83,6 +74,16 @@ HelpAll = Annotated[
         "--help-all", callback=_show_all, is_eager=True, show_default=False, help="Show every option."
     ),
 ]
+
+
+class Group(TyperGroup):
+    """Commands under one name, of which `--help-all` shows the help of each."""
+
+    def get_help(self, ctx: Any) -> str:
+        if _ALL not in ctx.meta:
+            return super().get_help(ctx)
+        under = (type(ctx)(one, parent=ctx, info_name=name) for name, one in self.commands.items())
+        return "\n\n".join(each.get_help() for each in under)
 
 
 class GroupedCommand(TyperCommand):

@@ -78,8 +78,9 @@ class Features(KnobView):
         )
 
     def size(self, knob: str) -> int | None:
-        """Ranks of a parallel dimension; None where the trace refutes what is configured."""
-        return None if knob in self.refuted else super().size(knob)
+        """Ranks of a parallel dimension; None where the trace refutes a file. An option outweighs both."""
+        is_given = self.settings.said(knob).startswith("--")
+        return None if knob in self.refuted and not is_given else super().size(knob)
 
     is_whole: bool = told(lambda view: all(map(view.known, _SHAPE)))
     """Whether a whole model is described: its layers, widths and heads."""

@@ -16,7 +16,8 @@ class Observed:
     the GPU; `capability`: compute capability (major, minor).
     `dispatcher`: as in the document (`alltoall`, `deepep`, ..., `none`, `unknown`); `internode`: its kernels
     cross nodes. `*_active`: such communication runs. `gathers_unresolved`: gathers or scatters run
-    whose purpose nothing tells. `graph_frac`: share of kernel work in CUDA graphs.
+    whose purpose nothing tells; `sendrecv_unresolved`: sends and receives. `graph_frac`: share of kernel
+    work in CUDA graphs.
     `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
     `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
@@ -47,6 +48,7 @@ class Observed:
     pp_active: bool | None = None
     cp_active: bool | None = None
     dp_active: bool | None = None
+    sendrecv_unresolved: bool | None = None
     gathers_unresolved: bool | None = None
     tp_overlap: bool | None = None
     graph_frac: float | None = None

@@ -263,6 +263,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "pp_active": "pp_p2p" in kinds or None,
         "cp_active": "cp" in kinds or None,
         "dp_active": bool(kinds & _DATA_PARALLEL) or None,
+        "sendrecv_unresolved": "sendrecv_unresolved" in kinds or None,
         "recompute_modules": modules,
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],

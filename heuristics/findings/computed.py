@@ -16,7 +16,8 @@ from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.fixes.overlap import NORM_MARGIN
 from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, estimated, ran_out, too_large
 from heuristics.guides.parallel import connections
-from heuristics.rules.check import broken
+from heuristics.rules.check import broken, undecided
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
@@ -59,17 +60,29 @@ FACTOR: Final = Limit(
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 _WORLD: Final = "world_size"
+_OPTIMIZER: Final = "optimizer.optimizer"
 _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 
 def _traffic(case: Case) -> Iterator[Found]:
-    """Parallel sizes that are configured as 1 while the trace has their traffic."""
-    asked = case.run.config
-    found = {knob: (knob, name, what) for knob, (name, what) in _SENT.items() if knob in asked.refuted}
-    if case.run.observed.dp_active and asked.dp == asked.cp == 1:
-        found[_WORLD] = (_WORLD, "DP", "data-parallel collectives")
-    for knob, name, what in found.values():
-        yield {"id": name.lower(), "name": name, "knob": knob, "what": what, "where": asked.where(knob)}
+    """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of them."""
+    asked, shown = case.run.config, case.run.observed
+    for knob in asked.refuted:
+        name, what = _SENT[knob]
+        yield _size_of_one(case, name.lower(), {knob: name}, what)
+    if shown.dp_active and asked.dp == asked.cp == 1:
+        yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
+    pairs = {PP: "PP", CP: "CP", EP: "EP"}
+    is_alone = all(asked.size(knob) == 1 for knob in (*pairs, ETP)) and asked.word(_OPTIMIZER) != "dist_muon"
+    if shown.sendrecv_unresolved and is_alone:
+        yield _size_of_one(case, "sendrecv", pairs, "send and receive between ranks")
+
+
+def _size_of_one(case: Case, id: str, sizes: Mapping[str, str], what: str) -> Found:
+    first = next(iter(sizes))
+    *others, last = (f"{name} 1" for name in sizes.values())
+    names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+    return {"id": id, "names": names, "what": what, "knob": first, "where": case.run.config.where(first)}
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
@@ -99,7 +112,7 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
     run, packed = case.run, "overlap-energon-off"
     if not case.files.ep_overlap or run.observed.ep_overlap is not False:
         return
-    section, causes = f"comm_overlap.{_OVERLAP}", _one_queue(case)
+    section, causes = f"comm_overlap.{_OVERLAP}", {**_refused_at_defaults(run), **_one_queue(case)}
     if case.files.microbatches == 1:
         causes = {say("findings.one-microbatch"): say("findings.more-microbatches"), **causes}
     if packed in case.lines:
@@ -109,6 +122,12 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
         "packed": say("findings.packed-at", line=case.line_of(packed)) if packed in case.lines else "",
         **_because(causes, say("findings.check-schedule")),
     }
+
+
+def _refused_at_defaults(run: Run) -> dict[str, str]:
+    """Rules of EP overlap that the run breaks where what its file leaves out has its default."""
+    refused = (rules()[one.id] for one in undecided(run.as_written) if one.broken_by_default)
+    return {one.text: one.cure for one in refused if one.feature and "ep_overlap" in one.feature.names}
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:

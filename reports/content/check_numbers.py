@@ -215,7 +215,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     yield Sentence(words(legal_words(result, configuration)))
     yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
-    yield from conditions(result, None)
+    yield from conditions(result, Detail.FULL)
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)
     written = [one for one in configuration.settings if one.said != DEFAULT]

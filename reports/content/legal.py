@@ -1,15 +1,16 @@
 """Whether a configuration is legal: the answer in a headline, what it rests on, and what it waits for."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 from heuristics.config.about import option_of
 from heuristics.config.versions import PACKAGE_NAMES
 from heuristics.result.configured import Configuration, UndecidedRule
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Sentence, Tone, Words, items, words
+from reports.content.blocks import Block, Code, Detail, Sentence, Tone, Words, items, words
 from reports.content.check_defects import Weight, defects, first_errors
-from reports.content.names import codes, ended, listed, sentence
+from reports.content.names import codes, ended, joined, listed, sentence
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables
@@ -26,8 +27,6 @@ _FACTS: Final = {
 """What options give that a rule waits for; all others give the GPU and its domain."""
 _LINE: Final = 78
 """Columns that an answer may take."""
-_WAITING: Final = 3
-"""Rules of a first screen that wait for a fact."""
 
 
 def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
@@ -57,17 +56,26 @@ def _only_if(result: Result) -> str:
     return f"{listed(named)} {allow} it".upper() if named else ""
 
 
-def conditions(result: Result, most: int | None = _WAITING) -> Iterator[Block]:
+def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     """Under which conditions nothing refuses it: settings left out, then facts that it waits for."""
     configuration = known(result.configuration)
     if configuration is None or not known(configuration.legal):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
     waiting = [one for one in _undecided(result) if one.waits_for]
-    entries = [_rule_words(result, one, one.waits_for, "Give") for one in waiting[:most]]
-    left = len(waiting) - len(entries)
-    rest = [words(f"{counted(left, 'more rule')}: --full")] if left else []
-    yield from items("Waits for a fact", (*entries, *rest))
+    if detail is Detail.FULL:
+        yield from items(
+            "Waits for a fact", (_rule_words(result, one, one.waits_for, "Give") for one in waiting)
+        )
+    elif waiting:
+        by_options = groupby(sorted(waiting, key=lambda one: one.waits_for), key=lambda one: one.waits_for)
+        yield Sentence(joined([_waits(asks, [*rules]) for asks, rules in by_options], " "), "Waits for")
+
+
+def _waits(asks: tuple[str, ...], rules: list[UndecidedRule]) -> Words:
+    """An option with the first rule that waits for it."""
+    more = f" (and {counted(len(rules) - 1, 'more rule')})" if len(rules) > 1 else ""
+    return words(codes(asks), f": {rules[0].text.rstrip('.')}{more}.")
 
 
 def condition_line(result: Result) -> Iterator[Sentence]:

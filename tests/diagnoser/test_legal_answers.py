@@ -48,13 +48,13 @@ def test_a_value_that_some_gpus_refuse_is_legal_only_once_the_gpu_is_said(
 ) -> None:
     diagnosis = checked(tmp_path, NCCLEP, **NEWEST, **({"gpu": gpu} if gpu else {}))
     assert headline(diagnosis) == label
-    assert ("Give: --gpu-model" in diagnosis.text()) == (gpu is None)
+    assert ("Waits for  --gpu-model: ncclep runs on" in diagnosis.text()) == (gpu is None)
 
 
 def test_several_facts_stand_in_the_headline_and_each_with_its_option(tmp_path: Path) -> None:
     diagnosis = checked(tmp_path, NCCLEP, core_version="0.19.2")
     assert headline(diagnosis) == "LEGAL ONLY IF THE GPU AND PYTORCH ALLOW IT"
-    assert "Give: --torch-version" in " ".join(diagnosis.text().split())
+    assert "--torch-version: EP overlap needs PyTorch 2.6.0" in " ".join(diagnosis.text().split())
 
 
 @pytest.mark.parametrize("gpu", products())

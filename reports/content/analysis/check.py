@@ -63,7 +63,7 @@ def page(result: Result, detail: Detail) -> Page:
         ]
         return Page(title, facts, tuple(blocks), detail)
     blocks += [
-        *conditions(result),
+        *conditions(result, Detail.FIRST),
         *incident_items(result, Detail.FIRST),
         *defect_items(result, Detail.FIRST),
         *_judged(result, detail),

@@ -96,6 +96,7 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-dispatcher-package", "rejected", run_with(log=log_of("deepep-missing"))),
     ("CFG-dispatcher-not-active", "requested_not_active", seen(DEEPEP, dispatcher="alltoall")),
     ("CFG-dispatcher-not-active", "active_not_requested", seen(ALLTOALL, dispatcher="deepep")),
+    ("CFG-traffic-ep", "active_not_requested", seen({"expert_model_parallel_size": 1}, ep_active=True)),
     (
         "CFG-padding-sync",
         "illegal",

@@ -99,3 +99,21 @@ def test_attention_that_runs_again_contradicts_recompute_that_is_off() -> None:
     assert [one.id for one in off] == ["CFG-recompute-unasked"]
     on = run_with({"recompute_granularity": "selective", "recompute_modules": ("core_attn",)}, shown=shown)
     assert find_contradictions(on) == ()
+
+
+def test_sends_of_unknown_purpose_refute_sizes_that_are_all_one() -> None:
+    shown = {"sendrecv_unresolved": True}
+    (found,) = [one for one in find_contradictions(run_with(ONE, shown=shown)) if "traffic" in one.id]
+    assert (
+        found.text == "PP 1, CP 1 and EP 1 are configured, and the trace has send and receive between ranks"
+    )
+    assert traffic(run_with({**ONE, PP: 2}, shown=shown)) == []
+    assert traffic(run_with({**ONE, "optimizer.optimizer": "dist_muon"}, shown=shown)) == []
+
+
+def test_an_overlap_that_the_defaults_refuse_is_mended_by_what_they_lack() -> None:
+    knobs: Config = {"overlap_moe_expert_parallel_comm": True, PP: 4, EP: 8, "num_moe_experts": 64}
+    run = run_with(knobs, shown={"ep_overlap": False}, framework="megatron_bridge")
+    (found,) = [one for one in find_contradictions(run) if one.id == "CFG-ep-overlap-not-active"]
+    assert "needs virtual pipeline stages" in found.evidence
+    assert "virtual_pipeline_model_parallel_size" in found.fix
