@@ -41,7 +41,7 @@ def test_what_has_its_own_stream_and_holds_compute_up_is_probably_communication(
     assert (wall(document, "compute")["outcome"], wall(document, "compute")["cost_ns"]) == ("clear", 0)
     screen = flat(first_screen(document))
     assert any(f"MAY BE SLOWED BY {name}" in screen for name in names)
-    assert "is probably communication" in screen
+    assert "probably communication: " in screen
     assert "too small to fill the GPU" not in screen
     assert "CMP-4" not in screen
 
