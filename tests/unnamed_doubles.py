@@ -18,6 +18,7 @@ class Exchanging:
 
     `names` share the 50 us and `stream`, in their order. `ahead`: the next GEMM
     does not wait for them. `events`: waits are recorded. Only the first `some` layers of a step have them.
+    `between`: a copy or memset that each waits on, on its stream, and that compute begins with.
     """
 
     names: tuple[str, ...] = ("exchange_kernel",)
@@ -27,6 +28,8 @@ class Exchanging:
     ahead: bool = False
     steps: int = 3
     some: int = 8
+    between: str = ""
+    exchange_us: int = 50
     recording: Recording = field(default_factory=Recording)
     host_ns: int = 0
 
@@ -41,16 +44,24 @@ class Exchanging:
         return self.recording
 
     def _layer(self, at: int, name: str, exchanges: bool) -> None:
-        self._kernel(name, at, 200 if exchanges else 250, MAIN, 264)
+        self._kernel(name, at, 250 - self.exchange_us if exchanges else 250, MAIN, 264)
         if not exchanges:
             return
         self._wait(MAIN, self.stream)
-        each = 50 // len(self.names)
+        self._between(at + (250 - self.exchange_us) * US, self.stream)
+        each = self.exchange_us // len(self.names)
         for place, one in enumerate(self.names):
-            begin = at + (100 if self.ahead else 200 + place * each) * US
+            begin = at + (100 if self.ahead else 250 - self.exchange_us + place * each) * US
             self._kernel(one, begin, each, self.stream, self.blocks)
         if not self.ahead:
             self._wait(self.stream, MAIN)
+            self._between(at + 250 * US, MAIN)
+
+    def _between(self, at: int, stream: int) -> None:
+        if self.between == "memset":
+            self.recording.memset(at, at + 1, size_bytes=64, launch_ns=self._call(), stream=stream)
+        elif self.between == "copy":
+            self.recording.copy("d2d", at, at + 1, size_bytes=64, launch_ns=self._call(), stream=stream)
 
     def _kernel(self, name: str, at: int, length: int, stream: int, blocks: int) -> None:
         self.recording.kernel(

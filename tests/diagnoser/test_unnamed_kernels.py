@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import diagnoser
+from tests.kineto_doubles import as_profiler_json, write
 from tests.page_doubles import first_screen, flat
 from tests.unnamed_doubles import MAIN, Exchanging
 
@@ -40,9 +41,29 @@ def test_what_has_its_own_stream_and_holds_compute_up_is_probably_communication(
     assert (wall(document, "compute")["outcome"], wall(document, "compute")["cost_ns"]) == ("clear", 0)
     screen = flat(first_screen(document))
     assert any(f"MAY BE SLOWED BY {name}" in screen for name in names)
-    assert "is probably communication" in screen
+    assert "probably communication: " in screen
     assert "too small to fill the GPU" not in screen
     assert "CMP-4" not in screen
+
+
+def test_the_profilers_json_tells_it_without_events(tmp_path: Path) -> None:
+    run = Exchanging(events=False, steps=8)
+    path = write(tmp_path / "run.json", as_profiler_json(run.made()))
+    document = diagnoser.analyze(path).to_dict()
+    assert [one["probably_communication"] for one in document["ranks"][0]["unknown_kernels"]] == [True]
+
+
+@pytest.mark.parametrize("between", ["memset", "copy"])
+def test_copies_that_stand_between_do_not_hide_it(export: Export, between: str) -> None:
+    document = analysed(export, Exchanging(between=between))
+    assert [one["probably_communication"] for one in document["ranks"][0]["unknown_kernels"]] == [True]
+
+
+def test_a_stream_of_the_models_own_unknown_kernels_is_none(export: Export) -> None:
+    """Nine tenths of all are of unknown class, and what is known waits for them."""
+    run = Exchanging(names=("my_model_kernel",), exchange_us=225)
+    document = analysed(export, run)
+    assert [one["probably_communication"] for one in document["ranks"][0]["unknown_kernels"]] == [False]
 
 
 def test_what_compute_hides_is_not_said_to_be_communication(export: Export) -> None:

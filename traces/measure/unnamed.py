@@ -22,12 +22,17 @@ from traces.measure.kernel_table import NO_NAME, no_grid
 from traces.names.kernels import classify_kernel
 from traces.sections.tables import UnknownKernel
 from traces.steps.found import Steps, no_steps
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 OWN: Final = Limit(
     0.1,
     "of the work of a stream in kernels of known class",
     "ours: what packs a message runs on its stream and is short; streams of compute are nearly all known",
+)
+MODEL: Final = Limit(
+    0.25,
+    "of the time of a stream",
+    "ours: elsewhere is less compute of known class where the stream is the model's",
 )
 MOSTLY: Final = Limit(
     0.5,
@@ -69,60 +74,52 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unn
 def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:
     rows = rank.activities
     compute = rows.bucket == Bucket.COMPUTE
-    own = _own_streams(rank, unnamed, compute)
-    here = np.isin(rows.stream_id, own)
-    candidates, elsewhere = unnamed & here, compute & ~here
-    if not candidates.any() or not elsewhere.any():
-        return np.flatnonzero(np.zeros(0, dtype=np.bool_))
-    held = _held(rank, producers, candidates, elsewhere)
-    beside_ns = np.zeros(len(rows), dtype=np.int64)
-    mine = np.flatnonzero(candidates)
-    beside_ns[mine] = ns_in(rows.take(mine), instants_of(rows, elsewhere))
-    kept = [
-        places
-        for name in distinct(rows.name[mine]).tolist()
-        if _is_apart(rows.end_ns - rows.start_ns, beside_ns, held, places := mine[rows.name[mine] == name])
-    ]
-    return np.sort(np.concatenate([mine[:0], *kept]))
+    here, elsewhere = _own_streams(rows, unnamed, compute & ~unnamed)
+    mine = np.flatnonzero(unnamed & here)
+    if not len(mine):
+        return mine
+    held, length_ns = _held(producers, here, elsewhere)[mine], (rows.end_ns - rows.start_ns)[mine]
+    beside_ns = ns_in(rows.take(mine), instants_of(rows, compute & elsewhere))
+    names, name = np.unique(rows.name[mine], return_inverse=True)
+    mostly = MOSTLY.value * np.bincount(name, minlength=len(names))
+    is_apart = np.bincount(name, held, minlength=len(names)) >= mostly
+    whole_ns = np.bincount(name, length_ns, minlength=len(names))
+    is_apart &= np.bincount(name, beside_ns, minlength=len(names)) <= (1 - MOSTLY.value) * whole_ns
+    return mine[is_apart[name]]
 
 
-def _is_apart(length_ns: IntArray, beside_ns: IntArray, held: BoolArray, places: IntArray) -> bool:
-    """Whether most of some kernels hold compute up, and most of their time has no compute beside it."""
-    hidden_ns, whole_ns = int(beside_ns[places].sum()), int(length_ns[places].sum())
-    return bool(held[places].mean() >= MOSTLY.value and hidden_ns <= (1 - MOSTLY.value) * whole_ns)
+def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """What runs on streams whose compute is nearly all of unknown class, and what beside such of known class.
 
-
-def _own_streams(rank: RankTimeline, unnamed: BoolArray, compute: BoolArray) -> IntArray:
-    """Streams whose compute is nearly all of unknown class."""
-    rows = rank.activities
+    Masks of shape (n,). Streams of unknown class that hold most of all compute are those of the model.
+    """
     streams = distinct(rows.stream_id)
     of_row = np.searchsorted(streams, rows.stream_id)
     length_ns = rows.end_ns - rows.start_ns
     known_ns, unknown_ns = (
-        sums_of(np.where(which, length_ns, 0), of_row, len(streams))
-        for which in (compute & ~unnamed, unnamed)
+        sums_of(np.where(which, length_ns, 0), of_row, len(streams)) for which in (known, unnamed)
     )
-    return streams[(unknown_ns > 0) & (known_ns <= OWN.value * (known_ns + unknown_ns))]
+    own = (unknown_ns > 0) & (known_ns <= OWN.value * (known_ns + unknown_ns))
+    main = (known_ns > 0) & ~own
+    own &= MODEL.value * unknown_ns <= known_ns[main].sum()
+    return own[of_row], main[of_row]
 
 
-def _held(rank: RankTimeline, producers: Producers, candidates: BoolArray, elsewhere: BoolArray) -> BoolArray:
-    """Which candidates stand between compute of other streams, shape (n,): waiting for it, and waited for.
+def _held(producers: Producers, here: BoolArray, elsewhere: BoolArray) -> BoolArray:
+    """What runs `here` while work `elsewhere` stands: it waited for that, and is waited for; shape (n,).
 
-    Several may follow each other on their stream, the first of them waiting and the last waited for.
+    Several may follow each other, the first of them waiting and the last waited for.
     """
-    rows = rank.activities
-    waits, awaited = np.zeros((2, len(rows)), dtype=np.bool_)
+    waits, awaited = np.zeros((2, len(here)), dtype=np.bool_)
     for producer in producers.place.T:
         known = producer >= 0
-        waits[known & candidates & elsewhere[producer]] = True
-        awaited[producer[known & elsewhere & candidates[producer]]] = True
-    mine = np.flatnonzero(candidates)
-    mine = mine[np.argsort(rows.stream_id[mine], kind="stable")]  # in order of start on each stream
+        waits |= known & here & elsewhere[producer]
+        awaited[producer[known & elsewhere & here[producer]]] = True
+    mine = np.flatnonzero(here)
     ends = awaited[mine]
-    stream_ends = np.append(rows.stream_id[mine][1:] != rows.stream_id[mine][:-1], True)
-    chain = np.cumsum(np.append(False, (ends | stream_ends)[:-1]))
+    chain = np.cumsum(np.append(False, ends[:-1]))  # up to what is waited for
     both = (np.bincount(chain, waits[mine]) > 0) & (np.bincount(chain, ends) > 0)
-    held = np.zeros(len(rows), dtype=np.bool_)
+    held = np.zeros(len(here), dtype=np.bool_)
     held[mine] = both[chain]
     return held
 

@@ -121,13 +121,10 @@ def headline(result: Result) -> Headline:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under = tuple(words(one) for one in (first, *_under(result)) if one)
     if likely is not None:
-        under = (words(*likely[0], f" {_PROBABLY}"), *under)
+        under = (likely[0], *under)
     if _is_late(result) and (where := address_words(telling_rank(result))):
         under = (where, *under)
     return Headline(label, words(said.rstrip()) if isinstance(said, str) else said, tone, under)
-
-
-_PROBABLY: Final = "is probably communication: it runs on a stream of its own, and compute waits for it."
 
 
 def _is_largest(result: Result, share: float) -> bool:
@@ -137,10 +134,10 @@ def _is_largest(result: Result, share: float) -> bool:
     return is_open and (part is None or share > part.frac)
 
 
-def _probably(result: Result, named: Words) -> Words:
+def _probably(result: Result, said: Words) -> Words:
     wall = next(wall for wall in result.walls if wall.id == "communication")
-    cost = f" Its cost is not proven{at_most(wall)}. {_open(result, besides=wall)}"
-    return words(*named, f" {_PROBABLY}{cost}".rstrip())
+    cost = f" The cost is not proven{at_most(wall)}. {_open(result, besides=wall)}"
+    return words(*said, cost.rstrip())
 
 
 def _is_late(result: Result) -> bool:

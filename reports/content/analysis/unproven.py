@@ -86,16 +86,23 @@ def at_most(wall: Wall) -> str:
     return f" (at most {percent(most)})" if most is not None and most < 1 else ""
 
 
+_PROBABLY: Final = {
+    False: "is probably communication: it runs on a stream of its own, and compute waits for it.",
+    True: "are probably communication: they run on streams of their own, and compute waits for them.",
+}
+
+
 def likely_communication(result: Result) -> tuple[Words, float] | None:
-    """Kernels of unknown class that are probably communication, and the most of a rank's time in them."""
+    """What is said of kernels of unknown class that are probably communication, and their share of a rank."""
     by_rank = [[one for one in rank.unknown_kernels if one.probably_communication] for rank in result.ranks]
     found = max(by_rank, key=lambda several: sum(one.frac for one in several), default=[])
     if not found:
         return None
     first, names = found[0], {one.name for several in by_rank for one in several}
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    share = sum(one.frac for one in found)
-    return words(Code(kernel_name(first.name)), f"{more} ({percent(share)} of the time)"), share
+    several = len(names) > 1
+    more = f" and {len(names) - 1} more" if several else ""
+    share, probably = sum(one.frac for one in found), _PROBABLY[several]
+    return words(Code(kernel_name(first.name)), f"{more} ({percent(share)} of the time) {probably}"), share
 
 
 def part_of_time(result: Result, part: Unused) -> str:
