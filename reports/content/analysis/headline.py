@@ -21,7 +21,7 @@ from reports.content.names import gpu_of, is_set, name_of, sentence, who
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
-from traces.sections.rank import Rank
+from traces.sections.rank import Rank, Steps
 from traces.sections.run import Late
 from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
@@ -303,8 +303,13 @@ def facts(result: Result) -> Words:
     spread = spread.replace(")", ", alternating)") if steps.alternating else spread
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
     return words(
-        gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.lengths}{spread}{dropped}"
+        gpu, f"; {whose}{counted(len(steps.used), _repeated(steps))} of {scale.lengths}{spread}{dropped}"
     )
+
+
+def _repeated(steps: Steps) -> str:
+    """A block is what repeats where nothing shows that it is a step."""
+    return "repeating block" if steps.unit == "block" else stretch_name(steps)
 
 
 def _spread(low_ns: int, high_ns: int) -> str:

@@ -85,9 +85,7 @@ def _together(run: Run, otherwise: str) -> Sentence:
     if world is None:
         is_whole = (known(run.complete_frac) or 0.0) >= _ALL
         parts.append(
-            "every group is complete"
-            if is_whole
-            else "the run may have more ranks: give --world-size N"
+            "every group is complete" if is_whole else "the run may have more ranks: give --world-size N"
         )
     return Sentence(words("; ".join(parts)), label, whole=True)
 
@@ -108,15 +106,15 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
     late = run.late
     if isinstance(late, Missing):
         said = words(f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}")
-        yield Sentence(said, "Late rank", Tone.MUTED, whole=True)
+        yield Sentence(said, "Straggler", Tone.MUTED, whole=True)
         if last := known(run.arrives_last):
             yield Sentence(_last(names, last), "Arrives last", Tone.NOTICE, whole=True)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from how much ranks with the same work differ"
-        yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Late rank", whole=True)
+        yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Straggler", whole=True)
     elif late is not None:
         said = words(why_words(run, names, late), " ", costs_words(run, late))
-        yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
+        yield Sentence(said, "Straggler", Tone.NOTICE, whole=True)
         yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
 
 

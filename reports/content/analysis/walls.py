@@ -105,7 +105,9 @@ def _beside(scale: Scale) -> Iterator[str]:
         said.append(f"Recompute is {percent(again_ns / window_ns)} of the {scale.whole}")
     hidden_ns = known(rank.hidden_comm_ns) or 0
     if hidden_ns >= _SMALL * window_ns:
-        said.append(f"communication hidden under compute: {scale.ms(hidden_ns)} ms")
+        exposed_ns = known(rank.budget_ns.exposed_comm) or 0
+        exposed, hidden = scale.ms(exposed_ns), scale.ms(hidden_ns)
+        said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden under compute")
     if said:
         yield f"{capital('; '.join(said))}. "
     if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
