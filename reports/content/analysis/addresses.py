@@ -49,7 +49,7 @@ def address_words(rank: Rank) -> Words:
         for one in late
         if one.name and one.starved_ns >= WORTH.value * window_ns
     ]
-    return words("Launch-bound mostly in ", joined(named[:_NAMED], ", "), ".") if named else ()
+    return words("Late launches are mostly in ", joined(named[:_NAMED], ", "), ".") if named else ()
 
 
 def _short(one: Address) -> str:

@@ -65,7 +65,7 @@ def _copies(rank: Rank, loading: DataLoading, least: Limit) -> str:
         return ""
     pageable = known(loading.input_copies_pageable)
     memory = "" if pageable is None else f", from {'pageable' if pageable else 'pinned'} memory"
-    return f"Input copies that no compute hides take {percent(share)}{memory}."
+    return f"Exposed copies of the input take {percent(share)}{memory}."
 
 
 MOST: Final = 0.8
@@ -272,7 +272,7 @@ def _because(verdict: Verdict) -> str:
     """The first reason for doubt that the headline does not say itself, and how many more there are."""
     reasons = verdict.confidence_reasons
     new = [one.text for one in reasons if not (one.id == "startup" and verdict.startup_ns)]
-    said = ["start-up", *new[:1]] if len(new) < len(reasons) else new[:1]
+    said = ["start-up is part of it", *new[:1]] if len(new) < len(reasons) else new[:1]
     more = f" (and {counted(len(new) - 1, 'more reason')})" if len(new) > 1 else ""
     return f": {', and '.join(said)}{more}" if said else ""
 

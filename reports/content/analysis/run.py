@@ -123,7 +123,7 @@ def _last(names: Names, last: ArrivesLast) -> Words:
     named = words(first_of([*map(names.full, last.indices)]))
     waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
     paired = ", paired by nothing but their order" if last.by_order else ""
-    of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock enters."
+    of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock is needed."
     return words(
         f"{last.host}: " if last.host else "", named, f": {waiting}{of} Confidence: {last.confidence}."
     )

@@ -35,7 +35,7 @@ def test_the_first_screen_names_the_functions_that_are_late(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = shown(path, capsys)
-    assert "Launch-bound mostly in token_dispatcher.dispatch_preprocess (58 %), train.train_step" in out
+    assert "Late launches are mostly in token_dispatcher.dispatch_preprocess (58 %), train.train_step" in out
     assert "/home/eve" not in out
 
 

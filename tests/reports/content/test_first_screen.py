@@ -298,7 +298,7 @@ def test_what_no_reason_lowers_is_sure_without_an_excuse() -> None:
 def test_shares_of_what_start_up_leaves_are_named_so(recordings: Path) -> None:
     text = first_screen(documents(recordings)["h100_llm_1rank"])
     assert "of rest" in text
-    assert "Confidence low: start-up, and no steps were found" in text
+    assert "Confidence low: start-up is part of it, and no steps were found" in text
 
 
 def test_a_wall_without_a_cost_is_nothing_where_its_bound_is_nothing() -> None:

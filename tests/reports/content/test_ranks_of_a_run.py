@@ -158,7 +158,7 @@ def test_who_arrives_last_is_said_though_nobody_knows_why(fields: dict[str, Any]
     line = lines(result(late=NO_CLOCK, arrives_last=known | fields))[2]
     assert line.startswith("Arrives last: ")
     assert said in line
-    assert line.endswith("no clock enters. Confidence: medium.")
+    assert line.endswith("no clock is needed. Confidence: medium.")
 
 
 def test_several_late_ranks_are_named_together_with_their_host() -> None:
