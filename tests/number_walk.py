@@ -113,10 +113,10 @@ def _joined(text: str) -> str:
 
 
 def _cut(text: str) -> re.Pattern[str]:
-    """The text with anything of it left out and three dots in its place."""
-    return re.compile(
-        rf"{re.escape(text[:_HEAD])}[^\u00a7]{{0,600}}?\.\.\.[^\u00a7]{{0,300}}?{re.escape(text[-6:])}"
-    )
+    """The text with anything of it left out and three dots in its place; it is never longer than the text."""
+    before, after = min(600, len(text)), min(300, len(text))
+    head, tail = re.escape(text[:_HEAD]), re.escape(text[-6:])
+    return re.compile(rf"{head}[^\u00a7]{{0,{before}}}?\.\.\.[^\u00a7]{{0,{after}}}?{tail}")
 
 
 def _around(text: str, match: re.Match[str]) -> str:

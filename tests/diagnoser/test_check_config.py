@@ -473,7 +473,7 @@ def test_a_choice_of_the_guides_names_its_rule_why_and_the_other_edition(tmp_pat
     whole = words(plain(page(result, Detail.FULL)))
     for line in (
         "deepep. Rule nvl8: it is near. Could",
-        "The other edition: alltoall (rule small-ep: it is small).",
+        "Its other edition chooses alltoall (rule small-ep: it is small).",
         "First: HST-1.",
         "Settings: --n 20.",
         "Then, one at a time after a test: attn.",

@@ -70,3 +70,14 @@ def test_a_result_that_a_program_reads_is_sent_without_colours(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "\x1b" not in sent(["report", RESULT, "-f", "json"], monkeypatch)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [("24", 3), ("40", 3), ("100", 5)])
+def test_a_taller_terminal_shows_more_of_the_plan(
+    rows: str, steps: int, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINES", rows)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", sent(["report", RESULT], monkeypatch))
+    plan = text.partition("DO THIS")[2].partition("Top kernels")[0]
+    assert len(re.findall(r"(?m)^  \d  ", plan)) == steps
+    assert text.count("\n") <= max(40, int(rows))

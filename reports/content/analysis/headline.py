@@ -29,7 +29,7 @@ from reports.content.names import gpu_of, is_set, name_of, sentence
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
-from traces.sections.rank import Rank
+from traces.sections.rank import Rank, Steps
 from traces.sections.run import Late
 from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
@@ -73,7 +73,7 @@ def _copies(rank: Rank, loading: DataLoading, least: Limit) -> str:
         return ""
     pageable = known(loading.input_copies_pageable)
     memory = "" if pageable is None else f", from {'pageable' if pageable else 'pinned'} memory"
-    return f"Input copies that no compute hides take {percent(share)}{memory}."
+    return f"Exposed copies of the input take {percent(share)}{memory}."
 
 
 MOST: Final = 0.8
@@ -290,7 +290,7 @@ def _because(verdict: Verdict) -> str:
     """The first reason for doubt that the headline does not say itself, and how many more there are."""
     reasons = verdict.confidence_reasons
     new = [one.text for one in reasons if not (one.id == "startup" and verdict.startup_ns)]
-    said = ["start-up", *new[:1]] if len(new) < len(reasons) else new[:1]
+    said = ["start-up is part of it", *new[:1]] if len(new) < len(reasons) else new[:1]
     more = f" (and {counted(len(new) - 1, 'more reason')})" if len(new) > 1 else ""
     return f": {', and '.join(said)}{more}" if said else ""
 
@@ -320,7 +320,7 @@ def facts(result: Result) -> Words:
     spread = spread.replace(")", ", alternating)") if steps.alternating else spread
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
     return words(
-        gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.lengths}{spread}{dropped}"
+        gpu, f"; {whose}{counted(len(steps.used), _repeated(steps))} of {scale.lengths}{spread}{dropped}"
     )
 
 
@@ -336,6 +336,11 @@ def _gpus(result: Result, model: str | None) -> str:
         return f"{processes} processes, {of}"
     gpus = "one GPU" if count == 1 else f"{count} GPUs"
     return f"{gpus}, {of}, shared by {processes} processes"
+
+
+def _repeated(steps: Steps) -> str:
+    """A block is what repeats where nothing shows that it is a step."""
+    return "repeating block" if steps.unit == "block" else stretch_name(steps)
 
 
 def _spread(low_ns: int, high_ns: int) -> str:

@@ -107,14 +107,14 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
     if isinstance(late, Missing):
         unknown, last = f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}", known(run.arrives_last)
         said = words(_last(names, last), f" Why is {unknown}") if last else words(unknown)
-        label, tone = ("Arrives last", Tone.NOTICE) if last else ("Late rank", Tone.MUTED)
+        label, tone = ("Arrives last", Tone.NOTICE) if last else ("Straggler", Tone.MUTED)
         yield Sentence(said, label, tone, whole=True)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from how much ranks with the same work differ"
-        yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Late rank", whole=True)
+        yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Straggler", whole=True)
     elif late is not None:
         said = words(why_words(run, names, late), " ", costs_words(run, late))
-        yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
+        yield Sentence(said, "Straggler", Tone.NOTICE, whole=True)
         yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
 
 
@@ -123,7 +123,7 @@ def _last(names: Names, last: ArrivesLast) -> Words:
     named = words(first_of([*map(names.full, last.indices)]))
     waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
     paired = ", paired by nothing but their order" if last.by_order else ""
-    of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock enters."
+    of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock is needed."
     return words(
         f"{last.host}: " if last.host else "", named, f": {waiting}{of} Confidence: {last.confidence}."
     )

@@ -28,8 +28,8 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
 }
 """Time that is not compute -> the walls that it may be, the likelier first."""
 _TAKES: Final[dict[Bucket, str]] = {
-    "exposed_comm": "Communication that no compute hides takes",
-    "exposed_copy": "Copies that no compute hides take",
+    "exposed_comm": "Exposed communication takes",
+    "exposed_copy": "Exposed copies take",
     "idle": "The GPU is idle for",
     "compute": "Compute takes",
 }

@@ -54,6 +54,7 @@ _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
     "host_overhead": ("The CPU is late for", "the late kernels wait for other work as well"),
 }
 """Walls that the bar shows: what it says of each, and why its absence may save less."""
+_BOUND: Final[Mapping[str, str]] = {"host_overhead": " (launch-bound)", "compute": " (compute-bound)"}
 _FIGURES: Final = range(1, 3)
 """Columns of numbers between what they are of and why."""
 _SEEN: Final = 3
@@ -109,7 +110,9 @@ def _beside(scale: Scale) -> Iterator[str]:
         said.append(f"Recompute is {percent(again_ns / window_ns)} of the {scale.whole}")
     hidden_ns = known(rank.hidden_comm_ns) or 0
     if hidden_ns >= _SMALL * window_ns:
-        said.append(f"communication hidden under compute: {scale.ms(hidden_ns)} ms")
+        exposed_ns = known(rank.budget_ns.exposed_comm) or 0
+        exposed, hidden = scale.ms(exposed_ns), scale.ms(hidden_ns)
+        said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden under compute")
     if said:
         yield f"{capital('; '.join(said))}. "
     if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
@@ -215,7 +218,8 @@ def _verdict(result: Result) -> Iterator[Block]:
     bound = known(verdict.bound)
     bucket, share = known(verdict.largest_bucket), known(verdict.largest_bucket_frac)
     largest = f" Largest part: {name_of(bucket)}, {percent(share)}." if bucket and share is not None else ""
-    yield Sentence(words(f"{capital(name_of(bound)) if bound else 'unknown'}.{largest}"), "Bound by")
+    named = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}" if bound else "unknown"
+    yield Sentence(words(f"{named}.{largest}"), "Bound by")
 
 
 def _wall(result: Result, wall: Wall) -> Fold:

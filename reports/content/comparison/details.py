@@ -75,7 +75,7 @@ def ranks(compared: Compared) -> Iterator[Sentence]:
     said = _LATE[late.state].format(
         base=_late(late.base, late.base_cause), new=_late(late.new, late.new_cause)
     )
-    yield Sentence(words(said), "Late rank", _TONES.get(late.state, Tone.PLAIN), whole=True)
+    yield Sentence(words(said), "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
 
 
 def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:

@@ -96,10 +96,10 @@ def wall_topics() -> Iterator[Topic]:
 def _wall(wall: WallId) -> Iterator[Block]:
     judge = _JUDGE[wall]
     yield from paragraphs(inspect.getdoc(judge) or "")
-    homes = (*_EVERY_WALL, judge.__name__)
-    yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
     order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
     yield from items("Fixes, in the order to try; what its evidence favours comes first", order)
     if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
         yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
+    homes = (*_EVERY_WALL, judge.__name__)
+    yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
     yield from limit_items(_ORDER, "What the order rests on")

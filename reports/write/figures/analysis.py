@@ -18,7 +18,7 @@ from reports.write.html.ranks import heat_of
 
 _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26
-_OF_RANKS = ("First", "Repair", "Late rank", "Arrives last")
+_OF_RANKS = ("First", "Repair", "Straggler", "Arrives last")
 """Labels of the lines about ranks that a sheet has."""
 
 

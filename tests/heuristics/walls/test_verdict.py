@@ -235,7 +235,7 @@ def test_over_a_tenth_that_no_edge_explains_is_a_reason() -> None:
     just, over = (rank(account=account(undecided_ns=ns)) for ns in (100, 110))
     assert sure("compute", just).because == ()
     assert sure("compute", over).because == (
-        "11 % of the window is time without compute that no edge explains",
+        "11 % of the window is time without compute that nothing recorded explains",
     )
 
 
@@ -257,17 +257,17 @@ def test_recorded_calls_that_may_be_a_quarter_of_the_hosts_cost_are_a_reason() -
     cheap, dear = (rank(costs(host_overhead=ns), recorded_host_rows=10) for ns in (40_000, 39_000))
     assert sure("host_overhead", cheap).because == ()
     (reason,) = sure("host_overhead", dear).because
-    assert reason == "recording 10 calls and ranges may itself make up to 26 % of it"
+    assert reason == "recording 10 calls and ranges may itself take up to 26 % of the window"
     assert sure("compute", dear).because == ()
 
 
 def test_the_profiler_never_makes_more_than_all_of_it() -> None:
     (reason,) = sure("host_overhead", rank(costs(host_overhead=100), recorded_host_rows=10)).because
-    assert reason.endswith("100 % of it")
+    assert reason.endswith("100 % of the window")
 
 
 def test_other_walls_that_nobody_could_look_at_are_a_reason() -> None:
-    assert sure("communication", compute=None).because == ("not measurable here: compute",)
+    assert sure("communication", compute=None).because == ("compute: not measurable from this recording",)
     assert sure("communication", compute=None, host_overhead=None).level == "medium"
     assert sure("communication", communication=None).because == ()
 

@@ -15,7 +15,12 @@ import pytest
 import diagnoser
 from diagnoser.demo import RECORDINGS, SEVERAL, unpack
 from heuristics.comparison.enough import enough_steps
+from heuristics.result.result import Result
+from reports.content.analysis import page
+from reports.content.blocks import Command, Detail, Plan, View
+from reports.result.codec import decode
 from reports.result.read import of_one_run, typed
+from reports.write.text import write_text
 from tests.page_doubles import first_screen, flat
 from traces.errors import DamagedTrace, NothingToDiagnose
 from traces.spelling import percent
@@ -118,6 +123,20 @@ def test_memory_is_judged_in_four_of_five_recordings_of_others(recordings: Path)
 @pytest.mark.parametrize("name", [name for name in RECORDINGS if name not in SEVERAL])
 def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(name: str, width: int) -> None:
     check_fits(scenario(name), width)
+
+
+@pytest.mark.parametrize("rows", [40, 60, 100])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [name for name in RECORDINGS if name not in SEVERAL])
+def test_what_is_to_be_typed_is_whole_in_a_terminal_of_any_size(name: str, width: int, rows: int) -> None:
+    shown = page(decode(scenario(name), Result), Detail.FIRST, rows)
+    text = flat(write_text(shown, View(width, rows)).replace("\\\n", ""))
+    (plan,) = (block for block in shown.blocks if isinstance(block, Plan))
+    (command,) = (block for block in shown.blocks if isinstance(block, Command))
+    assert flat(command.line) in text
+    for step in plan.steps:
+        if f"[{step.id}]" in text:
+            assert all(flat(line) in text for one in step.in_use for line in one.code.lines)
 
 
 def test_where_all_walls_are_clear_nothing_is_to_be_done(recordings: Path) -> None:
@@ -284,7 +303,7 @@ def test_what_no_reason_lowers_is_sure_without_an_excuse() -> None:
 def test_shares_of_what_start_up_leaves_are_named_so(recordings: Path) -> None:
     text = first_screen(documents(recordings)["h100_llm_1rank"])
     assert "of rest" in text
-    assert "Confidence low: start-up, and no steps were found" in text
+    assert "Confidence low: start-up is part of it, and no steps were found" in text
 
 
 def test_a_wall_without_a_cost_is_nothing_where_its_bound_is_nothing() -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from itertools import accumulate, pairwise
+from statistics import median
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from heuristics.result.result import Result
-from reports.content.analysis.headline import data_line, headline
+from reports.content.analysis.headline import data_line, facts, headline
 from reports.content.names import plain
 from reports.result.codec import decode
 from tests.reports.content.test_first_screen import scenario
 from traces.missing import Missing
 from traces.sections.hang import Hang, HangKind, WitnessSource
+from traces.sections.rank import Step
 from traces.sections.work import DataLoading
+from traces.spelling import milliseconds
 
 UNKNOWN = Missing("", "not recorded", "record it")
 
@@ -87,3 +94,29 @@ def test_a_forward_pass_alone_is_said_to_be_no_training_step() -> None:
     detected = replace(rank.detected, training_step=False, training_evidence="no backward pass")
     found = said(replace(result, ranks=(replace(rank, detected=detected),)))
     assert "Not a training step (no backward pass), so no fixes for training." in found
+
+
+def facts_of(*lengths_ms: int) -> str:
+    """The line of facts of steps of such lengths."""
+    result = of("memory")
+    (rank,) = result.ranks
+    ends = [0, *accumulate(one * 1_000_000 for one in lengths_ms)]
+    used = tuple(Step(at, begin, end) for at, (begin, end) in enumerate(pairwise(ends)))
+    lengths_ns = [end - begin for begin, end in pairwise(ends)]
+    ends_ns = {"min_ns": min(lengths_ns), "max_ns": max(lengths_ns)}
+    steps = replace(rank.steps, used=used, median_ns=int(median(lengths_ns)), **ends_ns)
+    budget = replace(rank.budget_ns, window=ends[-1])
+    return plain(facts(replace(result, ranks=(replace(rank, steps=steps, budget_ns=budget),))))
+
+
+def test_mean_and_median_stand_beside_each_other_where_they_differ_by_a_tenth() -> None:
+    assert "5 steps of 108 ms, median 20.0 (20.0 to 460)" in facts_of(20, 20, 20, 20, 460)
+    assert "3 steps of 21.0 ms (20.0 to 22.0)" in facts_of(20, 21, 22)
+
+
+@given(lengths=st.lists(st.integers(1, 500), min_size=2, max_size=9))
+def test_a_median_that_is_named_is_the_length_of_a_step(lengths: list[int]) -> None:
+    found = re.search(r"median ([\d.,]+)", facts_of(*lengths))
+    mean = sum(lengths) / len(lengths)
+    assert found is not None or abs(median(lengths) - mean) < 0.1 * mean + 1 or len(lengths) % 2 == 0
+    assert found is None or found[1] in {milliseconds(one * 1_000_000) for one in lengths}

@@ -83,7 +83,7 @@ def test_two_of_64_ranks_are_named_so_and_nothing_is_claimed_of_the_others() -> 
     first, second = lines(result(2, world_size=64))
     assert first.startswith("2 of 64 ranks: nothing is known of the others;")
     assert "at least 80 % of communication time is waiting" in first
-    assert second.startswith("Late rank: none of these 2:")
+    assert second.startswith("Straggler: none of these 2:")
 
 
 def test_an_unknown_number_of_ranks_is_no_full_set() -> None:
@@ -103,7 +103,7 @@ def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_chec
     found = late("slow_device", repair="Check the GPU.", repair_first=True)
     shown = result(ranks=tuple(ranks), late=found, without=without)
     assert lines(shown)[1:] == [
-        "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of ranks that do the same "
+        "Straggler: rank 2, GPU 2: its kernels take 1.50 times as long as those of ranks that do the same "
         "work. Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",
         "First: Check the GPU.",
     ]
@@ -141,7 +141,7 @@ def test_of_a_healthy_run_no_rank_is_late() -> None:
 
 def test_where_nobody_can_say_who_is_late_the_reason_stands_with_its_cure() -> None:
     assert lines(result(late=NO_CLOCK))[1] == (
-        "Late rank: unknown: no collective fixes the clocks. To learn it: record more steps."
+        "Straggler: unknown: no collective fixes the clocks. To learn it: record more steps."
     )
 
 
@@ -158,7 +158,7 @@ def test_who_arrives_last_is_said_though_nobody_knows_why(fields: dict[str, Any]
     line = lines(result(late=NO_CLOCK, arrives_last=known | fields))[1]
     assert line.startswith("Arrives last: ")
     assert said in line
-    assert "no clock enters. Confidence: medium. Why is unknown: no collective fixes the clocks." in line
+    assert "no clock is needed. Confidence: medium. Why is unknown: no collective fixes the clocks." in line
 
 
 def test_several_late_ranks_are_named_together_with_their_host() -> None:
@@ -166,12 +166,12 @@ def test_several_late_ranks_are_named_together_with_their_host() -> None:
         "slow_device", index=None, rank=None, indices=(2, 3), host="host 1", repair="Check the node."
     )
     line = lines(result(late=found))[1]
-    assert line.startswith("Late rank: host 1: ranks 2, 3: ")
+    assert line.startswith("Straggler: host 1: ranks 2, 3: ")
     unnumbered = tuple(
         double(RankInRun, index=place, step_ns=20 * MS, device_factor=1.5) for place in range(4)
     )
     line = lines(result(numbered=False, ranks=unnumbered, late=found))[1]
-    assert line.startswith("Late rank: host 1: GPU 2 of 2.sqlite, GPU 3 of 3.sqlite: ")
+    assert line.startswith("Straggler: host 1: GPU 2 of 2.sqlite, GPU 3 of 3.sqlite: ")
     assert "1.50 times as long" in line
 
 
@@ -210,7 +210,7 @@ def test_a_merged_run_leads_with_who_is_late_or_why_nobody_knows() -> None:
 
 
 def test_a_rank_without_a_number_is_named_by_its_recording() -> None:
-    assert "Late rank: GPU 2 of 2.sqlite: " in lines(result(numbered=False, late=late("slow_host")))[1]
+    assert "Straggler: GPU 2 of 2.sqlite: " in lines(result(numbered=False, late=late("slow_host")))[1]
 
 
 def test_what_is_wrong_with_the_set_is_one_line_each() -> None:

@@ -67,8 +67,8 @@ def test_a_larger_batch_is_compared_by_time_per_token() -> None:
     ("bucket", "said"),
     [
         ("idle", "The GPU is idle for 20 % of the time."),
-        ("exposed_comm", "Communication that no compute hides takes 20 % of the time."),
-        ("exposed_copy", "Copies that no compute hides take 20 % of the time."),
+        ("exposed_comm", "Exposed communication takes 20 % of the time."),
+        ("exposed_copy", "Exposed copies take 20 % of the time."),
     ],
 )
 def test_a_fifth_without_compute_leads_although_every_wall_is_clear(bucket: str, said: str) -> None:

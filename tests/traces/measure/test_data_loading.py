@@ -89,7 +89,7 @@ def test_exposed_input_copies_are_named_with_their_memory(
     path = tmp_path / "run.sqlite"
     write_export(path, loading(pause_ms, size))
     text = " ".join(first_screen(diagnoser.analyze(path).to_dict()).split())
-    assert ("Input copies that no compute hides" in text) is bool(said)
+    assert ("Exposed copies of the input" in text) is bool(said)
     assert said in text
 
 
