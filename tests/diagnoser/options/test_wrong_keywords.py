@@ -13,6 +13,9 @@ from diagnoser.options.requests import Analysis
 from heuristics.config.about import OPTIONS
 from traces.errors import MoeDiagError, UsageError
 
+asked: Any = diagnoser
+"""As somebody calls it who reads no types."""
+
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     diagnoser.analyze,
     diagnoser.check_config,
@@ -25,20 +28,20 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: diagnoser.analyze("x", ep=8), 'about={"ep": 8}'),
-        (lambda: diagnoser.plan("x", gpu_model="H100"), "about={\"gpu\": 'H100'}"),
-        (lambda: diagnoser.plan("x", gpu="H100"), "about={\"gpu\": 'H100'}"),
-        (lambda: diagnoser.check_config("x", core="0.19"), "about={\"core_version\": '0.19'}"),
-        (lambda: diagnoser.analyze("x", gpu="H100"), "gpu must be a whole number"),
-        (lambda: diagnoser.analyze("x", confg="y"), "The nearest is config."),
-        (lambda: diagnoser.analyze("x", about={"gpu_model": "H100"}), "The nearest is gpu."),
-        (lambda: diagnoser.analyze(), "missing a required argument: 'paths'"),
-        (lambda: diagnoser.compare("x"), "missing a required argument: 'new'"),
-        (lambda: diagnoser.analyze("x", about=8), "about must be a mapping"),
-        (lambda: diagnoser.analyze("x", jobs="2"), "jobs must be a whole number"),
-        (lambda: diagnoser.analyze("x", steps=3), "steps must be a text"),
-        (lambda: diagnoser.compare("x", "y", expect="com-3=6ms"), "expect must be a list"),
-        (lambda: diagnoser.plan("x", gpus="16"), "gpus must be a whole number"),
+        (lambda: asked.analyze("x", ep=8), 'about={"ep": 8}'),
+        (lambda: asked.plan("x", gpu_model="H100"), "about={\"gpu\": 'H100'}"),
+        (lambda: asked.plan("x", gpu="H100"), "about={\"gpu\": 'H100'}"),
+        (lambda: asked.check_config("x", core="0.19"), "about={\"core_version\": '0.19'}"),
+        (lambda: asked.analyze("x", gpu="H100"), "gpu must be a whole number"),
+        (lambda: asked.analyze("x", confg="y"), "The nearest is config."),
+        (lambda: asked.analyze("x", about={"gpu_model": "H100"}), "The nearest is gpu."),
+        (lambda: asked.analyze(), "missing a required argument: 'paths'"),
+        (lambda: asked.compare("x"), "missing a required argument: 'new'"),
+        (lambda: asked.analyze("x", about=8), "about must be a mapping"),
+        (lambda: asked.analyze("x", jobs="2"), "jobs must be a whole number"),
+        (lambda: asked.analyze("x", steps=3), "steps must be a text"),
+        (lambda: asked.compare("x", "y", expect="com-3=6ms"), "expect must be a list"),
+        (lambda: asked.plan("x", gpus="16"), "gpus must be a whole number"),
     ],
 )
 def test_a_wrong_keyword_names_what_was_meant(call: Callable[[], object], said: str) -> None:
@@ -60,5 +63,5 @@ def test_a_path_may_stand_for_a_text_and_a_whole_number_of_any_library(tmp_path:
     import numpy as np
 
     with pytest.raises(MoeDiagError, match=r"does not exist|no-such"):
-        diagnoser.analyze(tmp_path / "no-such.sqlite", jobs=np.int64(1), nsys=str(tmp_path))
+        asked.analyze(tmp_path / "no-such.sqlite", jobs=np.int64(1), nsys=str(tmp_path))
     assert Analysis("x").jobs == 1

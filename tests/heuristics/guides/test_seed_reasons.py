@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.config.about import Given
+from heuristics.config.about import Given, Guidance
 from heuristics.config.observed import Observed
 from heuristics.guides.choices import choose_all
 from heuristics.result.judged import Choice
@@ -13,6 +13,7 @@ from reports.content.explain.page import explain_page
 from tests.plain_page import plain
 
 MAIN = "main-2026-08"
+EDITIONS: tuple[Guidance, ...] = ("seed", "main-2026-08")
 
 
 def choice(about: str, guidance: str = "seed", **what: object) -> Choice:
@@ -92,7 +93,7 @@ def test_item_14_the_sizes_of_ep_are_numbers() -> None:
 
 @pytest.mark.parametrize("topic", ["dispatcher", "com-2", "mem-5"])
 def test_w21_the_dispatcher_table_of_both_editions_can_be_read(topic: str) -> None:
-    seed, main = (" ".join(plain(explain_page(topic, one)).split()) for one in ("seed", MAIN))
+    seed, main = (" ".join(plain(explain_page(topic, one)).split()) for one in EDITIONS)
     assert "hopper: deepep, then alltoall" in seed
     assert "nvl8: measure deepep against hybridep" in main
     assert "nvl8: measure" not in seed

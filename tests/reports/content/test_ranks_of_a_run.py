@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from heuristics.result.result import Merged, Result
 from reports.content.analysis import warnings
-from reports.content.analysis.run import ranks_part, run_headline, run_lines, short_name
+from reports.content.analysis.called import short_name
+from reports.content.analysis.run import ranks_part, run_headline, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
 from reports.content.names import plain
 from reports.write.html.ranks import heat_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.content.analysis.run import short_name
+from reports.content.analysis.called import short_name
 from reports.content.names import plain
 from reports.write.html.ranks import Map, Maps, heat_of, pair_of, step_maps_of
 from tests.result_doubles import double
