@@ -344,7 +344,7 @@ class Replay(Section, frozen=True):
 
 
 class Rank(Section, frozen=True):
-    """One process on one GPU: `device` by its own count, `physical_gpu` of its machine, None if not told."""
+    """One process on one GPU: `device` by its own count, `physical_gpu` of its machine, if told."""
 
     trace: FileName
     process: OrMissing[Count]
@@ -384,7 +384,7 @@ class Rank(Section, frozen=True):
     sequence: OrMissing[Sequence] | UnsetType = UNSET
     addresses: OrMissing[Addresses] | UnsetType = UNSET
     rates: Rates | UnsetType = UNSET
-    physical_gpu: int | None = None
+    physical_gpu: int | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -328,11 +328,11 @@ def _gpus(result: Result, model: str | None) -> str:
     """How many GPUs, of which model, and how many processes share them; just these where none can tell."""
     physical = [one.physical_gpu for one in result.ranks]
     used = zip(result.ranks, physical, strict=True)
-    count = len({(one.trace, one.device if number is None else number) for one, number in used})
+    count = len({(one.trace, one.device if number is UNSET else number) for one, number in used})
     of, processes = "model not recorded" if model is None else gpu_model(model), len(result.ranks)
     if count == processes:
         return f"{count} GPUs, {of}" if model is None else f"{count} x {of}"
-    if None in physical:
+    if UNSET in physical:
         return f"{processes} processes, {of}"
     gpus = "one GPU" if count == 1 else f"{count} GPUs"
     return f"{gpus}, {of}, shared by {processes} processes"

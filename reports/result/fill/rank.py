@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from heuristics.findings.recorded import is_finding
@@ -30,6 +31,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         gpu=or_gap(
             found.gpu and found.gpu.name, gap("the trace does not record which GPU this was", cure["gpu"])
         ),
+        physical_gpu=UNSET if found.physical_gpu is None else found.physical_gpu,
         rank=or_gap(found.rank, gap("the trace does not record the rank", cure["rank"])),
         clock_offset_ns=open_ if found.clock_offset_ns is None else found.clock_offset_ns,
         windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
