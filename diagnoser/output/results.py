@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
-from traces.errors import UsageError
+from traces.errors import OutputNotWritable, UsageError
 from traces.limits import Limit
 from traces.spelling import counted, one_line
 
@@ -200,7 +201,8 @@ def _tell(result: Whole, plan: Plan) -> None:
     between = ": " if said[1][:1].isupper() and said[1].endswith(".") else " "
     line = f"Wrote {', '.join(map(str, files))}: {between.join(filter(None, said))}"
     if len(files) == len(plan.targets) and all(path.is_file() for path in files):
-        show(f"{one_line(line)}\n")
+        with suppress(OutputNotWritable):  # nobody listens, and the files are there
+            show(f"{one_line(line)}\n")
     else:
         say(line)
 

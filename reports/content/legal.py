@@ -59,10 +59,10 @@ def _only_if(result: Result) -> str:
 def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     """Under which conditions nothing refuses it: settings left out, then facts that it waits for."""
     configuration = known(result.configuration)
-    if configuration is None or not known(configuration.legal):
+    if configuration is None or isinstance(configuration.legal, Missing):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
-    waiting = [one for one in _undecided(result) if one.waits_for]
+    waiting = [one for one in _undecided(result) if one.waits_for and configuration.legal]
     if detail is Detail.FULL:
         yield from items(
             "Waits for a fact", (_rule_words(result, one, one.waits_for, "Give") for one in waiting)

@@ -87,6 +87,7 @@ def test_the_command_takes_more_base_several_times(
     )
     again = tmp_path / "again.json"
     assert run(["analyze", more, "-f", "json", "-o", str(again)]) == 0
+    assert capsys.readouterr().out.startswith("Wrote ")
     assert run(["compare", base, new, "--more-base", more, "--more-base", str(again), "-f", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert len(document["size"]["between_runs"]["runs"]) == 2
