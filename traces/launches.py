@@ -118,5 +118,5 @@ def of_call(column: IntArray, call: IntArray) -> IntArray:
 
 
 def launches_a_graph(call_name: str) -> bool:
-    """Whether a CUDA runtime or driver call replays a graph."""
-    return call_name.startswith(("cudaGraphLaunch", "cuGraphLaunch"))
+    """Whether a call of CUDA's runtime, its driver or HIP's replays a graph."""
+    return call_name.startswith(("cudaGraphLaunch", "cuGraphLaunch", "hipGraphLaunch"))

@@ -25,6 +25,10 @@ class Observed:
     for 16 bits, as part of the windows. `tensor_cores`: the GPU has some for 16 bits.
     `layout_frac`: copies from one memory layout to another, the same.
     `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
+    `in_use`: what names show that advice would switch on. `dp_overlapped`: compute hides the data-parallel
+    collectives, as an overlap that is on does. `sendrecv_of_experts`: False where sends and receives of no
+    known purpose cannot be expert all-to-all. `allocator_retries`: what frees memory within steps is the
+    caching allocator, for an allocation that found no room; None where nothing is freed.
     `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
 
@@ -67,4 +71,8 @@ class Observed:
     wide_frac: float | None = None
     tensor_cores: bool | None = None
     layout_frac: float | None = None
+    in_use: tuple[str, ...] | None = None
+    dp_overlapped: bool | None = None
+    sendrecv_of_experts: bool | None = None
+    allocator_retries: bool | None = None
     moe_passes: tuple[tuple[PassCount, ...], ...] = ()

@@ -6,7 +6,7 @@ cannot be tuned. A run that is only tight has the memory wall where no other sta
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import median
 from typing import Any, Final
@@ -15,7 +15,7 @@ from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import Figures, figures_of, frac_of
+from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
@@ -52,8 +52,8 @@ OVERLAPPED: Final = Limit(
     "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
 )
 EXPOSED: Final = Limit(0.1, "fraction of expert all-to-all", "ours: nothing hides it on purpose")
-_ROUTING: Final = frozenset(("router", "permute", "grouped_gemm"))
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
+_REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +267,8 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, _wide_ns),
+        "in_use": tuple(sorted({name for one in seen for name in one.in_use or ()})),
+        "dp_overlapped": _hides(ranks, _REDUCED),
         "layout_frac": frac_of(ranks, lambda rank: (rank.by_class_ns or {}).get("layout", 0)),
         "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
         "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
@@ -274,7 +276,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
     if found["ep_overlap"] is None:
         found["ep_overlap"] = _overlap(ranks)
     if found["recompute_full"] is None and modules is not None:
-        experts = {"moe"} if classes & _ROUTING else set()
+        experts = {"moe"} if classes & EXPERT_CLASSES else set()
         found["recompute_full"] = {"core_attn", "layernorm", *experts} <= {*modules}
     return Observed(**found)
 
@@ -297,7 +299,7 @@ def _routes_tokens(
     if not all(rank.comm_known for rank in ranks):
         return None
     experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
-    if experts or classes & _ROUTING or any(kind.startswith("ep_") for kind in kinds):
+    if experts or classes & EXPERT_CLASSES or any(kind.startswith("ep_") for kind in kinds):
         return True
     return None if dispatcher == "unknown" else dispatcher != "none"
 
@@ -319,6 +321,15 @@ def _overlap(ranks: Sequence[Figures]) -> bool | None:
 
 def _a2a_ns(rank: Figures) -> int | None:
     return None if rank.a2a_exposed_ns is None else rank.a2a_exposed_ns + (rank.a2a_hidden_ns or 0)
+
+
+def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
+    """Whether compute hides communication of some kinds on purpose; None where nothing shows that it does."""
+    told = [(rank.hidden_by_kind_ns or {}, rank.exposed_by_kind_ns or {}) for rank in ranks]
+    hidden_ns = sum(ns for hidden, _ in told for kind, ns in hidden.items() if kind in kinds)
+    exposed_ns = sum(ns for _, exposed in told for kind, ns in exposed.items() if kind in kinds)
+    whole_ns = hidden_ns + exposed_ns
+    return True if whole_ns and hidden_ns >= OVERLAPPED.value * whole_ns else None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:

@@ -4,17 +4,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.config.hardware import gpu_family
 from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import start_of
 from traces.account.account import Account
+from traces.limits import Limit
 from traces.measurements import RankMeasurements
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.rank import Memory, Span, TensorCores
 from traces.sections.work import DataLoading
 
+FOREIGN: Final = Limit(
+    0.5, "fraction of the freeing calls", "ours: what most of them are is what there is to change"
+)
+FEWEST: Final = Limit(
+    4, "exchanges of tokens a step", "one layer of experts: out and back, in forward and in backward"
+)
+EXPERT_CLASSES: Final = frozenset(("router", "permute", "grouped_gemm"))
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",
     "norm": "layernorm",
@@ -52,6 +62,7 @@ class Figures:
     comm_kinds: frozenset[str] = frozenset()
     exposed_by_kind_ns: Parts | None = None
     hidden_comm_ns: int | None = None
+    hidden_by_kind_ns: Parts | None = None
     by_class_ns: Parts | None = None
     starved_ns: Parts | None = None
     split: bool = True
@@ -130,6 +141,7 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         comm_kinds=frozenset(budget.exposed_comm_by_kind_ns),
         exposed_by_kind_ns=budget.exposed_comm_by_kind_ns,
         hidden_comm_ns=budget.hidden_comm_ns if is_told else None,
+        hidden_by_kind_ns=budget.hidden_comm_by_kind_ns if is_told else None,
         by_class_ns=budget.compute_by_class_ns,
         starved_ns=account.launch_starved_ns if account else None,
         blocking_ns=account.blocking_ns if account and is_told else None,
@@ -161,7 +173,7 @@ def compute_again_ns(memory: Memory) -> int | None:
 def _observed(rank: RankMeasurements) -> Observed:
     gpu, steps, detected = rank.gpu, len(rank.steps.used), rank.detected
     again = {RECOMPUTE_LABELS[module] for module in rank.recompute.again}
-    calls = known(rank.memory.allocator_calls)
+    calls, foreign = known(rank.memory.allocator_calls), rank.memory.foreign_frees_frac
     return Observed(
         framework=detected.framework,
         training=known(detected.training_step),
@@ -178,8 +190,21 @@ def _observed(rank: RankMeasurements) -> Observed:
         tensor_cores=rank.tensor_cores.has_half,
         pageable_input=_pageable(rank.data_loading),
         exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
+        in_use=detected.in_use or (),
+        sendrecv_of_experts=_may_be_of_experts(rank),
+        allocator_retries=None if foreign is None or foreign is UNSET else foreign < FOREIGN.value,
         moe_passes=(rank.moe_passes,) if rank.moe_passes else (),
     )
+
+
+def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
+    """False where unresolved sends and receives are none of experts: these are told, or too few, or none run."""
+    count = sum(one.kernel_count for one in rank.unresolved if one.kind == "sendrecv_unresolved")
+    kinds = {*rank.budget.exposed_comm_by_kind_ns, *rank.budget.hidden_comm_by_kind_ns}
+    told = any(kind.startswith("ep_") for kind in kinds)
+    runs = bool(EXPERT_CLASSES & {*rank.budget.compute_by_class_ns})
+    few = rank.steps.used and count < FEWEST.value * len(rank.steps.used)
+    return False if count and (told or not runs or few) else None
 
 
 def _capability(text: str | None) -> tuple[int, int] | None:

@@ -2,12 +2,13 @@
 
 The order is first that of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge, skill
 perf-moe-optimization-workflow), then ours: what costs less to try, and what excludes less, comes earlier.
-A row has the fields of `Fix`. `change`: the same in every run, or a function. `advice`: needs of needs.toml,
-rows like those, or functions. `like`: another fix, whose versions, gains, side effects and sources these are
-where the row has none. Sources name those of sources.toml in braces.
+A row has the fields of `Fix`. `change`: the same in every run, or a function. `active` and `advice`: needs of
+needs.toml, rows like those, or functions. `like`: another fix, whose versions, gains, side effects and
+sources these are where the row has none. Sources name those of sources.toml in braces.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import convert
@@ -17,6 +18,7 @@ from heuristics.fixes.added import added_fixes
 from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Changing, Fix, Form, Needing
 from heuristics.fixes.needs import named, need_of, shared_needs
+from heuristics.fixes.precondition import Precondition
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
 from traces.names.frameworks import Framework
@@ -137,7 +139,8 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
         kinds=fix.kinds if form.kinds is None else form.kinds,
         direct=fix.direct if same else None,
         wins=fix.wins if same else None,
-        change=lambda run: Change(pytorch=form.code_for(run), launch=form.environment),
+        change=form.change,
+        active=partial(_told_active, fix, form),
         advice=form.advice,
         versions=form.versions,
         gains=(),
@@ -150,8 +153,13 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
     )
 
 
+def _told_active(fix: Fix, form: Form, run: Run) -> tuple[Precondition, ...]:
+    """Of a run without Megatron's settings only what is known to be active: nobody has them to look up."""
+    return tuple(one for one in (*fix.active(run), *form.active(run)) if one.state == "unmet")
+
+
 def _without_flags(fix: Fix) -> Fix:
     def change(run: Run) -> Change:
-        return Change(launch=fix.knobs(run).environment)
+        return Change(launch=fix.knobs(run).environment, how=fix.change(run).how)
 
     return replace(fix, change=change, versions=say("fixes.any-framework"), gains=(), excludes=())

@@ -7,11 +7,13 @@ from msgspec import Struct
 
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.settings.harness_recipes import RECIPE
-from traces.settings.knobs import knobs
+from traces.settings.knobs import Knob, knobs
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework, Settings, Value
 from traces.settings.spelling import (
+    LAYOUT,
     can_spell,
     harness_line,
     in_section,
@@ -29,8 +31,9 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
 
     `set`: in every framework; `megatron_lm`, `megatron_bridge`: in one of them. `harness`: flags of Bridge's
     scripts, where they are not those of the knobs. `launch`: what no knob says, in the environment or before
-    the command; `pytorch`: lines of code. `by_release`: another release would get other knobs;
-    `since`: the Megatron-Core that the change needs, where that is newer than its knobs.
+    the command; `pytorch`: lines of code; `how`: sentences, for what no line can say. `by_release`: another
+    release would get other knobs; `since`: the Megatron-Core that the change needs, where that is newer than
+    its knobs.
     """
 
     set: Mapping[str, Value] = {}
@@ -39,6 +42,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     harness: tuple[str, ...] | None = None
     launch: tuple[str, ...] = ()
     pytorch: tuple[str, ...] = ()
+    how: tuple[str, ...] = ()
     by_release: bool = False
     since: str = ""
 
@@ -56,6 +60,26 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
 
     def in_run(self, run: Run) -> dict[str, Value]:
         return self.of(run.settings.framework, run.settings)
+
+
+def sentences(change: Change, run: Run) -> tuple[str, ...]:
+    """What no line can say: the change's own words, and values that nothing known of the run gives."""
+    framework = run.settings.framework or "megatron_lm"
+    own = change.megatron_bridge if framework == "megatron_bridge" else change.megatron_lm
+    left = {knob: value for knob, value in {**own, **change.set}.items() if is_open(value)}
+    told = (
+        say(f"fixes.open-{_OPEN.get(str(value), 'model')}", setting=_name(knobs()[knob], framework))
+        for knob, value in left.items()
+    )
+    return (*told, *change.how)
+
+
+def _name(knob: Knob, framework: Framework) -> str:
+    return knob.bridge if framework == "megatron_bridge" else knob.flag
+
+
+_OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}
+"""Values that only the user knows, and the sentence in place of a line with each; of others `open-model`."""
 
 
 def without_row(change: Change) -> tuple[str, ...]:
@@ -101,7 +125,11 @@ def _of_harness(change: Change, bridge: Mapping[str, Value], variables: Lines) -
         return {line: change_of((line,), "megatron_bridge") for line in change.harness}
     if change.set and len(variables) == len(change.set):
         return {f"--env {line}": sets for line, sets in variables.items()}
-    return {line: {knob: value} for knob, value in bridge.items() if (line := harness_line(knob, value))}
+    return {
+        line: {knob: value}
+        for knob, value in bridge.items()
+        if not is_open(value) and (line := harness_line(knob, value))
+    }
 
 
 def _new(run: Run, framework: Framework | None, said: Lines) -> tuple[str, ...]:
@@ -127,12 +155,17 @@ def _to_say(change: Change, run: Run) -> dict[str, Value]:
 
 
 def _spelled(values: Mapping[str, Value], core: str | None, framework: Framework = "megatron_lm") -> Lines:
-    """Each knob by the release's name; by the newest where the release does not have it yet."""
+    """Each knob by the release's name; by the newest where the release does not have it yet.
+
+    None of a value that only the user knows: nobody could type its line.
+    """
     found: Lines = {}
     for knob, value in values.items():
         if (knob.startswith("env.") and framework == "megatron_bridge") or not can_spell(knob, framework):
             continue
+        if is_open(value):
+            continue
         spelled = {knob: value} if framework == "megatron_bridge" else with_twins({knob: value})
         for line in spell({knob: value}, framework, core if can_spell(knob, framework, core) else None):
-            found[line] = {**found.get(line, {}), **({} if is_open(value) else spelled)}
+            found[line] = {**found.get(line, {}), **spelled}
     return found

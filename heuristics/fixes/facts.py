@@ -185,6 +185,26 @@ def experts_cut(run: Run) -> bool:
     return run.active.moe is not False and (run.config.expert_tensor_size or 1) > 1
 
 
+# ---- what runs already, and what forbids a change ----
+
+
+def _dp_overlapped(run: Run) -> bool | None:
+    """By what compute hides, else by the configuration."""
+    switches = (run.config.overlap(f"overlap_{name}") for name in ("grad_reduce", "param_gather"))
+    return run.observed.dp_overlapped or all_of(*switches)
+
+
+def _amd(run: Run) -> bool:
+    return "rocm" in (run.observed.in_use or ()) or (run.gpu or "").startswith("MI")
+
+
+def _rollouts_share(run: Run) -> bool | None:
+    """Whether an engine of rollouts shares the GPU: by names in the trace, the configuration, or the log."""
+    seen = "rollout_engine" in (run.observed.in_use or ())
+    told = run.log is not None and any(one.id == "segments-beside-pool" for one in run.log.messages)
+    return True if seen or told else run.config.on("launcher.colocated")
+
+
 # ---- precision ----
 
 
@@ -236,11 +256,7 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
         lambda run: None if run.active.recompute_modules is None else "shared_experts" in recomputed_now(run)
     ),
     "engine": Fact(_engine),
-    "dp_overlapped": Fact(
-        lambda run: all_of(
-            *(run.config.overlap(f"overlap_{name}") for name in ("grad_reduce", "param_gather"))
-        )
-    ),
+    "dp_overlapped": Fact(_dp_overlapped),
     "queues": Fact(lambda run: run.config.first("env.CUDA_DEVICE_MAX_CONNECTIONS")),
     "queues_wanted": Fact(lambda run: str(connections(run))),
     # parallel sizes
@@ -258,6 +274,11 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "capability_major": Fact(lambda run: run.config.capability and run.config.capability[0]),
     "tf32_cores": Fact(lambda run: _tensor_cores(run, TF32_SINCE, None)),
     "half_cores": Fact(lambda run: _tensor_cores(run, HALF_SINCE, run.active.tensor_cores)),
+    # what runs already, and what forbids a change
+    "uses": Fact(lambda run: frozenset(run.observed.in_use or ())),
+    "amd": Fact(_amd),
+    "rollouts_share": Fact(_rollouts_share),
+    "retries": Fact(lambda run: run.observed.allocator_retries),
     # the host
     "numa_known": Fact(lambda run: run.config.hardware_class not in (None, "other") or None),
     "collects": Fact(lambda run: bool(run.seen_ns("host_overhead", ("gc",)))),

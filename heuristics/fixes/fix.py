@@ -1,6 +1,7 @@
 """What a fix is: a change of the configuration, what it needs, what it gave elsewhere, how to verify it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from msgspec import Struct
@@ -38,12 +39,13 @@ class Gain(Struct, frozen=True, array_like=True):
 class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fix as plain PyTorch makes it; what it does not say is as the fix says it.
 
-    `code`: lines of a training script, with a word on where they stand; `inference`: those of a program that
-    does not train, where they are others; `beside`: lines that only some runs need; `kinds`: of the wall's
-    cost it acts on, where they are others than the fix's.
+    `code`: lines of a training script; `beside`: lines that only some runs need. `how`: sentences, where no
+    line can be typed; `inference`: those of a program that does not train, where they are others. `active`:
+    needs beside the fix's own. `kinds`: of the wall's cost it acts on, where they are others than the fix's.
     """
 
-    code: tuple[str, ...]
+    code: tuple[str, ...] = ()
+    how: tuple[str, ...] = ()
     title: str = ""
     verify: str = ""
     sources: tuple[str, ...] = ()
@@ -51,14 +53,15 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     versions: str = "every PyTorch release since 2.0"
     side_effects: tuple[str, ...] = ()
     kinds: tuple[str, ...] | None = None
+    active: Needing = lambda run: ()
     advice: Needing = lambda run: ()
     changes: Saying = lambda run: ()
     inference: tuple[str, ...] = ()
     beside: Saying = lambda run: ()
 
-    def code_for(self, run: Run) -> tuple[str, ...]:
-        code = self.inference if self.inference and run.active.training is False else self.code
-        return (*code, *self.beside(run))
+    def change(self, run: Run) -> Change:
+        how = self.inference if self.inference and run.active.training is False else self.how
+        return Change(pytorch=(*self.code, *self.beside(run)), launch=self.environment, how=how)
 
 
 class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,6 +71,8 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     a run, the name of a function: `graphs.partial` of `graphs.py` beside this file.
 
     `doc`: what it changes, where it helps, and what forbids it, in paragraphs.
+    `active`: needs that do not hold where the run does already what it would change, by trace, configuration
+    or log; they are asked in every framework's words, and only there is a fix said to be set already.
     `advice`: what it needs to pay, and what no rule of a release asks; the rest of `preconditions` follows
     from its change.
     `kinds`: the kinds of the wall's cost that it acts on; empty means all. `direct`: those that, when they
@@ -98,6 +103,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     versions: str = "every Megatron-Core release here"
     doc: str = ""
     kinds: tuple[str, ...] = ()
+    active: Needing = lambda run: ()
     advice: Needing = lambda run: ()
     gains: tuple[Gain, ...] = ()
     side_effects: tuple[str, ...] = ()
@@ -126,7 +132,11 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
+        needs = (
+            *(replace(one, is_active=True) for one in self.active(run)),
+            *asked_by_rules(run, self.id, self.change(run)),
+            *self.advice(run),
+        )
         return tuple({one.text: one for one in needs}.values())
 
     def counts_tokens(self, run: Run) -> bool:

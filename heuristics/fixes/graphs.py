@@ -95,17 +95,24 @@ def partial(run: Run) -> Change:
     )
 
 
+def replayed_already(run: Run) -> tuple[Precondition, ...]:
+    """Megatron's graphs of parts may hold more parts; what else replays graphs has been captured."""
+    if run.framework != "megatron":
+        return needed("no_graph_replays", run)
+    is_set = run.active.graph_frac != 0 and _configured(run, partial_choice(run).modules)
+    asked = needed("not_set_yet", run, False, knob="cuda_graph_impl") if is_set else ()
+    return (*asked, *needed("graphs_hold_little", run))
+
+
 def partial_needs(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts for the modules that were chosen, and room for them."""
     choice, shown = choose_graphs(_with_fit_recompute(run)), run.active
     modules, recomputed = partial_choice(run).modules, shown.recompute_modules
     asks = "HST-7" if choice.impl == "full_iteration" else ", ".join(choice.asks)
     parts = choice.impl == "transformer_engine"
-    is_set = shown.graph_frac != 0 and _configured(run, modules)
     needs = [
-        *(needed("not_set_yet", run, False, knob="cuda_graph_impl") if is_set else ()),
         *needed("graphs_guided", run, parts, rule=choice.rule, met_by=asks),
-        *all_needed(run, "graphs_hold_little", "no_full_recompute", "no_layer_offload", "static_shapes"),
+        *all_needed(run, "no_full_recompute", "no_layer_offload", "static_shapes"),
         *head_room(run, ROOM.value),
     ]
     if "moe_router" in modules:
@@ -173,13 +180,13 @@ def sizes_stay(run: Run) -> tuple[Precondition, ...]:
     """Nothing is read back in the step. HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
     blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
     met_by = "HST-6" if blackwell and run.config.runs_mxfp8 else "drop-and-pad routing"
+    return needed("no_sizes_back", run, is_sync_free(run) if _dropless(run) else True, met_by=met_by)
+
+
+def whole_already(run: Run) -> tuple[Precondition, ...]:
     graphed = run.active.graph_frac
     runs = None if graphed is None else graphed > WHOLE.value
-    is_whole = run.config.graph_impl == "full_iteration" or runs
-    return (
-        *needed("no_sizes_back", run, is_sync_free(run) if _dropless(run) else True, met_by=met_by),
-        *needed("no_whole_graph", run, negated(is_whole)),
-    )
+    return needed("no_whole_graph", run, negated(run.config.graph_impl == "full_iteration" or runs))
 
 
 def room_for_whole(run: Run) -> tuple[Precondition, ...]:

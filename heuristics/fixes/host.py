@@ -35,11 +35,11 @@ WORKERS: Final = Limit(
 
 
 def bound(run: Run) -> Change:
-    """numactl before each rank's command; x86's number of GPUs a node where the GPU is unknown."""
+    """numactl before each rank's command; x86's number of GPUs a NUMA node where the GPU is unknown."""
     share = int((GRACE if run.config.hardware_class == "nvl72" else X86).value)
     node = f"$((SLURM_LOCALID/{share}))"
-    command = f"numactl --cpunodebind={node} --membind={node} COMMAND"
-    return Change({"launcher.numa_binding": True}, launch=(command,))
+    command = f"numactl --cpunodebind={node} --membind={node}"
+    return Change({"launcher.numa_binding": True}, launch=(command,), how=(say("fixes.before-command"),))
 
 
 # ---- Python's collector ----
@@ -86,21 +86,41 @@ def _router_fused(run: Run) -> bool | None:
     return run.config.on("moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
 
 
-def unfused(run: Run) -> tuple[Precondition, ...]:
-    """Something left to fuse, and a Transformer Engine that has the fused kernels; without MoE, neither."""
+def fused_already(run: Run) -> tuple[Precondition, ...]:
+    """Something is left to fuse; without MoE nobody can tell."""
     if run.active.moe is False:
         return ()
     router, permute = _router_fused(run), run.active.permute_fused
-    left = needed("something_unfused", run, negated(all_of(router, permute)))
-    return left if router and permute else (*left, release(run, "te", "2.1.0" if router else "2.7.0"))
+    return needed("something_unfused", run, negated(all_of(router, permute)))
+
+
+def unfused(run: Run) -> tuple[Precondition, ...]:
+    """A Transformer Engine that has the fused kernels; none without MoE."""
+    router, permute = _router_fused(run), run.active.permute_fused
+    if run.active.moe is False or (router and permute):
+        return ()
+    return (release(run, "te", "2.1.0" if router else "2.7.0"),)
+
+
+def fused_optimizer(run: Run) -> tuple[str, ...]:
+    """Where a run trains, and no fused kernel steps its optimizer yet."""
+    is_set = "fused_optimizer" in (run.observed.in_use or ())
+    return () if is_set or run.active.training is False else ("torch.optim.AdamW(..., fused=True)",)
 
 
 # ---- input ----
+
+
+_PINNED: Final = ("DataLoader(..., pin_memory=True)", "batch = batch.to(device, non_blocking=True)")
+_AHEAD: Final = (
+    "with torch.cuda.stream(copies):  # a stream of their own, while this batch is computed",
+    "    following = following.to(device, non_blocking=True)",
+)
 
 
 def pinned(run: Run) -> tuple[str, ...]:
     """How input copies keep neither host nor GPU: by pinned memory, or where it is pinned, a batch ahead."""
     pageable, exposed = run.observed.pageable_input, run.observed.exposed_input_frac or 0.0
     if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
-        return (say("fixes.pin-pageable" if pageable else "fixes.pin"),)
-    return (say("fixes.copy-ahead"),) if exposed >= EXPOSED_INPUT.value else ()
+        return _PINNED
+    return _AHEAD if exposed >= EXPOSED_INPUT.value else ()

@@ -118,10 +118,10 @@ def recompute_changes(run: Run) -> tuple[str, ...]:
 
 def whole_layers(run: Run) -> Change:
     layers, stages = run.config.positive("num_layers"), run.config.pp
-    each = layers // stages if layers and stages else "N"
+    each = (f"--recompute_num_layers {layers // stages}",) if layers and stages else ()
     return Change(
         {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1},
-        harness=(f"--recompute_num_layers {each}",),
+        harness=each,
     )
 
 

@@ -13,6 +13,7 @@ from heuristics.run.run import Run
 from heuristics.run.sizes import seems_moe
 from heuristics.words import say
 from traces.limits import Limit
+from traces.measure.tensor_cores import TF32_SINCE
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS
@@ -121,9 +122,17 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
     return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
 
 
+def low_already(run: Run) -> tuple[Precondition, ...]:
+    """The GEMMs do not run in so narrow a format yet; nothing is asked where the table chooses none."""
+    recipe, bits = _recipe(run), run.config.running_bits
+    if recipe not in _SPELLINGS:
+        return ()
+    return needed("wider_format", run, None if bits is None else bits > BITS[recipe], recipe=recipe)
+
+
 def low_needs(run: Run) -> tuple[Precondition, ...]:
     recipe, choice = _recipe(run), choose_precision(run)
-    spelling, bits = _SPELLINGS.get(recipe), run.config.running_bits
+    spelling = _SPELLINGS.get(recipe)
     if spelling is None and choice.recipe != "bf16":
         return needed("preset_named", run, False)
     fact = True if choice.recipe != "bf16" else None if "--gpu-model" in choice.asks else False
@@ -131,7 +140,6 @@ def low_needs(run: Run) -> tuple[Precondition, ...]:
     needs = [*needed("precision_named", run, fact, met_by=met_by)]
     if spelling is None:
         return tuple(needs)
-    needs += needed("wider_format", run, None if bits is None else bits > BITS[recipe], recipe=recipe)
     needs += [*needed("stable_before", run), release(run, "te", spelling.te_version)]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
     if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
@@ -143,6 +151,18 @@ def low_needs(run: Run) -> tuple[Precondition, ...]:
     # padding of token counts goes with every dispatcher but allgather, and not with every graph
     padding = all_needed(run, "no_allgather", "preprocess_eager") if seems_moe(run) else ()
     return (*needs, *padding)
+
+
+def autocast(run: Run) -> tuple[str, ...]:
+    """16 bits as the GPU has them: FP16 before capability 8.0, which has to scale its gradients."""
+    capability = run.active.capability
+    if capability is not None and capability < TF32_SINCE:
+        scaled = ("scaler = torch.amp.GradScaler()",) if run.active.training is not False else ()
+        return ('with torch.autocast("cuda", dtype=torch.float16):  # forward and loss', *scaled)
+    return (
+        'with torch.autocast("cuda", dtype=torch.bfloat16):  # forward and loss',
+        'torch.set_float32_matmul_precision("high")  # in its place: TF32',
+    )
 
 
 def layout_frac(run: Run) -> float | None:

@@ -23,7 +23,8 @@ class Precondition:
     `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
     tell. `blocks`: the fix is not to be tried while it is unknown; `late`: not before others. `source`: of
     the rule that asks for it. `release`: the release it is about, where it asks for nothing else. `order`: it
-    only asks that another fix comes first, and so for nothing where that fix cannot be made.
+    only asks that another fix comes first, and so for nothing where that fix cannot be made. `is_active`: it
+    asks that the run does not do already what the fix would change.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Precondition:
     release: Release | None = None
     late: bool = False
     order: bool = False
+    is_active: bool = False
 
     @property
     def stops(self) -> bool:

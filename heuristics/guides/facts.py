@@ -20,7 +20,7 @@ from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import loading_frac
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))
-EP_PERHAPS_KINDS: Final = (*EP_KINDS, "sendrecv_unresolved")
+SENDRECV: Final = "sendrecv_unresolved"
 PP_KINDS: Final = ("pp_p2p",)
 GRAPHED_KINDS: Final = ("launch", "python", "arrival")
 """Host overhead that replaying a graph takes away; not data loading, collection, or waits for the GPU."""
@@ -56,8 +56,9 @@ def _share(run: Run, cost_ns: int | None) -> float | None:
 
 
 def ep_share(run: Run) -> float | None:
-    """Cost of expert all-to-all over the windows, unresolved send/receive included; None: unmeasured."""
-    return _share(run, run.cost_ns("communication", EP_PERHAPS_KINDS))
+    """Cost of expert all-to-all over the windows, with what may be some; None: unmeasured."""
+    others = () if run.active.sendrecv_of_experts is False else (SENDRECV,)
+    return _share(run, run.cost_ns("communication", (*EP_KINDS, *others)))
 
 
 def host_visible(run: Run) -> bool | None:
@@ -82,7 +83,8 @@ def waited_for_data(run: Run) -> float | None:
 
 def pipeline_dominates(run: Run) -> bool | None:
     """Whether pipeline waiting costs more than expert all-to-all; None: unmeasured."""
-    pipeline_ns = run.cost_ns("communication", PP_KINDS)
+    others = (SENDRECV,) if run.active.sendrecv_of_experts is False else ()
+    pipeline_ns = run.cost_ns("communication", (*PP_KINDS, *others))
     expert_ns = run.cost_ns("communication", EP_KINDS)
     return None if pipeline_ns is None or expert_ns is None else pipeline_ns > expert_ns
 

@@ -9,11 +9,13 @@ from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
+from heuristics.guides.facts import SENDRECV
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
+from heuristics.walls.verdict import FAMILIES, by_family
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing
@@ -72,7 +74,6 @@ def most_ns(costs: Costs, change: Change) -> int:
     return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)
 
 
-SENDRECV: Final = "sendrecv_unresolved"
 PERHAPS: Final = {
     "ep_a2a": (SENDRECV, "sendrecv_of_experts"),
     "pp_p2p": (SENDRECV, "sendrecv_of_stages"),
@@ -152,8 +153,14 @@ def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
 
 def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
-    found = next((PERHAPS[kind] for kind in kinds if kind in PERHAPS), None)
-    return None if found and found[0] != SENDRECV and not run.active.gathers_unresolved else found
+    kind = next((kind for kind in kinds if kind in PERHAPS), None)
+    if kind is None:
+        return None
+    is_other = {
+        "ep_a2a": run.active.sendrecv_of_experts is False,
+        "dp_all_gather": not run.active.gathers_unresolved,
+    }
+    return None if is_other.get(kind) else PERHAPS[kind]
 
 
 def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,6 +200,26 @@ def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, 
 
 def before_others(run: Run) -> tuple[str, ...]:
     return run.repairs if run.late and comes_first(run.late.saved_frac) else ()
+
+
+def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> tuple[str, ...]:
+    """The id of the step that a headline asks for: the first that acts on the largest kind of its wall.
+
+    `first`: that wall, if there is a headline of one; what costs nothing that is known has none.
+    """
+    wall = next((one for one in first if run.cost_ns(one, ())), None)
+    if wall is None:
+        return ()
+    mine = [one for one in chosen if one.fix.wall == wall and not (one.is_late or one.gains_little)]
+    kinds = _largest_kinds(run, wall)
+    acting = (one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)})
+    return tuple(one.fix.id for one in (next(acting, None), *mine) if one is not None)[:1]
+
+
+def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
+    """The kinds of the family that costs most."""
+    family = next(iter(by_family(run.cost_by_kind_ns.get(wall) or {})), "")
+    return frozenset(FAMILIES.get(family, (family,)))
 
 
 def _as_repair(planned: Planned, saved: float | None) -> Planned:

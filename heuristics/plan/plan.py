@@ -11,7 +11,17 @@ from heuristics.fixes.catalogue import ROOM_ORDER, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
-from heuristics.plan.gains import Gain, before_others, is_direct, made, planned_of, repairs, unmet, wins_of
+from heuristics.plan.gains import (
+    Gain,
+    before_others,
+    is_direct,
+    made,
+    of_first_wall,
+    planned_of,
+    repairs,
+    unmet,
+    wins_of,
+)
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection, in_paying_order
 from heuristics.plan.refusals import Considered, refusals
 from heuristics.plan.variants import levers_of, unlocked
@@ -33,7 +43,8 @@ def make_plan(
     `levers`: the walls that may have some, with why no gain is proven and what would confirm one.
 
     `walls`, the verdict's first: of two fixes that exclude each other the earlier wall's is chosen. The order
-    is then that of what they save for sure; but first what is set wrongly, and what a run needs to fit.
+    is then that of what they save for sure; but first what is set wrongly, what a run needs to fit, and one
+    fix for the first wall, of its largest kind.
 
     `gains`: what the kinds of change that were replayed give. `rejected`: fixes, by id, that the framework
     itself was asked about and rejects.
@@ -99,7 +110,8 @@ def _plan(
             chosen = [*one.earlier, replace(one.made, after=one.allowed.after)]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
-    chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room))
+    asked = of_first_wall(run, walls[:1], in_paying_order(chosen))
+    chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room, *asked))
     fixes = tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen)
     return Plan(fixes, _without_dead_ends(refused), ())
 

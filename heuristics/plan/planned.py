@@ -37,6 +37,15 @@ class Planned:
     change: Change = field(default_factory=Change)
     replayed: bool = False
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it comes behind others, as a recipe may have it already."""
+        return any(need.late for need in self.preconditions)
+
+    @property
+    def gains_little(self) -> bool:
+        return self.ceiling_frac is not None and self.ceiling_frac < LITTLE.value
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -84,7 +93,7 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
     already. One that others wait for stands before them.
     """
     result: list[Planned] = []
-    lead = {number: place for place, number in enumerate(first)}
+    lead = {number: place for place, number in enumerate(dict.fromkeys(first))}
     for one in sorted(fixes, key=lambda one: (lead.get(one.fix.id, len(lead)), *_place(one))):
         _put(one, fixes, result)
     return result
@@ -92,9 +101,9 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
 
 def _place(one: Planned) -> tuple[int, float]:
     """How late a fix comes, and what it is sorted by among those as late."""
-    if any(need.late for need in one.preconditions):
+    if one.is_late:
         return 3, 0.0
-    if one.ceiling_frac is not None and one.ceiling_frac < LITTLE.value:
+    if one.gains_little:
         return 2, 0.0
     return (0, -one.low_frac) if one.low_frac is not None and one.low_frac > 0 else (1, 0.0)
 

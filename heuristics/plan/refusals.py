@@ -78,7 +78,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
     for need in unmet(one.planned):
         if not need.cure or need.cure not in one.met_by:
             text = say("plan.needs", need=need.text)
-            yield refused("needs", text, need.cure, need.source, is_turn=need.order)
+            is_set = need.is_active and need.state == "unmet"
+            yield refused("needs", text, need.cure, need.source, is_turn=need.order, is_set=is_set)
     for other in (earlier.fix for earlier in one.earlier):
         if other.id in one.fix.excludes or one.fix.id in other.excludes:
             leave = say("plan.leave-out", fix=other.id)

@@ -166,7 +166,8 @@ class Fix(Section, frozen=True):
 
     `first_because`: what puts it before the usual order of its wall, empty where nothing does.
     `gain_replayed`: whether a replay of the change gives its range; else the upper end is what it acts on.
-    `per_token`: whether only times per token compare, since a step does more with it.
+    `per_token`: whether only times per token compare, since a step does more with it. `how`: sentences on
+    what no line of its knobs can say.
     """
 
     id: Key
@@ -189,6 +190,7 @@ class Fix(Section, frozen=True):
     first_because: Said = ""
     gain_replayed: bool = True
     per_token: bool = False
+    how: tuple[Said, ...] = ()
 
 
 class Combined(Section, frozen=True):

@@ -127,13 +127,16 @@ def _most(wall: Wall) -> str:
 
 def _kind(wall: Wall) -> str | None:
     """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then data."""
-    by_kind_ns = known(wall.cost_by_kind_ns) or {}
+    return next(iter(by_family(known(wall.cost_by_kind_ns) or {})), None)
+
+
+def by_family(by_kind_ns: Mapping[str, int]) -> dict[str, int]:
+    """Costs by kind, largest first, those of one operation together under its name; none that is zero."""
     family_of = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
     together = Counter[str](dict.fromkeys(FAMILIES, 0))
     for kind, ns in by_kind_ns.items():
         together[family_of.get(kind, kind)] += ns
-    largest = max(together, key=lambda kind: together[kind])
-    return largest if together[largest] else None
+    return {family: ns for family, ns in together.most_common() if ns}
 
 
 def _near(one: Wall, other: Wall, error_frac: float) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Any, Final, Literal
 
-from reports.content.analysis.headline import by_family
+from heuristics.walls.verdict import by_family
 from reports.content.names import capital, name_of
 from traces.missing import known
 from traces.sections.tables import Lane, Timeline

@@ -11,7 +11,7 @@ Totals are of the whole recording, kernels only, independent of steps.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Budget:
     """The partition of a window. `window_ns` = compute + exposed_comm + exposed_copy + idle, exactly.
 
     The maps add up to their bucket and hold no zero. `hidden_comm_ns` is communication under compute, part of
-    the compute bucket.
+    the compute bucket, and `hidden_comm_by_kind_ns` that of each kind, of which several may run at once.
     """
 
     window_ns: int
@@ -40,6 +40,7 @@ class Budget:
     exposed_comm_by_kind_ns: Mapping[str, int]
     exposed_copy_by_kind_ns: Mapping[str, int]
     hidden_comm_ns: int
+    hidden_comm_by_kind_ns: Mapping[str, int] = field(default_factory=dict)
 
 
 def measure_budget(activities: Activities, windows: Spans) -> Budget:
@@ -61,6 +62,7 @@ def measure_budget(activities: Activities, windows: Spans) -> Budget:
         exposed_comm_by_kind_ns=comm_by_kind,
         exposed_copy_by_kind_ns=_first_come_by_key(copy_rows, Bucket.COPY, copies),
         hidden_comm_ns=hidden,
+        hidden_comm_by_kind_ns=_hidden_by_kind(activities, compute),
     )
 
 
@@ -76,6 +78,16 @@ def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple
             by_kind[kind] = exposed.total_ns
             free = subtract(free, exposed)
     return by_kind, free, hidden
+
+
+def _hidden_by_kind(activities: Activities, compute: Spans) -> dict[str, int]:
+    is_comm = activities.bucket == Bucket.COMM
+    found = {
+        kind: intersect(instants_of(activities, is_comm & (activities.key == key)), compute).total_ns
+        for key, kind in enumerate(COMM_KINDS)
+        if (is_comm & (activities.key == key)).any()
+    }
+    return {kind: ns for kind, ns in found.items() if ns}
 
 
 def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[str, int]:

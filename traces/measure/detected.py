@@ -1,6 +1,6 @@
 """What kind of run a rank shows: features that names and rows give away, and the format of its GEMMs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,8 @@ from traces.limits import Limit
 from traces.measure.a2a import dispatcher_of
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
-from traces.names.frameworks import Framework, framework_by_names
+from traces.names.frameworks import framework_by_names
+from traces.names.in_use import in_use
 from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
 from traces.replay.changes.graphs import SCOPES, scope_of
 from traces.resolve.resolution import Resolution
@@ -112,13 +113,14 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
         short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
         kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
         ep_overlap=None,
-        framework=_framework(rank.columns),
+        framework=framework_by_names(_names(rank.columns)),
         training_step=untold if steps.training is None else steps.training,
         training_evidence=steps.training_evidence,
         precision=precision.precision,
         precision_shares_frac=precision.shares,
         recompute=recompute.modules,
         graph_scopes_frac=_graph_scopes(rank, work_ns, is_kernel, in_graph),
+        in_use=in_use(_names(rank.columns)),
     )
 
 
@@ -144,8 +146,13 @@ def _kernels_per_launch(call: IntArray, kind: str) -> float | Missing:
     return len(launched) / len(distinct(launched))
 
 
-def _framework(columns: Columns) -> Framework:
-    groups = columns.collectives.descriptions if columns.collectives else ()
-    threads, ranges = columns.thread_names.values(), columns.range_texts
-    by_place = {"kernels": columns.kernel_names, "ranges": ranges, "threads": threads, "groups": groups}
-    return framework_by_names(by_place)
+def _names(columns: Columns) -> dict[str, Iterable[str]]:
+    """Names by what they are of, for tables of names."""
+    return {
+        "kernels": columns.kernel_names,
+        "ranges": columns.range_texts,
+        "threads": columns.thread_names.values(),
+        "groups": columns.collectives.descriptions if columns.collectives else (),
+        "frames": columns.frames.names if columns.frames else (),
+        "calls": columns.call_names,
+    }

@@ -15,6 +15,7 @@ from traces.cures import cure
 from traces.groups import passing
 from traces.intervals import Spans, instants_of, intersect, spans
 from traces.limits import Limit
+from traces.measure.allocator import frees_to_allocate
 from traces.measure.host_copies import copy_use, offload_places, resident_places
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
@@ -104,8 +105,9 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     of allocating and freeing calls of the launching threads, a call inside another counted once; it is host
     time, and part of it may cost the GPU nothing.
     `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
-    the used steps after the first in which memory was freed and then allocated. `peak_bytes`: the most the
-    rank's process held on its GPU in the windows, see `peak_memory`.
+    the used steps after the first in which memory was freed and then allocated. `foreign_frees_frac`: part of
+    those freeing calls that are not the caching allocator's, None where nothing is freed. `peak_bytes`: the
+    most the rank's process held on its GPU in the windows, see `peak_memory`.
     """
     kind, offloaded = rank.columns.info.kind, offload_places(rank, steps)
     host, scope = _host_time(rank.activities, steps)
@@ -124,6 +126,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         allocator_retry_frac=no_launch if retry_frac is None else retry_frac,
         peak_bytes=peak_memory(rank, steps.windows),
         use=memory_curve(rank, steps.windows),
+        foreign_frees_frac=_foreign_frees_frac(rank, host),
         capacity_bytes=no_capacity if gpu is None or gpu.memory_bytes is None else gpu.memory_bytes,
     )
 
@@ -170,12 +173,18 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
     return intersect(instants_of(some), host).total_ns, count
 
 
+def _foreign_frees_frac(rank: RankTimeline, host: Spans) -> float | None:
+    freeing, own = frees_to_allocate(rank)
+    freeing &= host.hold(rank.columns.calls.start_ns)
+    return float((freeing & ~own).sum() / freeing.sum()) if freeing.any() else None
+
+
 def _retry_frac(rank: RankTimeline, steps: Steps) -> float | None:
-    """Part of the used steps after the first in which the launching threads freed and then allocated."""
+    """Part of the used steps after the first in which the caching allocator freed and then allocated."""
     rows, calls = rank.activities, rank.columns.calls
     kind = call_kinds(rank.columns.call_names)[calls.name]
     mine = np.isin(calls.thread_gid, rows.launching_threads)
-    freed = np.sort(calls.start_ns[mine & (kind == CallKind.FREE)])
+    freed = np.sort(calls.start_ns[frees_to_allocate(rank)[1]])
     allocated = np.sort(calls.start_ns[mine & (kind == CallKind.ALLOCATE)])
     seen: list[bool] = []
     for step in steps.used[1:]:

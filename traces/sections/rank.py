@@ -153,6 +153,7 @@ class Memory(Section, frozen=True):
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
     use: OrMissing[MemoryCurve] | UnsetType = UNSET
+    foreign_frees_frac: Frac | UnsetType | None = UNSET
 
     @property
     def peak_frac(self) -> float | None:
@@ -187,6 +188,7 @@ class Detected(Section, frozen=True):
     precision_shares_frac: Mapping[Key, Frac]
     recompute: OrMissing[Mapping[Key, Passes]]
     graph_scopes_frac: Mapping[Key, Frac] | UnsetType = UNSET
+    in_use: tuple[Key, ...] | UnsetType = UNSET
 
 
 class LaunchUse(Section, frozen=True):

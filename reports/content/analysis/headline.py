@@ -1,7 +1,6 @@
 """The one sentence of a run, what it rests on, and the lines under it: recording, waits for batches."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import UNSET
@@ -10,7 +9,7 @@ from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
-from heuristics.walls.verdict import FAMILIES
+from heuristics.walls.verdict import by_family
 from reports.content.analysis.addresses import address_words
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words
@@ -171,15 +170,6 @@ def _named(found: list[Wall]) -> str:
 def _share(wall: Wall) -> str:
     share = known(wall.cost_frac)
     return "" if share is None else f" ({percent(share)})"
-
-
-def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
-    """Costs by kind, largest first, those of one operation together."""
-    family = {kind: name for name, members in FAMILIES.items() for kind in members}
-    together = Counter[str]()
-    for kind, time_ns in kinds.items():
-        together[family.get(kind, kind)] += time_ns
-    return dict(together.most_common())
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:

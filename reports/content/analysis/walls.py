@@ -12,7 +12,8 @@ from msgspec import UNSET
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result, index_of, late_rank
 from heuristics.walls.price import WALL
-from reports.content.analysis.headline import by_family, main_kind
+from heuristics.walls.verdict import by_family
+from reports.content.analysis.headline import main_kind
 from reports.content.analysis.times import Scale, figures_of, figures_table, per_step_ns, scale_of, written
 from reports.content.analysis.unproven import open_walls
 from reports.content.blocks import (

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from heuristics.fixes.change import lines
+from heuristics.fixes.change import lines, sentences
 from heuristics.fixes.fix import Gain
 from heuristics.incidents.incident import known_issues
 from heuristics.judging.judgement import Judgement
@@ -63,6 +63,7 @@ def fix(
         shares_with=planned.shares_with,
         known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
         first_because=why_first(run, planned.fix.wall, planned.fix.id) if run else "",
+        how=sentences(planned.change, run) if run else (),
         arms=tuple(typed.Arm(name, knobs) for name, knobs in arms.items()),
     )
 

@@ -1,0 +1,49 @@
+"""Which frees are the caching allocator's: it frees what it kept within an allocation that found no room.
+
+Its frees stand in one run right before that allocation, in the same operator. A library that takes a
+workspace for a kernel frees it behind that kernel; a program whose cache is off frees each tensor where it
+dies. No setting of the allocator changes these.
+"""
+
+import numpy as np
+
+from traces.account.calls import CallKind, call_kinds
+from traces.addresses.nested import innermost
+from traces.arrays import BoolArray, IntArray
+from traces.groups import begins
+from traces.timeline import RankTimeline
+
+
+def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
+    """Masks over the calls of a rank: those of launching threads that free, and of these the allocator's."""
+    calls = rank.columns.calls
+    kind = call_kinds(rank.columns.call_names)[calls.name]
+    of_thread = np.isin(calls.thread_gid, rank.activities.launching_threads)
+    freeing = of_thread & (kind == CallKind.FREE)
+    own = np.zeros(len(freeing), dtype=np.bool_)
+    if not freeing.any():
+        return freeing, own
+    order = np.flatnonzero(of_thread)
+    order = order[np.lexsort((calls.start_ns[order], calls.thread_gid[order]))]
+    thread, frees = calls.thread_gid[order], freeing[order]
+    place, allocates = _innermost_range(rank, order), kind[order] == CallKind.ALLOCATE
+    first = np.flatnonzero(begins(frees, thread))
+    last = np.append(first[1:], len(order)) - 1
+    runs = np.flatnonzero(frees[first])
+    for begin, end in zip(first[runs], last[runs], strict=True):
+        after = end + 1
+        is_own = after < len(order) and thread[after] == thread[end] and place[after] == place[end]
+        own[order[begin : end + 1]] = is_own and allocates[after]
+    return freeing, own
+
+
+def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
+    """The row of the innermost range that holds each call, shape (n,); -1 where none does."""
+    ranges, recorded = rank.columns.ranges, rank.columns.calls
+    found = np.full(len(calls), -1, dtype=np.int64)
+    for thread in np.unique(recorded.thread_gid[calls]).tolist():
+        mine, theirs = recorded.thread_gid[calls] == thread, np.flatnonzero(ranges.thread_gid == thread)
+        tiling = innermost(ranges.start_ns[theirs], ranges.end_ns[theirs], theirs)
+        at = np.searchsorted(tiling.start_ns, recorded.start_ns[calls][mine], side="right") - 1
+        found[mine] = tiling.label[at]
+    return found

@@ -1,0 +1,31 @@
+"""Names of a recording -> what the run does already, so that nobody advises it, by rows of `in_use.toml`."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Literal
+
+from msgspec import Struct
+
+from traces.patterns import Pattern
+from traces.toml_tables import read_table
+
+InUse = Literal["compiled", "fused_optimizer", "own_loader", "rollout_engine", "rocm"]
+"""`compiled`: by torch.compile; `own_loader`: not PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
+
+
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    use: InUse
+    what: Literal["kernels", "ranges", "threads", "frames", "calls"]
+    pattern: Pattern
+    source: str
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    return read_table("traces.names", "in_use.toml", dict[str, tuple[_Row, ...]])["rows"]
+
+
+def in_use(names: Mapping[str, Iterable[str]]) -> tuple[InUse, ...]:
+    """What names show; `names`: those of kernels, ranges, threads, frames and calls."""
+    found = {row.use: None for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))}
+    return tuple(found)
