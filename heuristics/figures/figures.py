@@ -198,7 +198,7 @@ def _observed(rank: RankMeasurements) -> Observed:
 
 
 def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
-    """False where unresolved sends and receives are none of experts: these are told, or too few, or none run."""
+    """False where unresolved sends and receives are not of experts: told apart, too few, or without any."""
     count = sum(one.kernel_count for one in rank.unresolved if one.kind == "sendrecv_unresolved")
     kinds = {*rank.budget.exposed_comm_by_kind_ns, *rank.budget.hidden_comm_by_kind_ns}
     told = any(kind.startswith("ep_") for kind in kinds)

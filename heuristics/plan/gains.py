@@ -15,6 +15,7 @@ from heuristics.result.judged import Combined
 from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
+from heuristics.walls.price import WALL
 from heuristics.walls.verdict import FAMILIES, by_family
 from heuristics.words import say
 from traces.limits import Limit
@@ -212,14 +213,46 @@ def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) 
         return ()
     mine = [one for one in chosen if one.fix.wall == wall and not (one.is_late or one.gains_little)]
     kinds = _largest_kinds(run, wall)
-    acting = (one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)})
-    return tuple(one.fix.id for one in (next(acting, None), *mine) if one is not None)[:1]
+    acting = [one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}]
+    return tuple(one.fix.id for one in (acting if kinds and acting else mine)[:1])
 
 
 def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
-    """The kinds of the family that costs most."""
-    family = next(iter(by_family(run.cost_by_kind_ns.get(wall) or {})), "")
-    return frozenset(FAMILIES.get(family, (family,)))
+    """The kinds of the family that a headline names: it costs more than all others; empty without one."""
+    by_kind = run.cost_by_kind_ns.get(wall) or {}
+    family, ns = next(iter(by_family(by_kind).items()), ("", 0))
+    is_named = ns > DIRECT.value * (run.cost_ns(wall, ()) or 0)
+    return frozenset(FAMILIES.get(family, (family,)) if is_named else ())
+
+
+def acts_on(planned: Planned, run: Run) -> dict[str, float]:
+    """The kinds of its wall's cost that a fix can win, as parts of the windows; none that costs nothing."""
+    fix, by_kind = planned.fix, run.cost_by_kind_ns.get(planned.fix.wall) or {}
+    if planned.ceiling_frac is None or not run.window_ns or fix.acts_on(run) is not None:
+        return {}
+    kinds = with_perhaps(run, wins_of(fix)) if wins_of(fix) else (*by_kind,)
+    return {kind: by_kind[kind] / run.window_ns for kind in kinds if by_kind.get(kind)}
+
+
+WIDE: Final = Limit(
+    2.0, "times the lower end", "ours: a change that is worth one step or two is tried before it is refused"
+)
+_WIDE: Final = frozenset(
+    (
+        *("batches_in_time", "faster_dispatcher", "expert_overlap"),
+        *("collection_at_edges", "token_counts_stay", "grouped_experts"),
+    )
+)
+"""Kinds of change whose wide range has a reason of its own."""
+
+
+def wide_because(planned: Planned, run: Run) -> str:
+    """What makes a range wide that decides nothing, and which measurement narrows it."""
+    low, high = planned.low_frac, planned.ceiling_frac
+    if low is None or high is None or high < WIDE.value * low or high - low < WALL.value:
+        return ""
+    kind = next((kind for kind in planned.fix.changes(run) if kind in _WIDE), "any")
+    return say(f"plan.wide-{kind}")
 
 
 def _as_repair(planned: Planned, saved: float | None) -> Planned:

@@ -167,7 +167,9 @@ class Fix(Section, frozen=True):
     `first_because`: what puts it before the usual order of its wall, empty where nothing does.
     `gain_replayed`: whether a replay of the change gives its range; else the upper end is what it acts on.
     `per_token`: whether only times per token compare, since a step does more with it. `how`: sentences on
-    what no line of its knobs can say.
+    what no line of its knobs can say. `acts_on`: the kinds of its wall's cost that it acts on, as parts of
+    the windows; empty where it acts on none of them. `wide_because`: what makes its range wide, and what
+    narrows it; empty where the range decides.
     """
 
     id: Key
@@ -191,6 +193,8 @@ class Fix(Section, frozen=True):
     gain_replayed: bool = True
     per_token: bool = False
     how: tuple[Said, ...] = ()
+    acts_on: Mapping[Key, Frac] = {}
+    wide_because: Said = ""
 
 
 class Combined(Section, frozen=True):

@@ -31,7 +31,7 @@ from traces.spelling import billions, counted, gigabytes, percent
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
-_HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory", "Cost")
+_HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory")
 _NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9, 10)
 _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
@@ -105,12 +105,9 @@ def _warnings(found: Layouts) -> Iterator[Block]:
 def _table(found: Layouts, everything: bool) -> Table:
     listed = found.layouts if everything else _shown(found)
     rows = (_row(one) for one in listed)
-    notes = ["Cost: rules, as part of the compute time; it orders, and is no prediction."]
-    if any(one.room == "tight" for one in listed):
-        notes.append("!: nearly full.")
+    note = "!: nearly full." if any(one.room == "tight" for one in listed) else ""
     left = len(found.layouts) - len(listed)
-    title = "Layouts"
-    return table(title, _HEADS, rows, _NUMBERS, " ".join(notes), left_out=left)
+    return table("Layouts", _HEADS, rows, _NUMBERS, note, left_out=left)
 
 
 def _shown(found: Layouts) -> list[PlannedLayout]:
@@ -131,7 +128,7 @@ def _row(one: PlannedLayout) -> Row:
     held = f"{gigabytes(memory.total_bytes)}{mark}" if memory else ""
     sizes = (one.tp, one.cp, one.pp, one.vpp or "-", one.ep, one.micro_batch)
     name = f"{one.place} yours" if one.own else f"{one.place}"
-    cells = (name, *map(str, sizes), recompute, one.dispatcher, held, percent(one.cost_frac))
+    cells = (name, *map(str, sizes), recompute, one.dispatcher, held)
     return row(cells, _NUMBERS, _TONES[one.room], f"layout-{one.place}")
 
 

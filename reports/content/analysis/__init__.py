@@ -77,11 +77,10 @@ def warnings(result: Result) -> Iterator[Sentence]:
 
 
 def more(result: Result) -> str:
-    refused = f", with {len(result.refused)} refused" if result.refused else ""
     planned = bool(result.fixes or result.levers)
     unchecked = planned and result.framework == "megatron" and known(result.configuration) is None
     checks = " | --config FILE checks flags" if unchecked else ""
-    return f"--full{refused} | -o page.html{checks}"
+    return f"--full | -o page.html{checks}"
 
 
 __all__ = ["details", "page", "rank_parts"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Final
 
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
+from reports.content.analysis.alike import evidence, led, others
 from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
 from reports.content.blocks import (
     Block,
@@ -64,9 +64,10 @@ _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
-    fixes = result.fixes or result.levers
-    errors = tuple(_corrections(result))
-    steps = [*errors, *with_finds(result, [step_of(result, fix) for fix in fixes], MOST)]
+    fixes, errors = result.fixes or result.levers, tuple(_corrections(result))
+    beside = led(fixes)
+    leading = [step_of(result, fix, beside=beside[fix.id]) for fix in fixes if fix.id in beside]
+    steps = [*errors, *with_finds(result, leading, MOST)]
     if not steps:
         found = tuple(find_out(result))
         return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
@@ -134,12 +135,16 @@ def _corrections(result: Result) -> Iterator[Step]:
             yield Step(one.id, words(f"Correct the configuration: {one.what}"), why, (), notes)
 
 
-def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
+def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence[Fix] = ()) -> Step:
+    """`beside`: the changes that act on the same time, of which this is the one to try."""
     low, high = _gain(fix)
-    notes = [_experiment(fix.arms)] if fix.arms else []
+    notes = [words(one) for one in (*fix.how, *_left_out(fix, _order(result)))]
+    notes += [_experiment(fix.arms)] if fix.arms else []
     notes += _in_place_of(result, fix)
     notes += map(words, _all_notes(fix) if everything else (*_one_note(fix), *_issues(fix, everything)))
     notes += [words("Compare by time per token, not per step.")] if fix.per_token else []
+    told = (fix.wide_because, evidence(fix) if beside else "", others(beside))
+    notes += [words(one) for one in told if one]
     ways, saves = (*_ways(fix, _order(result)),), _saves(result, fix)
     return Step(fix.id, words(fix.title), saves, ways, (*notes,), low, high, fix.after, fix.gain_replayed)
 
@@ -154,12 +159,7 @@ def _saves(result: Result, fix: Fix) -> str:
     low, high = _gain(fix)
     if high is None:
         return "to be confirmed" if _is_open(result, fix) else "saving not measured"
-    if fix.gain_replayed:
-        return f"saves {saving(low, high)}"
-    before = takewhile(lambda one: one is not fix, result.fixes)
-    alike = [one for one in before if one.id in fix.shares_with and not one.gain_replayed]
-    same = "the same " if any(_gain(one)[1] == high for one in alike) else ""
-    return f"acts on {same}{percent(high)}"
+    return f"saves {saving(low, high)}" if fix.gain_replayed else f"acts on {percent(high)}"
 
 
 def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
@@ -203,9 +203,24 @@ def _order(result: Result) -> Iterable[str]:
 
 def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
     for id_ in order:
-        lines: tuple[str, ...] = getattr(knobs, id_)
+        lines = tuple(line for line in getattr(knobs, id_) if not _names_what_goes(line))
         if lines:
             yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh"))
+
+
+def _names_what_goes(line: str) -> bool:
+    """`(leave out --flag)`, which is nothing to type."""
+    return line.startswith("(")
+
+
+def _left_out(fix: Fix, order: Iterable[str]) -> Iterator[str]:
+    """What goes from the command or the environment, in the spelling in use."""
+    several = (fix.knobs, *(arm.knobs for arm in fix.arms))
+    used = next((id_ for id_ in order if any(getattr(one, id_) for one in several)), "")
+    ways = [id_ for id_ in dict.fromkeys((used, "environment")) if id_]
+    lines = dict.fromkeys(line for one in several for id_ in ways for line in getattr(one, id_))
+    for line in filter(_names_what_goes, lines):
+        yield f"{line[1:2].upper()}{line[2:-1]}."
 
 
 def _one_note(fix: Fix) -> Iterator[str]:

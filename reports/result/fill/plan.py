@@ -10,6 +10,7 @@ from heuristics.fixes.fix import Gain
 from heuristics.incidents.incident import known_issues
 from heuristics.judging.judgement import Judgement
 from heuristics.plan.clues import why_first
+from heuristics.plan.gains import acts_on, wide_because
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
 from heuristics.run.run import Run
@@ -64,6 +65,8 @@ def fix(
         known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
         first_because=why_first(run, planned.fix.wall, planned.fix.id) if run else "",
         how=sentences(planned.change, run) if run else (),
+        acts_on=acts_on(planned, run) if run else {},
+        wide_because=wide_because(planned, run) if run else "",
         arms=tuple(typed.Arm(name, knobs) for name, knobs in arms.items()),
     )
 

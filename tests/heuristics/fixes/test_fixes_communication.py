@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.change import sentences
 from heuristics.fixes.facts import backend_to_set
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
@@ -43,8 +44,7 @@ def test_every_fix_says_where_it_comes_from_how_it_is_set_and_how_to_verify_it(f
     knobs = fix.knobs(Run())
     assert fix.wall == "communication"
     assert set(fix.kinds) <= set(COMM_KINDS)
-    assert knobs.megatron_lm
-    assert knobs.megatron_bridge
+    assert (knobs.megatron_lm and knobs.megatron_bridge) or sentences(fix.change(Run()), Run())
     assert all(flag.startswith("--") for flag in knobs.megatron_lm)
     assert all(override.split("=")[0].count(".") == 1 for override in knobs.megatron_bridge)
     assert fix.sources
@@ -276,8 +276,13 @@ def test_a_layout_needs_pipeline_stages(run: Run, told: str) -> None:
 def test_layouts_are_spelled_since_core_0_13() -> None:
     older, newer = Run(given=Given(core_version="0.12.0")), Run(given=Given(core_version="0.13.0"))
     assert state(COM_6, "Megatron-Core", newer) == "met"
-    assert COM_6.knobs(older).megatron_lm == ("--num-layers-per-virtual-pipeline-stage N",)
-    assert COM_6.knobs(newer).megatron_lm == ('--pipeline-model-parallel-layout "LAYOUT"',)
+    for run, flag in (
+        (older, "--num-layers-per-virtual-pipeline-stage"),
+        (newer, "--pipeline-model-parallel-layout"),
+    ):
+        assert COM_6.knobs(run).megatron_lm == ()
+        (said,) = sentences(COM_6.change(run), run)
+        assert said.startswith(f"Set {flag} ")
 
 
 @pytest.mark.parametrize(
@@ -377,7 +382,7 @@ def test_whatever_is_known_the_knobs_are_spelled_and_the_unknown_has_a_cure(run:
     for fix in FIXES:
         knobs = fix.knobs(run)
         has_it = fix.change(run).in_run(run).get("moe_token_dispatcher_type", ...) == run.active.dispatcher
-        assert knobs.megatron_lm or knobs.megatron_bridge or has_it
+        assert knobs.megatron_lm or knobs.megatron_bridge or has_it or sentences(fix.change(run), run)
         assert not [flag for flag in knobs.megatron_lm if "None" in flag or not flag.startswith("--")]
         assert not [one for one in fix.preconditions(run) if one.state == "unknown" and not one.cure]
 

@@ -6,6 +6,7 @@ import pytest
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
+from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
@@ -24,7 +25,8 @@ def test_a_compute_card_says_all_a_plan_needs(fix: Fix) -> None:
     assert fix.sources
     assert fix.verify
     assert fix.versions
-    assert fix.knobs(given(gpu="H100")).megatron_lm
+    run = given(gpu="H100")
+    assert fix.knobs(run).megatron_lm or sentences(fix.change(run), run)
     assert set(fix.kinds) <= set(compute_classes())
     assert all(one.cure for one in fix.preconditions(Run()) if one.state == "unknown")
     assert not [one.text for one in fix.preconditions(Run()) if one.state == "unmet"]
@@ -65,7 +67,8 @@ def test_fusions_need_a_model_that_routes() -> None:
 def test_fusions_are_the_host_walls_change_and_made_once() -> None:
     run = shows(moe=True, permute_fused=False)
     assert CMP_2.knobs(run) == CATALOGUE["HST-4"].knobs(run)
-    assert CMP_2.preconditions(run)[1:] == CATALOGUE["HST-4"].preconditions(run)
+    own, its = ([one.text for one in fix.preconditions(run)] for fix in (CMP_2, CATALOGUE["HST-4"]))
+    assert [text for text in own if text != "the model routes tokens"] == its
     assert "HST-4" in CMP_2.excludes
 
 
@@ -106,19 +109,21 @@ def test_seed_003_mfu_can_look_low_in_fp8() -> None:
         ({"etp": 2, "ep": 4, "gpu": "H100"}, "--expert-tensor-parallel-size 1"),
         ({"tp": 2, "ep": 4, "gpu": "H100"}, "--expert-tensor-parallel-size 1"),
         ({"etp": 1, "ep": 4, "gpu": "H100"}, "--expert-model-parallel-size 8"),
-        ({"etp": 1, "ep": 8, "gpu": "H100"}, "--micro-batch-size 2N"),
-        ({}, "--micro-batch-size 2N"),
+        ({"etp": 1, "ep": 8, "gpu": "H100"}, "Set --micro-batch-size to twice what it is now."),
+        ({}, "Set --micro-batch-size to twice what it is now."),
     ],
 )
 def test_shapes_grow_by_whole_experts_then_fewer_then_more_tokens(
     facts: dict[str, object], flag: str
 ) -> None:
-    assert CMP_4.knobs(given(Observed(moe=True), **facts)).megatron_lm == (flag,)
+    run = given(Observed(moe=True), **facts)
+    assert (*CMP_4.knobs(run).megatron_lm, *sentences(CMP_4.change(run), run)) == (flag,)
 
 
 def test_a_dense_model_gets_a_larger_micro_batch() -> None:
     run = given(Observed(moe=False), gpu="H100", tp=2, ep=1)
-    assert CMP_4.knobs(run).megatron_bridge == ("train.micro_batch_size=2N",)
+    assert CMP_4.knobs(run).megatron_bridge == ()
+    assert sentences(CMP_4.change(run), run) == ("Set --micro-batch-size to twice what it is now.",)
 
 
 def test_larger_shapes_need_memory() -> None:

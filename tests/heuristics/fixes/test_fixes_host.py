@@ -9,6 +9,7 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
@@ -29,6 +30,8 @@ HST_9 = CATALOGUE["HST-9"]
 HST_10 = CATALOGUE["HST-10"]
 FIXES = (HST_1, HST_2, HST_3, HST_4, HST_5, HST_6, HST_7, HST_9)
 GB = 10**9
+TWICE = "Set --micro-batch-size to twice what it is now."
+HALF = "Set --tensor-model-parallel-size to half of what it is now."
 
 
 def state(fix: Fix, text: str, run: Run) -> str:
@@ -47,7 +50,8 @@ def test_every_fix_says_where_it_comes_from_how_it_is_set_and_how_to_verify_it(f
     knobs = fix.knobs(Run())
     assert fix.wall == "host_overhead"
     assert set(fix.kinds) <= {*CAUSES, "arrival", "long_python_pauses"}
-    assert (knobs.megatron_lm and knobs.megatron_bridge) or knobs.environment
+    told = sentences(fix.change(Run()), Run())
+    assert (knobs.megatron_lm and knobs.megatron_bridge) or knobs.environment or told
     assert all(flag.startswith("--") for flag in knobs.megatron_lm)
     assert all(override.split("=")[0].count(".") == 1 for override in knobs.megatron_bridge)
     assert fix.sources
@@ -251,14 +255,14 @@ def test_more_work_a_launch_takes_memory(tight: bool | None, told: str) -> None:
 @pytest.mark.parametrize(
     ("run", "flags"),
     [
-        (Run(given=Given(tp=4)), ("--micro-batch-size 2N", "--tensor-model-parallel-size 2")),
-        (Run(given=Given(tp=1)), ("--micro-batch-size 2N",)),
-        (Run(Observed(tp_active=True)), ("--micro-batch-size 2N", "--tensor-model-parallel-size TP/2")),
-        (Run(), ("--micro-batch-size 2N",)),
+        (Run(given=Given(tp=4)), ("--tensor-model-parallel-size 2", TWICE)),
+        (Run(given=Given(tp=1)), (TWICE,)),
+        (Run(Observed(tp_active=True)), (TWICE, HALF)),
+        (Run(), (TWICE,)),
     ],
 )
 def test_tensor_parallelism_is_halved_where_there_is_some(run: Run, flags: tuple[str, ...]) -> None:
-    assert HST_5.knobs(run).megatron_lm == flags
+    assert (*HST_5.knobs(run).megatron_lm, *sentences(HST_5.change(run), run)) == flags
 
 
 @pytest.mark.parametrize(
@@ -452,7 +456,7 @@ def test_a_graph_of_the_whole_step_is_refused_for_its_own_reason_before_another_
         (None, 0.06, "pin_memory=True"),
         (None, 0.04, ""),
         (False, 0.04, ""),
-        (False, 0.06, "a stream of its own"),
+        (False, 0.06, "a stream of their own"),
     ],
 )
 def test_input_is_pinned_where_it_is_pageable_and_copied_ahead_where_it_is_pinned_and_exposed(
@@ -460,6 +464,7 @@ def test_input_is_pinned_where_it_is_pageable_and_copied_ahead_where_it_is_pinne
 ) -> None:
     form = HST_10.pytorch
     assert form is not None
-    lines = "\n".join(form.code_for(Run(Observed(pageable_input=pageable, exposed_input_frac=exposed_frac))))
+    change = form.change(Run(Observed(pageable_input=pageable, exposed_input_frac=exposed_frac)))
+    lines = "\n".join(change.pytorch)
     assert said in lines
     assert ("pin_memory" in lines) is ("pin_memory" in said)

@@ -10,6 +10,7 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
@@ -22,6 +23,10 @@ MEM_6 = CATALOGUE["MEM-6"]
 MEM_7 = CATALOGUE["MEM-7"]
 MEM_8 = CATALOGUE["MEM-8"]
 MEM_9 = CATALOGUE["MEM-9"]
+BY_MODEL = (
+    "Set --pipeline-model-parallel-size by the sizes of the model: --config FILE has them, and the number "
+    "stands here."
+)
 CARDS = (MEM_1, MEM_2, MEM_4, MEM_5, MEM_6, MEM_7, MEM_8, MEM_9)
 
 FULL = Observed(
@@ -38,7 +43,8 @@ def test_a_memory_card_says_all_a_plan_needs(fix: Fix) -> None:
     assert fix.verify
     assert fix.versions
     assert fix.preconditions(run)
-    assert knobs.megatron_lm or knobs.environment
+    run = Run(FULL, Given(gpu="H100", ep=8, precision="bf16"))
+    assert knobs.megatron_lm or knobs.environment or sentences(fix.change(run), run)
     cures = [one.cure for one in fix.preconditions(run) if one.state == "unknown"]
     assert all(cures) or fix is MEM_5  # COM-2's are its own
 
@@ -254,13 +260,14 @@ def test_optimizer_offload_takes_fp8_gather_only_with_delayed_scaling() -> None:
         ({"gpu": "GB200", "ep": 16, "etp": 1}, "--expert-model-parallel-size 32"),
         ({"gpu": "H100", "ep": 8, "etp": 1, "pp": 2}, "--pipeline-model-parallel-size 4"),
         ({"gpu": "H100", "ep": 4, "etp": 2, "pp": 2}, "--pipeline-model-parallel-size 4"),
-        ({}, "--pipeline-model-parallel-size N"),
+        ({}, BY_MODEL),
     ],
 )
 def test_experts_are_spread_inside_the_domain_and_layers_beyond_it(
     facts: dict[str, object], flag: str
 ) -> None:
-    assert MEM_8.knobs(given(Observed(moe=True), **facts)).megatron_lm == (flag,)
+    run = given(Observed(moe=True), **facts)
+    assert (*MEM_8.knobs(run).megatron_lm, *sentences(MEM_8.change(run), run)) == (flag,)
 
 
 def test_a_dense_model_is_cut_into_stages() -> None:

@@ -41,7 +41,7 @@ def by_hand(rows: list[Row], windows: Spans) -> Budget:
     ordered = sorted(enumerate(rows), key=lambda row: (row[1][3], row[1][2], row[0]))
     buckets: Counter[str] = Counter()
     keys: dict[Bucket, Counter[str]] = {bucket: Counter() for bucket in Bucket}
-    hidden = 0
+    hidden, hidden_of = 0, Counter[str]()
     for start, end in windows.pairs():
         for t in range(start, end):
             running = [row for _, row in ordered if row[3] <= t < row[4]]
@@ -49,6 +49,7 @@ def by_hand(rows: list[Row], windows: Spans) -> Budget:
             comm = sorted((row[1] for row in running if row[0] == Bucket.COMM), key=COMM_KINDS.index)
             copy = [row[1] for row in running if row[0] == Bucket.COPY]
             hidden += bool(compute and comm)
+            hidden_of.update({*comm} if compute else ())
             for bucket, found in ((Bucket.COMPUTE, compute), (Bucket.COMM, comm), (Bucket.COPY, copy)):
                 if found:
                     buckets[bucket.name] += 1
@@ -66,6 +67,7 @@ def by_hand(rows: list[Row], windows: Spans) -> Budget:
         exposed_comm_by_kind_ns=dict(keys[Bucket.COMM]),
         exposed_copy_by_kind_ns=dict(keys[Bucket.COPY]),
         hidden_comm_ns=hidden,
+        hidden_comm_by_kind_ns=dict(hidden_of),
     )
 
 

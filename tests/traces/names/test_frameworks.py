@@ -15,6 +15,7 @@ from bench.simulate.recorded import View, record
 from bench.simulate.run import run
 from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
+from heuristics.fixes.change import sentences
 from heuristics.judging.judgement import Configured, judge
 from heuristics.run.run import Run
 from reports.content.blocks import Detail
@@ -103,7 +104,9 @@ def test_no_fix_of_another_framework_has_a_flag_of_megatrons(framework: Framewor
     for fix in fixes.values():
         knobs = fix.knobs(Run())
         assert [key for key in MEGATRONS if getattr(knobs, key)] == []
-        assert knobs.pytorch or knobs.environment
+        told = sentences(fix.change(Run()), Run())
+        assert knobs.pytorch or knobs.environment or told
+        assert not any("--" in one for one in told)
         assert framework == "pytorch" or not knobs.pytorch
         assert [one.text for one in fix.preconditions(Run()) if one.state == "unknown" and not one.cure] == []
         assert "egatron" not in " ".join((fix.title, fix.versions, fix.verify, *fix.side_effects))
