@@ -181,6 +181,7 @@ def whole(
         step_delta_ci95_ns=size.ends_ns or FEW,
         attribution=told.rows,
         reasons=told.reasons,
+        scattered=told.scattered,
         modules=told.modules,
         layers=facts.layers,
         kernels=facts.kernels,

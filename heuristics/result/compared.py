@@ -309,7 +309,8 @@ def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
 class Compared(Section, frozen=True, kw_only=True):
     """One comparison, version 1.x of its JSON document: keys may be added, none may change.
 
-    `attribution` adds up to `step_delta_ns`, its last row being `noise`; `gate` is None where none was asked.
+    `attribution` adds up to `step_delta_ns`, its last row being `noise`, of which `scattered` are the rows
+    that are much of the difference; `gate` is None where none was asked.
     `run` is there where both sides hold several ranks.
     """
 
@@ -346,6 +347,7 @@ class Compared(Section, frozen=True, kw_only=True):
     run: ComparedRun | UnsetType = UNSET
     whole: OrMissing[Whole] | UnsetType = UNSET
     exchanged: OrMissing[Exchanges] | UnsetType = UNSET
+    scattered: tuple[ComparedRow, ...] = ()
 
     @property
     def ends_with(self) -> Exit:

@@ -36,6 +36,9 @@ SMALL_FRAC: Final = Limit(
     "ours: 95 % of the 1,052 rows of 40 unchanged simulated pairs with 2 or 5 steps a side differ by less",
 )
 """Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
+MUCH: Final = Limit(
+    0.25, "of the step's difference", "ours: who reads of a change looks for its largest parts"
+)
 FEW: Final = gap(
     say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
 )
@@ -62,6 +65,8 @@ class Attribution(Struct, frozen=True):
     modules: tuple[ComparedRow, ...] = ()
     """Modules of MoE layers by pass, which may overlap and add up to nothing. Noise is left out. Empty where
     a side has none."""
+    scattered: tuple[ComparedRow, ...] = ()
+    """Rows of the noise that are much of the difference, which are named for all that they scatter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +100,13 @@ def attribute(base: Rank, new: Rank) -> Attribution:
     )
     has_modules = all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in (base, new))
     modules = (scatter_of(row, step_ns) for row in group_rows(base, new, "moe")) if has_modules else ()
+    rows = budget_rows(base, new)
+    much_ns = Fraction(str(MUCH.value)) * abs(new_ns - base_ns)
+    scattered = [scatter_of(row, step_ns) for row in split_noise(rows, step_ns)[1] if row.delta_ns]
     return Attribution(
         step_delta_ns=round(new_ns - base_ns),
-        rows=_adding_up(budget_rows(base, new), step_ns, few),
+        rows=_adding_up(rows, step_ns, few),
+        scattered=_in_order(_delta(one, few) for one in scattered if abs(one.row.delta_ns) >= much_ns),
         reasons=_adding_up(group_rows(base, new, "absent"), step_ns, few) if has_account else (),
         modules=with_shares(_in_order(_delta(one, few) for one in modules if not one.is_noise)),
     )

@@ -51,13 +51,15 @@ _FIGURE: Final = compiled(r"\{(.+?)\}")
 class Found:
     """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
 
-    `is_known`: a published cause, or one that was seen to change, which no other suspect stands for.
+    `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain. `is_known`: a
+    published cause, or one that was seen to change, which no other suspect stands for.
     """
 
     suspect: Suspect
     gross_ns: int
     spoken_for: tuple[str, ...]
     is_known: bool = False
+    hidden: tuple[str, ...] = ()
 
     @property
     def weight(self) -> float:
@@ -102,7 +104,7 @@ def _is_beside_noise(view: View, found: Found) -> bool:
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
     """Large rows that moved and that no suspect explains, each with where to look: no cause is made up."""
-    explained = {row for one in found for row in one.suspect.rows}
+    explained = {row for one in found for row in (*one.suspect.rows, *one.hidden)}
     for name, row in view.rows.items():
         if name not in explained and abs(row.delta_ns) >= LARGE.value * view.moved_ns:
             suspect = Suspect(
@@ -153,7 +155,8 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
     evidence = {"observed": observed, "changed": bool(changed), "any": observed or bool(changed)}
     if not evidence[rule.needs]:
         return None
-    signs = tuple(_signs(rule, view)) if observed else ()
+    hidden = tuple(row for row in view.matching(rule.hides) if row not in rows)
+    signs = (*_hidden_sentences(view, hidden), *_signs(rule, view)) if observed else ()
     seen = (*signs, *_change_sentences(view, changed))
     sure = _LEVELS[bool(observed) + bool(changed)]
     suspect = Suspect(
@@ -167,8 +170,20 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
         source=rule.source,
         seen=seen,
     )
-    gross_ns = sum(abs(row.delta_ns) for row in rows)
-    return Found(suspect, gross_ns, tuple(change.what for change in changed), rule.needs == "changed")
+    return Found(
+        suspect,
+        sum(abs(row.delta_ns) for row in (*rows, *hidden)),
+        tuple(change.what for change in changed),
+        rule.needs == "changed",
+        tuple(row.row for row in hidden),
+    )
+
+
+def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
+    """What stays unexplained, as one side does not show what runs there."""
+    if rows:
+        moved = signed_ms(view.sign * sum(row.delta_ns for row in rows))
+        yield say("comparison.hidden", moved=moved)
 
 
 def _moved_its_way(rule: Rule, view: View) -> tuple[ComparedRow, ...]:

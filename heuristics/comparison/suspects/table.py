@@ -75,9 +75,10 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
 
-    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `observed`:
-    what else a trace must show: ruled out where it does not hold; `signs`: how that is worded, each with its
-    own condition if it has one. `changed`: patterns of changed things that are the cause, one of which went
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `hides`: rows
+    that it keeps from being seen on one side, so that it explains nothing of them. `observed`: what else a
+    trace must show: ruled out where it does not hold; `signs`: how that is worded, each with its own
+    condition if it has one. `changed`: patterns of changed things that are the cause, one of which went
     `way`, or across the releases `crossed`. `needs`: the evidence without which it is no suspect. `at_most`,
     `at_least`: between which its confidence lies.
     """
@@ -90,6 +91,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     slower: tuple[str, ...] = ()
     faster: tuple[str, ...] = ()
     either: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ()
     observed: Condition | None = None
     signs: tuple[str | tuple[Condition, str], ...] = ()
     changed: tuple[str, ...] = ()

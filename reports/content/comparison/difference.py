@@ -156,9 +156,11 @@ _NAMED: Final = 3
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed.
 
-    A row whose change is 0 as printed is one of the others.
+    Of what scatters only that is named which is much of the difference, and it says so. A row whose change is
+    0 as printed is one of the others.
     """
     rows = [one for one in compared.attribution if one.row != NOISE]
+    rows = sorted((*rows, *compared.scattered), key=lambda one: -abs(one.delta_ns))
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
@@ -172,7 +174,10 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
         for times, whole in zip([*times_ns] or [()] * 3, sums_ns, strict=True)
     ]
     (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
-    drawn = [row((Term(one.row), base[at], new[at], _moved(one, change[at]))) for at, one in enumerate(shown)]
+    drawn = [
+        row((_named(one, compared), base[at], new[at], _moved(one, change[at])))
+        for at, one in enumerate(shown)
+    ]
     others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
     drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
     whole = f"whole {repeated(compared)}" if has_steps(compared) else "whole window"
@@ -180,6 +185,10 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
         table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
         total=row((whole, base_sum, new_sum, signed(total))),
     )
+
+
+def _named(row: ComparedRow, compared: Compared) -> Words:
+    return words(Term(row.row), ", within scatter" if row in compared.scattered else "")
 
 
 def _moved(row: ComparedRow, text: str) -> Quantity:
