@@ -12,6 +12,7 @@ from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.hang import Hang
 from traces.sections.run import Run
+from traces.sections.tables import WallId
 
 FIRST: Final = Limit(
     0.05,
@@ -30,6 +31,18 @@ REPAIRS: Final[Mapping[Cause, tuple[str, ...]]] = {
 words/run.toml. Where one rank is late at every collective, COM-11, HST-1 and HST-2 and never bandwidth
 (Megatron-Bridge, skill perf-nsys-analysis at 067f987d); for an uneven pipeline COM-6 (skill
 perf-moe-dispatcher-selection)."""
+
+
+WALL_OF: Final[Mapping[Cause, WallId]] = {
+    Cause.SLOW_DEVICE: "compute",
+    Cause.ROUTING_IMBALANCE: "compute",
+    Cause.PIPELINE_IMBALANCE: "compute",
+    Cause.SLOW_HOST: "host_overhead",
+    Cause.DATA_LOADER: "host_overhead",
+    Cause.ROTATING_JITTER: "host_overhead",
+    Cause.SLOW_LINK: "communication",
+}
+"""In which wall a late rank loses its time, while the others lose theirs in communication."""
 
 
 def comes_first(saved_frac: float | None) -> bool:

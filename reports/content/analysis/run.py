@@ -130,10 +130,10 @@ def _steps(run: Run, otherwise: str) -> str:
 def _late(run: Run, names: Names) -> Iterator[Sentence]:
     late = run.late
     if isinstance(late, Missing):
-        said = words(f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}")
-        yield Sentence(said, "Late rank", Tone.MUTED, whole=True)
-        if last := known(run.arrives_last):
-            yield Sentence(_last(names, last), "Arrives last", Tone.NOTICE, whole=True)
+        unknown, last = f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}", known(run.arrives_last)
+        said = words(_last(names, last), f" Why is {unknown}") if last else words(unknown)
+        label, tone = ("Arrives last", Tone.NOTICE) if last else ("Late rank", Tone.MUTED)
+        yield Sentence(said, label, tone, whole=True)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from what like ranks differ by"
         yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Late rank", whole=True)

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from heuristics.result.result import Result
 from reports.content.blocks import Entry, Hue, Quantity, Row, Span, Table, Term, Words, row, table
 from reports.measures import measures
-from traces.missing import Missing, OrMissing
+from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank, Steps
 from traces.sections.section import Section
 from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
@@ -47,7 +47,16 @@ def scale_of(rank: Rank) -> Scale:
 
 
 def telling_rank(result: Result) -> Rank:
-    """The rank whose details are shown: the one that computes for the smallest part of its time."""
+    """The rank whose details are shown: the one that the first wall costs most.
+
+    Without a wall, or where a late rank leads the page, the one that computes for the smallest part.
+    """
+    late = None if result.run is UNSET else known(result.run.late)
+    first = None if late is not None and late.repair_first else known(result.verdict.wall)
+    walls = (wall for wall in result.walls if wall.id == first)
+    places = [one.rank for wall in walls for one in wall.evidence if one.measure == "cost_frac"]
+    if places and places[0] is not None and places[0] < len(result.ranks):
+        return result.ranks[places[0]]
     return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
 
 

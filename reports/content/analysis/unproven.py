@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
@@ -170,6 +172,9 @@ def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], 
 
 def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
     look, missing = how
+    last = None if result.run is UNSET else result.run.arrives_last
+    if how == _LOOKS["communication"] and last is not None and not isinstance(last, Missing):
+        look = "Find why the rank that arrives last is late"
     kind = result.traces[0].kind if result.traces else None
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result, index_of, late_rank
+from heuristics.run.repairs import WALL_OF
 from heuristics.walls.price import WALL
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.headline import main_kind
@@ -40,6 +41,7 @@ from reports.content.blocks import (
 from reports.content.moments import moments
 from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence, who
 from traces.missing import Missing, known
+from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
 from traces.spelling import file_word, milliseconds, percent
@@ -158,8 +160,16 @@ def _row(result: Result, wall: Wall) -> Row:
     cost_ns = known(wall.cost_ns)
     amount = milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns))
     saved = Quantity(percent(share), share, WALL_HUES[wall.id])
+    if wall.outcome != "finding" and (cause := _late_by(result, wall.id)):
+        return row((name, amount, saved, name_of(cause)), _FIGURES, Tone.NOTICE, wall.id)
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
     return row((name, amount, saved, _mostly(wall)), _FIGURES, tone, wall.id)
+
+
+def _late_by(result: Result, wall: WallId) -> Cause | None:
+    """Why some ranks are late, where that is in a wall which costs the run as a whole little."""
+    late = None if result.run is UNSET else known(result.run.late)
+    return late.cause if late is not None and WALL_OF.get(late.cause) == wall else None
 
 
 def _mostly(wall: Wall) -> str:
