@@ -105,6 +105,7 @@ def _about(result: Result, fix: Fix) -> Iterator[str]:
     yield from (f"Checked: {said}" for said in answer_words(fix.checked))
     if (room := known(fix.room)) is not None:
         yield f"Memory: {room.because}."
+    yield from fix.how
     yield from (f"To check: {one.text}." for one in fix.preconditions if one.state != "met")
     yield "Change nothing else in the same experiment; keep routing, layout and container."
     yield f"Verify: {fix.verify}."
@@ -185,10 +186,10 @@ def _environment(line: str) -> Iterator[str]:
         yield f"export {name}={shlex.quote(value)}"
     elif left_out := LEFT_OUT.fullmatch(line):
         yield f"unset {left_out[1]}"
-    elif line.endswith(" COMMAND"):
-        yield f"Launch with: {line}"
-    else:
+    elif line.startswith("("):
         yield from _wrapped(_note(line))
+    else:
+        yield f"Beside the command: {line}"
 
 
 def _note(line: str) -> str:

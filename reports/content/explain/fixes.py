@@ -9,6 +9,7 @@ from typing import Final
 
 from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
+from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
@@ -228,7 +229,12 @@ def _knobs_by_gpu(fix: Fix) -> Iterator[Block]:
 def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
     known = [words(f"{name}: ", codes(lines)) for name, lines in _spelled(fix, run) if lines]
     none = [words("none for a run of which nothing is known: they depend on what is asked for below")]
-    yield from items("Knobs, as for a run of which nothing is known", known or none)
+    how = [words(one) for one in dict.fromkeys((*sentences(fix.change(run), run), *_in_pytorch(fix, run)))]
+    yield from items("Knobs, as for a run of which nothing is known", (*known, *how) or none)
+
+
+def _in_pytorch(fix: Fix, run: Run) -> tuple[str, ...]:
+    return fix.pytorch.change(run).how if fix.pytorch else ()
 
 
 def _spelled(fix: Fix, run: Run) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -239,7 +245,7 @@ def _spelled(fix: Fix, run: Run) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("Bridge", knobs.megatron_bridge),
         ("Bridge's scripts/performance", knobs.bridge_harness),
         ("environment", knobs.environment),
-        ("PyTorch, where the run is not Megatron's", fix.pytorch.code if fix.pytorch else ()),
+        ("PyTorch, where the run is not Megatron's", fix.pytorch.change(run).pytorch if fix.pytorch else ()),
     )
 
 

@@ -34,7 +34,7 @@ BEFORE_THE_LIST_ENDS = {"MEM-1", "MEM-18"}
 """At no cost, so tried before the sizes of a run are changed."""
 LINE = re.compile(
     r"--[a-z0-9_-]+( [^=]+)?|[A-Za-z_0-9]+(\.[a-z_0-9]+)*=\S+|\(.+\)|numactl( --\w+=\S+)+|--env \S+=\S+"
-    r"|torch\.\w+\(.*\)|unset( [A-Z_]+)+|sudo nvidia-smi .+|ncu --.+"
+    r"|torch\.\w+\(.*\)|sudo nvidia-smi .+|ncu --.+"
 )
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])2?N(?![A-Za-z])|LAYOUT|TP/2|…|\.\.\.")
 RUNS = {

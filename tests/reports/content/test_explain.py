@@ -223,10 +223,7 @@ def test_loading_it_loads_nothing_heavy() -> None:
 
 
 def test_an_imported_limit_keeps_its_home() -> None:
-    assert limits_in("heuristics.walls.verdict") == [
-        "heuristics.walls.verdict:NEAR",
-        "heuristics.walls.verdict:STEPS",
-    ]
+    assert limits_in("heuristics.walls.verdict") == ["heuristics.walls.verdict:NEAR"]
     assert "heuristics.walls.price:WALL" in limits_in("heuristics.walls.price")
 
 

@@ -37,7 +37,7 @@ def with_fixes(document: Document, *changed: Document) -> Document:
 def test_what_no_replay_prices_acts_on_its_share_which_is_said_once() -> None:
     document = scenario("memory")
     first, second = (fix["id"] for fix in document["fixes"][:2])
-    unpriced = {"gain_replayed": False, "gain_frac": [None, 0.52]}
+    unpriced = {"gain_replayed": False, "gain_frac": [None, 0.52], "acts_on": {"allocator": 0.52}}
     text = flat(
         first_screen(
             with_fixes(document, {**unpriced, "shares_with": [second]}, {**unpriced, "shares_with": [first]}),
@@ -45,7 +45,9 @@ def test_what_no_replay_prices_acts_on_its_share_which_is_said_once() -> None:
         )
     )
     assert f"acts on 52 % [{first}]" in text
-    assert f"acts on the same 52 % [{second}]" in text
+    assert "Evidence: allocator calls 52 %. Else, on the same time: " in text
+    assert f"[{second}]" in text.partition("Else, on the same time: ")[2].partition("Top kernels")[0]
+    assert text.count("acts on 52 %") == 1
     assert "saves" not in text.partition("DO THIS")[2].partition("Their savings")[0]
 
 
