@@ -28,7 +28,7 @@ class Observed:
     `in_use`: what names show that advice would switch on. `dp_overlapped`: compute hides the data-parallel
     collectives, as an overlap that is on does. `sendrecv_of_experts`: False where sends and receives of no
     known purpose cannot be expert all-to-all. `allocator_retries`: what frees memory within steps is the
-    caching allocator, for an allocation that found no room; None where nothing is freed.
+    caching allocator, for an allocation that found no room.
     `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
 

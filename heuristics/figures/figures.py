@@ -192,7 +192,7 @@ def _observed(rank: RankMeasurements) -> Observed:
         exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
         in_use=detected.in_use or (),
         sendrecv_of_experts=_may_be_of_experts(rank),
-        allocator_retries=None if foreign is None or foreign is UNSET else foreign < FOREIGN.value,
+        allocator_retries=None if foreign is UNSET else foreign < FOREIGN.value,
         moe_passes=(rank.moe_passes,) if rank.moe_passes else (),
     )
 

@@ -106,8 +106,8 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     time, and part of it may cost the GPU nothing.
     `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
     the used steps after the first in which memory was freed and then allocated. `foreign_frees_frac`: part of
-    those freeing calls that are not the caching allocator's, None where nothing is freed. `peak_bytes`: the
-    most the rank's process held on its GPU in the windows, see `peak_memory`.
+    those freeing calls that are not the caching allocator's. `peak_bytes`: the most the rank's process held
+    on its GPU in the windows, see `peak_memory`.
     """
     kind, offloaded = rank.columns.info.kind, offload_places(rank, steps)
     host, scope = _host_time(rank.activities, steps)
@@ -173,10 +173,10 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
     return intersect(instants_of(some), host).total_ns, count
 
 
-def _foreign_frees_frac(rank: RankTimeline, host: Spans) -> float | None:
+def _foreign_frees_frac(rank: RankTimeline, host: Spans) -> float:
     freeing, own = frees_to_allocate(rank)
     freeing &= host.hold(rank.columns.calls.start_ns)
-    return float((freeing & ~own).sum() / freeing.sum()) if freeing.any() else None
+    return float((freeing & ~own).sum() / max(1, freeing.sum()))
 
 
 def _retry_frac(rank: RankTimeline, steps: Steps) -> float | None:

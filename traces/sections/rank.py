@@ -153,7 +153,7 @@ class Memory(Section, frozen=True):
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
     use: OrMissing[MemoryCurve] | UnsetType = UNSET
-    foreign_frees_frac: Frac | UnsetType | None = UNSET
+    foreign_frees_frac: Frac | UnsetType = UNSET
 
     @property
     def peak_frac(self) -> float | None:

@@ -66,8 +66,11 @@ _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 def plan(result: Result, most: int | None = MOST) -> Plan:
     fixes, errors = result.fixes or result.levers, tuple(_corrections(result))
     beside = led(fixes)
-    leading = [step_of(result, fix, beside=beside[fix.id]) for fix in fixes if fix.id in beside]
-    steps = [*errors, *with_finds(result, leading, MOST)]
+    made = [step_of(result, fix, beside=beside.get(fix.id, ())) for fix in fixes]
+    leader = {fix.id: first for first, several in beside.items() for fix in several}
+    if most is None:
+        made = [replace(one, saves=_beside(one, leader)) for one in made]
+    steps = [*errors, *with_finds(result, [one for one in made if most is None or one.id in beside], MOST)]
     if not steps:
         found = tuple(find_out(result))
         return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
@@ -80,6 +83,11 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     if not result.fixes and not errors:
         title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
     return Plan(title, tuple(shown), unproven or _together(result, shown), len(steps) - len(shown))
+
+
+def _beside(step: Step, leader: Mapping[str, str]) -> str:
+    """What a step saves; of one that stands beside another in whose place it may be tried."""
+    return f"in place of {leader[step.id]}" if step.id in leader else step.saves
 
 
 def _is_open(result: Result, fix: Fix) -> bool:

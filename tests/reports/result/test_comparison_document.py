@@ -116,7 +116,7 @@ def test_the_keys_of_the_contract_are_there_in_its_order() -> None:
         ),
         *("comparable", "base", "new", "size", "step_delta_ns", "step_delta_frac", "step_delta_ci95_ns"),
         *("attribution", "reasons", "modules", "layers", "kernels", "changed", "suspects", "pairs", "gate"),
-        *("expected", "exchanged"),
+        *("expected", "exchanged", "scattered"),
     ]
 
 

@@ -49,13 +49,13 @@ NO_CACHE = [(EMPTY, (ALLOCATE,)), (CONV, (LAUNCH,)), (BACK, (FREE,)), (EMPTY, (A
 
 @pytest.mark.parametrize(
     ("operators", "foreign_frac", "retry_frac"),
-    [(CACHE, 0.0, 1.0), (WORKSPACE, 1.0, 0.0), (NO_CACHE, 1.0, 0.0), ([(CONV, (LAUNCH,))], None, 0.0)],
+    [(CACHE, 0.0, 1.0), (WORKSPACE, 1.0, 0.0), (NO_CACHE, 1.0, 0.0), ([(CONV, (LAUNCH,))], 0.0, 0.0)],
     ids=["full cache", "a library's workspace", "no cache", "nothing is freed"],
 )
 def test_only_frees_that_make_room_for_an_allocation_are_retries_of_the_cache(
     export: Export,
     operators: list[tuple[str, tuple[str, ...]]],
-    foreign_frac: float | None,
+    foreign_frac: float,
     retry_frac: float,
 ) -> None:
     memory = measured(export(recorded(operators))).memory
