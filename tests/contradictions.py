@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
+from heuristics.figures.figures import EXPERT_CLASSES, FOREIGN
 from heuristics.findings.recorded import UNKNOWN
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.graphs import GRAPHED, WHOLE
 from heuristics.result.result import Result
 from heuristics.walls.memory import RETRIES
 from heuristics.walls.price import LITTLE, WALL
+from heuristics.walls.verdict import NEAR
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
@@ -23,6 +26,8 @@ WIDE: Final = 200
 """Columns of a screen on which no line of a plan breaks."""
 SIGNS: Final = {"HST-10": "data", "HST-2": "gc"}
 """Fixes that need a sign of their cause -> the kind of cost that is one."""
+OPEN: Final = re.compile(r"(?<![A-Za-z])2?N(?![A-Za-z])|LAYOUT|TP/2|COMMAND")
+"""What stands for a value that only the user knows."""
 ACROSS: Final = ("CMP-1",)
 """Fixes that act on several walls at once, so that they may give more than each, or all, of them alone."""
 
@@ -209,6 +214,81 @@ def loading_and_collection_are_advised_on_a_sign_of_them(document: Document) -> 
             yield f"{rank['data_loading']['workers']} workers, and no step waits"
 
 
+def a_tie_is_of_costs_that_are_near(document: Document) -> Iterator[str]:
+    """Nearer than 3 points, or than what a replay misses its window by: 27 against 11 % is decided."""
+    walls, verdict = _walls(document), document["verdict"]
+    missed = [(rank["replay"] or {}).get("residual_free_error_frac") or 0.0 for rank in document["ranks"]]
+    for other in verdict["tied_with"]:
+        apart = abs(walls[verdict["wall"]]["cost_frac"] - walls[other]["cost_frac"])
+        if apart >= max(NEAR.value, *missed):
+            yield f"{verdict['wall']} and {other}, {apart} apart"
+
+
+def no_headline_is_of_less_than_a_hundredth(document: Document) -> Iterator[str]:
+    for wall in document["walls"]:
+        if wall["outcome"] == "finding" and (wall["cost_frac"] or 1.0) < LITTLE.value:
+            yield f"{wall['id']} at {wall['cost_frac']}"
+
+
+def the_first_step_is_for_the_wall_of_the_headline(document: Document) -> Iterator[str]:
+    """Unless a late rank leads the page, or something that is set wrongly is corrected first."""
+    late = (document.get("run") or {}).get("late") or {}
+    wall = document["verdict"]["wall"]
+    mine = [fix for fix in document["fixes"] if fix["wall"] == wall and _is_worth(fix)]
+    first = next(iter(document["fixes"]), None)
+    if not first or not mine or first["wall"] == wall or late.get("repair_first"):
+        return
+    if not first["first_because"] and first["id"] not in mine[0]["after"]:
+        yield f"{first['id']} for {first['wall']}, headline {wall}"
+
+
+def nothing_is_advised_that_runs_already(document: Document) -> Iterator[str]:
+    """By what the ranks show, told apart from how a plan asks for it."""
+    planned = {fix["id"] for fix in (*document["fixes"], *document["levers"])}
+    shown = [rank["detected"] for rank in document["ranks"]]
+    graphed = max((one["graph_share_frac"] or 0.0 for one in shown), default=0.0)
+    uses = {name for one in shown for name in one.get("in_use") or ()}
+    decodes = any((rank["compute_by_class_ns"] or {}).get("decode") for rank in document["ranks"])
+    runs = {
+        "HST-3": graphed > (GRAPHED.value if document["framework"] == "megatron" else 0.0),
+        "HST-7": graphed > WHOLE.value,
+        "HST-10": "own_loader" in uses or decodes,
+        "HST-4": "compiled" in uses and document["framework"] == "pytorch",
+        "CMP-9": any("fp8" in str(one["precision"]) or "fp4" in str(one["precision"]) for one in shown),
+        "COM-1": any(one["ep_overlap"] for one in shown),
+    }
+    yield from (f"{number}, which runs" for number in sorted(planned) if runs.get(number))
+    if "CMP-9" in planned and not any(rank["tensor_cores"]["wide_ns"] for rank in document["ranks"]):
+        yield "CMP-9, and no matrix work is wide"
+
+
+def nothing_is_advised_that_the_run_cannot_have(document: Document) -> Iterator[str]:
+    """A dispatcher without experts; a setting of the caching allocator where another frees, or on ROCm."""
+    planned = {fix["id"] for fix in (*document["fixes"], *document["levers"])}
+    ranks = document["ranks"]
+    kinds = {kind for rank in ranks for kind in rank["exposed_comm_by_kind_ns"] or ()}
+    kinds |= {kind for wall in document["walls"] for kind in wall["cost_by_kind_ns"] or ()}
+    classes = {name for rank in ranks for name in rank["compute_by_class_ns"] or ()}
+    if not classes & EXPERT_CLASSES and not any(kind.startswith("ep_") for kind in kinds):
+        yield from (f"{number} without experts" for number in sorted(planned & {"COM-2", "MEM-5"}))
+    uses = {name for rank in ranks for name in rank["detected"].get("in_use") or ()}
+    foreign = max((rank["memory"].get("foreign_frees_frac") or 0.0 for rank in ranks), default=0.0)
+    if "MEM-1" in planned and (uses & {"rocm", "rollout_engine"} or foreign >= FOREIGN.value):
+        yield f"MEM-1 beside {sorted(uses)}, {foreign} of the frees beside the cache"
+
+
+def no_line_has_a_value_to_fill_in(document: Document) -> Iterator[str]:
+    for fix in (*document["fixes"], *document["levers"]):
+        several = (fix["knobs"], *(arm["knobs"] for arm in fix["arms"]))
+        lines = [line for one in several for spelled in one.values() for line in spelled]
+        yield from (line for line in lines if OPEN.search(line))
+
+
+def _is_worth(fix: dict[str, Any]) -> bool:
+    gain = fix["gain_frac"]
+    return gain is None or gain[1] >= LITTLE.value
+
+
 RULES: Final[tuple[Rule, ...]] = (
     the_verdict_is_a_finding,
     a_finding_costs_a_tenth_or_memory_does_not_fit,
@@ -230,6 +310,12 @@ RULES: Final[tuple[Rule, ...]] = (
     no_wall_below_a_hundredth_is_named_as_the_closest,
     advice_is_for_the_framework_that_was_seen,
     loading_and_collection_are_advised_on_a_sign_of_them,
+    a_tie_is_of_costs_that_are_near,
+    no_headline_is_of_less_than_a_hundredth,
+    the_first_step_is_for_the_wall_of_the_headline,
+    nothing_is_advised_that_runs_already,
+    nothing_is_advised_that_the_run_cannot_have,
+    no_line_has_a_value_to_fill_in,
 )
 
 

@@ -74,8 +74,10 @@ def _muon(config: Config) -> bool | None:
     return None if (name := config.word("optimizer.optimizer")) is None else "muon" in name
 
 
-def _expandable_segments(config: Config) -> bool | None:
-    return None if (text := config.env("PYTORCH_CUDA_ALLOC_CONF")) is None else _EXPANDABLE in text
+def expandable_segments(config: Config) -> bool | None:
+    """As any of the allocator's variables has it; None where none of them is known."""
+    told = [text for name in ALLOCATOR if (text := config.env(name)) is not None]
+    return any(_EXPANDABLE in text.lower().replace(" ", "") for text in told) if told else None
 
 
 def _virtual_stages(config: Config) -> bool | None:
@@ -85,7 +87,9 @@ def _virtual_stages(config: Config) -> bool | None:
     return negated(config.null(VIRTUAL_STAGES))
 
 
-_EXPANDABLE: Final = "expandable_segments:True"
+_EXPANDABLE: Final = "expandable_segments:true"
+ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+"""Variables that PyTorch reads for its caching allocator: by release and by GPU."""
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
 _RECIPE: Final = "mixed_precision"
 """A named recipe of Megatron-Bridge, which sets both formats."""
@@ -148,7 +152,7 @@ _ROWS: Final[Mapping[str, Fact]] = {
     "distributed_optimizer": Fact(lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED),
     "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
     "muon": Fact(_muon, ("optimizer.optimizer",)),
-    "expandable_segments": Fact(_expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",)),
+    "expandable_segments": Fact(expandable_segments, tuple(f"env.{name}" for name in ALLOCATOR)),
     # both frameworks choose a fused backend where nobody names another
     "unfused_attention": Fact(
         lambda c: c.one_of("attention_backend", "unfused", "local") is True, ("attention_backend",)

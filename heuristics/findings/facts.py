@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from heuristics.config.facts import Fact
+from heuristics.config.facts import ALLOCATOR, Fact, expandable_segments
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.config.hardware import gpu_family
@@ -37,7 +37,6 @@ CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
 _TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
-_ALLOCATOR: Final = ("env.PYTORCH_CUDA_ALLOC_CONF", "env.PYTORCH_ALLOC_CONF")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +190,7 @@ def captured_at(case: Case) -> str:
 
 def segments_grow(case: Case) -> bool | None:
     """Whether PyTorch's allocator is to grow its segments; None where its environment is not known."""
-    asked = case.files
-    texts = [str(asked.value(knob)).lower().replace(" ", "") for knob in _ALLOCATOR if asked.known(knob)]
-    return any("expandable_segments:true" in text for text in texts) if texts else None
+    return expandable_segments(case.files)
 
 
 def each_expert_alone(case: Case) -> bool:
@@ -305,7 +302,7 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
     "register_asserted": lambda case: (
         rules()["graphs-graph-register"].in_force(releases_of(case.files)) is not False
     ),
-    "segments_at": lambda case: _first_at(case, *_ALLOCATOR),
+    "segments_at": lambda case: _first_at(case, *(f"env.{name}" for name in ALLOCATOR)),
     "precision_at": lambda case: _first_at(case, "mixed_precision", "fp8", "fp4"),
     "nothing_recomputed": lambda case: (
         case.run.observed.recompute_modules == () and case.run.observed.recompute_full is False

@@ -51,9 +51,15 @@ _WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
 
 
 def expandable(run: Run) -> Change:
-    """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays."""
+    """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays.
+
+    What the allocator's variable says else stays in it.
+    """
+    now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
+    kept = [one for one in now if one and not one.strip().lower().startswith("expandable_segments")]
     no_register: dict[str, Value] = {} if replays(run) is False else {"env.NCCL_GRAPH_REGISTER": "0"}
-    return Change({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", **no_register})
+    text = ",".join((*kept, "expandable_segments:True"))
+    return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})
 
 
 # ---- recompute ----

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from heuristics.comparison.difference.drift import Drift
 from heuristics.comparison.files.logs import drift_of_steps
-from heuristics.config.facts import Fact
+from heuristics.config.facts import ALLOCATOR, Fact, expandable_segments
 from heuristics.config.logic import any_of
 from heuristics.config.view import Config
 from heuristics.guides.facts import GUIDE_FACTS, ep_share, small_experts, waited_for_data
@@ -34,7 +34,6 @@ QUEUE_TOKENS: Final = Limit(
 _BALANCE: Final = "moe_router_load_balancing_type"
 _LOSS: Final = "moe_aux_loss_coeff"
 _DISPATCHER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep")
-_ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,7 @@ def balance_off(config: Config) -> bool | None:
 
 def _segments_on(case: Case) -> bool:
     """Known to be on: who says nothing of the allocator has it off."""
-    texts = (case.run.config.env(name) for name in _ALLOCATOR)
-    return any("expandable_segments:true" in text.lower().replace(" ", "") for text in texts if text)
+    return expandable_segments(case.run.config) is True
 
 
 def _fragments(case: Case) -> bool:
@@ -211,7 +209,7 @@ _OWN: Final[Mapping[str, Fact]] = {
     # the configuration
     "dispatcher_in_use": _of_config(lambda config: config.configured_or_seen_dispatcher, *_DISPATCHER),
     "balance_off": _of_config(balance_off, _BALANCE, _LOSS),
-    "segments_on": Fact(_segments_on, tuple(f"env.{name}" for name in _ALLOCATOR)),
+    "segments_on": Fact(_segments_on, tuple(f"env.{name}" for name in ALLOCATOR)),
     "beyond_domain": _of_config(_beyond_domain, EP, ETP),
     "expert_ranks": _of_config(_ranks_of_experts),
     "domain_size": _of_config(lambda config: config.nvlink_domain),

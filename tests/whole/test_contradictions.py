@@ -124,6 +124,21 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
             },
         ),
     ),
+    "a_tie_is_of_costs_that_are_near": (("verdict.tied_with", ["compute"]),),
+    "no_headline_is_of_less_than_a_hundredth": (("walls.0.cost_frac", 0.0005),),
+    "the_first_step_is_for_the_wall_of_the_headline": (
+        ("fixes.0.wall", "compute"),
+        ("fixes.0.first_because", ""),
+    ),
+    "nothing_is_advised_that_runs_already": (
+        ("fixes.0.id", "HST-3"),
+        ("ranks.0.detected.graph_share_frac", 0.9),
+    ),
+    "nothing_is_advised_that_the_run_cannot_have": (
+        ("fixes.0.id", "MEM-1"),
+        ("ranks.0.memory.foreign_frees_frac", 1.0),
+    ),
+    "no_line_has_a_value_to_fill_in": (("fixes.0.knobs.megatron_lm", ["--pipeline-model-parallel-size N"]),),
 }
 """What makes each rule speak."""
 
