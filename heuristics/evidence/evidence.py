@@ -324,12 +324,14 @@ def _a2a_ns(rank: Figures) -> int | None:
 
 
 def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
-    """Whether compute hides communication of some kinds on purpose; None where nothing shows that it does."""
-    told = [(rank.hidden_by_kind_ns or {}, rank.exposed_by_kind_ns or {}) for rank in ranks]
-    hidden_ns = sum(ns for hidden, _ in told for kind, ns in hidden.items() if kind in kinds)
-    exposed_ns = sum(ns for _, exposed in told for kind, ns in exposed.items() if kind in kinds)
-    whole_ns = hidden_ns + exposed_ns
-    return True if whole_ns and hidden_ns >= OVERLAPPED.value * whole_ns else None
+    """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
+    hidden_ns, exposed_ns = Counter[str](), Counter[str]()
+    for rank in ranks:
+        hidden_ns.update(rank.hidden_by_kind_ns or {})
+        exposed_ns.update(rank.exposed_by_kind_ns or {})
+    runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
+    shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
+    return True if shares and min(shares) >= OVERLAPPED.value else None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:
