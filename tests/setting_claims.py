@@ -343,7 +343,7 @@ def _state(name: str, stated: str, config: Config) -> str:
 _KEYS: Final = {*knobs(), *(one.name for one in fields(Given)), "precision", "framework", "layout"}
 _READ: Final = (
     r"given|configuration\.framework|throughput\.(peak|references\[\]|nearest\.reference)\."
-    r"|(?:defects|incidents)\[\]\.set\.|walls\[\]\.cost_by_kind_ns|memory_estimate\.stage|tool\.guidance|framework$"
+    r"|(?:defects|incidents)\[\]\.set\.|walls\[\]\.cost_by_kind_ns|fixes\[\]\.acts_on|memory_estimate\.stage|tool\.guidance|framework$"
 )
 """Keys named as a setting: read by `SECTIONS`, or of published runs, cures and kinds of cost."""
 _SPOKEN: Final = r"EP overlap|[TD]P overlap|CUDA graphs|recompute|[a-z]+_[a-z_]+|[A-Z]+_[A-Z_]+"
