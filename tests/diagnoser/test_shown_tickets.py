@@ -208,7 +208,10 @@ def test_what_to_do_first_in_the_spelling_in_use(told: Result, reads: Reader) ->
         place = next(place for place, line in enumerate(reads.lines) if f"[{fixes[0].id}]" in line)
         assert reads.lines[place].startswith(fixes[0].title)
         below = " ".join(reads.lines[place + 1 : place + 4])
-        ways = (fixes[0].knobs.megatron_lm, fixes[0].knobs.pytorch, fixes[0].knobs.environment)
+        ways = (
+            *(fixes[0].knobs.megatron_lm, fixes[0].knobs.pytorch, fixes[0].knobs.environment),
+            fixes[0].how,
+        )
         assert any(ways)
         assert any(way and all(flag in below for flag in way) for way in ways)
 
