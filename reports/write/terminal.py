@@ -169,7 +169,7 @@ _MOST_ROWS: Final = 40
 """Rows of one table at most: nobody reads a thousand kernels on a terminal."""
 
 
-def bar_lines(bar: Bar, view: View) -> list[Text]:
+def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     lines = [plain(label, "bold") + _drawn(bar.pieces, min(width, 120) - len(label))]
@@ -177,7 +177,7 @@ def bar_lines(bar: Bar, view: View) -> list[Text]:
     line = Text(f"{' + '.join(amounts)} = {bar.whole.replace(' ', FIXED)}")
     lines += wrapped(line, view.width, " " * len(label))
     if bar.note:
-        lines += wrapped(text_of(bar.note, view), view.width, " " * len(label))
+        lines += shortened(text_of(bar.note, view), view.width, most, " " * len(label))
     return lines
 
 

@@ -37,12 +37,14 @@ _MORE: Final = f"{'More':<{_LABEL}}"
 class Room:
     """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no limit.
 
-    `spellings`: a change as every framework writes it, not only as the one in use does.
+    `under`: sentences below the headline, the last go first. `spellings`: a change as every framework
+    writes it, not only as the one in use does.
     """
 
     steps: int = 0
     lines: int = 0
     items: int = 0
+    under: int = 0
     gaps: bool = True
     spellings: bool = False
 
@@ -58,6 +60,7 @@ _ROOMS: Final = (
     Room(lines=1, gaps=False),
     Room(steps=2, lines=1, gaps=False),
     Room(steps=1, lines=1, gaps=False),
+    Room(steps=1, lines=1, gaps=False, under=2),
 )
 """How a first screen is made to fit: the first of these that does."""
 
@@ -171,7 +174,7 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
         case blocks.Table():
             return table_lines(block, view, room.lines)
         case blocks.Bar():
-            return bar_lines(block, view)
+            return bar_lines(block, view, room.lines)
         case blocks.CodeBlock():
             return code_lines(block, view, "  ")
         case blocks.Drawing():
@@ -201,7 +204,7 @@ def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text
     if len(lines) > 1 and label.cell_len + 2 > _LABEL:
         lines = [label, *wrapped(said, view.width, indent)]
     most = max(_REASON, room.lines) if room.lines else 0
-    for under in block.under:
+    for under in block.under[: room.under or None]:
         lines += shortened(text_of(under, view), view.width, most, indent)
     return lines
 

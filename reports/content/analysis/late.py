@@ -15,7 +15,7 @@ _NAMED: Final = 2
 NAMED: Final = 3
 """Ranks or recordings that a line names."""
 _ONE: Final[Mapping[Cause, str]] = {
-    Cause.SLOW_DEVICE: "its kernels take {factor} as those of ranks that do the same work",
+    Cause.SLOW_DEVICE: "its kernels take {factor} as on ranks with the same work",
     Cause.SLOW_HOST: "its host launches work late, so its GPU is idle longer than others with its work",
     Cause.SLOW_LINK: "it arrives with the others, and its data takes longer to move",
     Cause.ROUTING_IMBALANCE: "its experts get more tokens than those of other ranks",
@@ -23,7 +23,7 @@ _ONE: Final[Mapping[Cause, str]] = {
 }
 """Why one rank is late."""
 _TOGETHER: Final[Mapping[Cause, str]] = {
-    Cause.SLOW_DEVICE: "their kernels take {factor} as those of ranks that do the same work",
+    Cause.SLOW_DEVICE: "their kernels take {factor} as on ranks with the same work",
     Cause.SLOW_HOST: "their hosts launch work late, so their GPUs idle longer than others with their work",
     Cause.SLOW_LINK: "they arrive with the others, and the data of their group takes longer to move",
     Cause.DATA_LOADER: "they begin steps late: their hosts wait for a batch",

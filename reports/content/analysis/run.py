@@ -123,10 +123,8 @@ def _last(names: Names, last: ArrivesLast) -> Words:
     named = words(first_of([*map(names.full, last.indices)]))
     waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
     paired = ", paired by nothing but their order" if last.by_order else ""
-    of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock is needed."
-    return words(
-        f"{last.host}: " if last.host else "", named, f": {waiting}{of} Confidence: {last.confidence}."
-    )
+    said = f": {waiting} of all ranks{paired}. Confidence: {last.confidence}."
+    return words(f"{last.host}: " if last.host else "", named, said)
 
 
 def _problem(one: RunProblem) -> Words:
@@ -180,7 +178,7 @@ def _rows(run: Run, names: Names) -> Block:
         for one in shown
     )
     note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
-    note += "kernels: how many times as long they take as those of ranks that do the same work"
+    note += "kernels: how many times as long they take as on ranks with the same work"
     paired = any(len(one.ranks) == _PAIR for one in run.groups)
     note += "; of two such ranks each is held against the other." if paired else "."
     missing = next((one for one in caused if isinstance(one, Missing)), None)

@@ -112,7 +112,7 @@ def _beside(scale: Scale) -> Iterator[str]:
     if hidden_ns >= _SMALL * window_ns:
         exposed_ns = known(rank.budget_ns.exposed_comm) or 0
         exposed, hidden = scale.ms(exposed_ns), scale.ms(hidden_ns)
-        said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden under compute")
+        said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden")
     if said:
         yield f"{capital('; '.join(said))}. "
     if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
