@@ -189,7 +189,7 @@ def _meant(unknown: str, value: object, known: Collection[str]) -> str:
     words = WORDS if "about" in known else {}
     near = unknown if unknown in words else near_word(unknown, (*known, *words))
     if near in words:
-        return f'What is said of the run is about={{"{words[near]}": {printable(repr(value), 40)}}}.'
+        return f'Facts of the run stand in about={{"{words[near]}": {printable(repr(value), 40)}}}.'
     return f"The nearest is {near}." if near else f"It takes {', '.join(known)}."
 
 

@@ -16,7 +16,7 @@ from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
-from traces.patterns import whole_number
+from traces.patterns import compiled, whole_number
 from traces.settings.settings import Value
 
 _RECIPES: Final = "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d"
@@ -50,14 +50,21 @@ _WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
 
 # ---- the allocator ----
 
+_OF_ALLOCATOR: Final = compiled(
+    "(?:backend|max_split_size_mb|max_non_split_rounding_mb|roundup_power2_divisions|"
+    "garbage_collection_threshold|per_process_memory_fraction|release_lock_on_cudamalloc|"
+    "pinned_[a-z_]{1,40}|graph_capture_record_stream_reuse):[A-Za-z0-9_.]{1,20}"
+)
+"""Its options beside expandable_segments: PyTorch, docs/source/notes/cuda.rst."""
+
 
 def expandable(run: Run) -> Change:
     """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays.
 
-    What the allocator's variable says else stays in it.
+    What else the allocator knows of its variable stays in it; other text may be a secret.
     """
     now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
-    kept = [one for one in now if one and not one.strip().lower().startswith("expandable_segments")]
+    kept = [one.strip() for one in now if _OF_ALLOCATOR.fullmatch(one.strip())]
     no_register: dict[str, Value] = {} if replays(run) is False else {"env.NCCL_GRAPH_REGISTER": "0"}
     text = ",".join((*kept, "expandable_segments:True"))
     return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})

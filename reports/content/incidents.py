@@ -33,9 +33,9 @@ def met_incidents(result: Result) -> Iterator[Block]:
     """What the run may meet as it is set up: below the plan, of which it takes no room."""
     met = [one for one in result.incidents or () if one.state == "met"]
     for one in met[:1]:
-        more = f" {counted(len(met) - 1, 'more entry', 'more entries')}: --full." if len(met) > 1 else ""
-        said = f"{_condition(one)}{_DOES[one.kind]}. Cure: {ended(_cure(one))} Why: --full.{more}"
-        yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE)
+        more = f" {counted(len(met) - 1, 'more entry', 'more entries')}." if len(met) > 1 else ""
+        said = f"{_condition(one)}{_DOES[one.kind]}. Cure: {ended(_cure(one))}{more}"
+        yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE, whole=True)
 
 
 def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterator[Block]:

@@ -87,7 +87,7 @@ def condition_line(result: Result) -> Iterator[Sentence]:
     if refused or isinstance(configuration.legal, Missing):
         label, tone = answer(result, configuration)
         more = refused[0] if refused else words(legal_words(result, configuration))
-        left = f" {counted(len(refused) - 1, 'more rule')}: --full." if len(refused) > 1 else ""
+        left = f" {counted(len(refused) - 1, 'more rule')}." if len(refused) > 1 else ""
         yield Sentence(words(f"{label}. ", *more, left), "Config", tone, whole=True)
 
 

@@ -72,12 +72,13 @@ def test_a_result_that_a_program_reads_is_sent_without_colours(
     assert "\x1b" not in sent(["report", RESULT, "-f", "json"], monkeypatch)
 
 
-@pytest.mark.parametrize(("rows", "steps"), [("24", 3), ("40", 3), ("100", 5)])
+@pytest.mark.parametrize("rows", ["24", "40", "100"])
 def test_a_taller_terminal_shows_more_of_the_plan(
-    rows: str, steps: int, here: Path, monkeypatch: pytest.MonkeyPatch
+    rows: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The sentence that says how two dispatchers are compared has room on the tall one alone."""
     monkeypatch.setenv("LINES", rows)
     text = re.sub(r"\x1b\[[0-9;]*m", "", sent(["report", RESULT], monkeypatch))
     plan = text.partition("DO THIS")[2].partition("Top kernels")[0]
-    assert len(re.findall(r"(?m)^  \d  ", plan)) == steps
+    assert ("under the same routing. ..." in " ".join(plan.split())) == (int(rows) <= 40)
     assert text.count("\n") <= max(40, int(rows))

@@ -36,7 +36,7 @@ def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
 def others(beside: Sequence[Fix]) -> Words:
     """The changes beside a step, in one line."""
     named = [part for fix in beside[:_NAMED] for part in (", ", fix.title, " [", Code(fix.id), "]")][1:]
-    more = f", {len(beside) - _NAMED} more in --full" if len(beside) > _NAMED else ""
+    more = f" and {len(beside) - _NAMED} more" if len(beside) > _NAMED else ""
     return words("Else, on the same time: ", *named, f"{more}.") if beside else ()
 
 

@@ -44,7 +44,7 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
     for name in _names(whole):
         if found := _found(name, topic, edition):
             return _page_of(found, topic, detail)
-    if _PHRASE.search(topic.strip()) and (found := _within(whole, edition)):
+    if _PHRASE.search(topic.strip()) and topic.strip().isprintable() and (found := _within(whole, edition)):
         return _page_of(found, topic, detail)
     raise UsageError(_unknown(topic, whole))
 

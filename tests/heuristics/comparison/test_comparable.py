@@ -312,7 +312,7 @@ def test_ranks_of_another_place_or_number_only_limit_it() -> None:
         ("recorder", {"kind": "kineto"}),
         ("recorder version", {"exporter_version": "2025.1.1.110"}),
         ("schema", {"schema": "3.17.1"}),
-        ("not recorded", {"missing_tables": ("NVTX_EVENTS",)}),
+        ("missing tables", {"missing_tables": ("NVTX_EVENTS",)}),
         ("slowed by the profiler", {"perturbation_frac": 0.2}),
     ],
 )

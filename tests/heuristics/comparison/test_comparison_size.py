@@ -240,7 +240,7 @@ def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
 def test_an_interval_that_straddles_the_limit_passes_and_says_so() -> None:
     gate = gate_at(2, 6)
     assert gate.state == "passed"
-    assert "+2.0 % to +6.0 %, straddles the limit of 3 %" in gate.because
+    assert "+2.0 % to +6.0 %, holds the limit of 3 %" in gate.because
 
 
 def test_an_interval_within_the_limit_passes() -> None:

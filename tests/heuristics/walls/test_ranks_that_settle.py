@@ -56,7 +56,8 @@ PART = "100 % of communication time is in groups that"
         (
             Group(GroupSource.COMMUNICATOR, 7),
             None,
-            f"{PART} may have more ranks: their number was not recorded",
+            "the sizes of the groups of 100 % of communication time were not recorded, so ranks of them may "
+            "be missing here",
         ),
         (
             Group(GroupSource.COMMUNICATOR, 7, 8),
