@@ -51,7 +51,8 @@ MOST_RANKS: Final = Limit(
 class TraceTask:
     """A trace, and how it is measured. `gpu`: the product the user names, for what the trace lacks.
 
-    `rows`: what a map of ranks says of it; `folder`: where relative paths start, for a process elsewhere.
+    `rows`: what a map of ranks says of it; `folder`: where relative paths start, for a process elsewhere;
+    `name`: as it is told beside the others, None: by its path alone.
     """
 
     path: Path
@@ -61,6 +62,7 @@ class TraceTask:
     only_data_parallel: bool
     rows: tuple[Row, ...] = ()
     folder: Path | None = None
+    name: str | None = None
 
     @property
     def file(self) -> Path:
@@ -153,6 +155,7 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
     try:
         _check_no_result(task.file)
         columns = with_products(read_trace(task.file, task.reading, report), task.gpu)
+        columns = replace(columns, info=replace(columns.info, name=task.name or columns.info.name))
         report(f"measuring {task.path.name}")
         timeline = build(columns)
     except InputError as error:

@@ -38,7 +38,7 @@ from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
-from traces.names.file_names import told_path
+from traces.names.file_names import told_path, told_paths
 from traces.ranks.identity import with_world_size
 from traces.steps.selection import parse_selection
 from traces.timeline import build
@@ -63,8 +63,9 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     alone = only_data_parallel(given, configured.files)
     folder = None if asked.scheduler is None else Path.cwd()
     how = reading_of(asked)
+    names = told_paths(paths)
     tasks = {
-        str(path): TraceTask(path, chosen, how, given.gpu, alone, rows.get(path, ()), folder)
+        str(path): TraceTask(path, chosen, how, given.gpu, alone, rows.get(path, ()), folder, names[path])
         for path in paths
     }
     with workers_of(asked.jobs, asked.scheduler, progress) as workers:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from diagnoser.options.requests import path_words
 from heuristics.result.texts import changed
-from traces.names.file_names import told_path
+from traces.names.file_names import told_paths
 from traces.texts import TextKind
 
 R = TypeVar("R", bound=Struct)
@@ -22,9 +22,10 @@ def with_whole_names(result: R, redact: bool, files: Iterable[Path | None]) -> R
 
     Where two files are told alike, their paths alone tell them apart.
     """
-    whole = {path_words(Path(path.name), redact=False): told_path(path) for path in files if path}
+    told_as = told_paths(path for path in files if path)
+    whole = {told: path_words(Path(path.name), redact=False) for path, told in told_as.items()}
     count = Counter(whole.values())
-    names = {told: name for name, told in whole.items() if told != name and count[told] == 1}
+    names = {told: name for told, name in whole.items() if told != name and count[name] == 1}
     if redact or not names:
         return result
 

@@ -1,10 +1,11 @@
 """Base names of a user's files: what of one may be told, as recorders put hosts, users and jobs into them."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final
 
 from msgspec import Struct
@@ -60,6 +61,18 @@ def _machine() -> Pattern:
 def told_path(path: PurePath) -> str:
     """A file's base name as it may be told; bytes that are no UTF-8 are replaced."""
     return told_name(os.fsencode(path.name).decode("utf-8", "replace"))
+
+
+def told_paths(paths: Iterable[Path]) -> dict[Path, str]:
+    """Base names as they may be told; those that would be told alike are numbered: `run#1.sqlite`."""
+    names = {path: told_path(path) for path in paths}
+    several, before = Counter(names.values()), Counter[str]()
+    for path, name in names.items():
+        if several[name] > 1:
+            before[name] += 1
+            ending = _ending(name)
+            names[path] = f"{name[: len(name) - len(ending)]}#{before[name]}{ending}"
+    return names
 
 
 @cache

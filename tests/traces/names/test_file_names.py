@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.names.file_names import WITHHELD, own_words, recorder_of, told_name, told_path
+from traces.names.file_names import WITHHELD, own_words, recorder_of, told_name, told_path, told_paths
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,13 @@ def test_the_profiler_names_a_file_by_its_host() -> None:
 
 def test_words_of_the_field_are_nobodys_own() -> None:
     assert own_words(["host", "moe", "x1", "alice", "node7.corp"]) == ("alice", "node7.corp", "node7")
+
+
+def test_files_that_would_be_told_alike_are_numbered() -> None:
+    paths = [Path("a/node042.sqlite"), Path("a/node043.sqlite"), Path("b/run.json.gz"), Path("c/run.json.gz")]
+    told = [told_paths([*paths, Path("run.sqlite")])[path] for path in (*paths, Path("run.sqlite"))]
+    assert told == [
+        *("WITHHELD#1.sqlite", "WITHHELD#2.sqlite"),
+        *("run#1.json.gz", "run#2.json.gz", "run.sqlite"),
+    ]
+    assert [told_name(name) for name in told] == told
