@@ -252,7 +252,7 @@ def nothing_is_advised_that_runs_already(document: Document) -> Iterator[str]:
     runs = {
         "HST-3": graphed > (GRAPHED.value if document["framework"] == "megatron" else 0.0),
         "HST-7": graphed > WHOLE.value,
-        "HST-10": "own_loader" in uses or decodes,
+        "HST-10": bool(uses & {"dali", "ffcv", "tf_data"}) or decodes,
         "HST-4": "compiled" in uses and document["framework"] == "pytorch",
         "CMP-9": any("fp8" in str(one["precision"]) or "fp4" in str(one["precision"]) for one in shown),
         "COM-1": any(one["ep_overlap"] for one in shown),

@@ -124,3 +124,14 @@ def pinned(run: Run) -> tuple[str, ...]:
     if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
         return _PINNED
     return _AHEAD if exposed >= EXPOSED_INPUT.value else ()
+
+
+def loader_ahead(run: Run) -> Change:
+    """Of the loader that names show."""
+    ahead = {
+        "dali": say("fixes.ahead-dali"),
+        "ffcv": say("fixes.ahead-ffcv"),
+        "tf_data": say("fixes.ahead-tf-data"),
+    }
+    uses = run.observed.in_use or ()
+    return Change(how=tuple(text for use, text in ahead.items() if use in uses) or tuple(ahead.values()))

@@ -9,8 +9,9 @@ from msgspec import Struct
 from traces.patterns import Pattern
 from traces.toml_tables import read_table
 
-InUse = Literal["compiled", "fused_optimizer", "own_loader", "rollout_engine", "rocm"]
-"""`compiled`: by torch.compile; `own_loader`: not PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
+InUse = Literal["compiled", "fused_optimizer", "dali", "ffcv", "tf_data", "rollout_engine", "rocm"]
+"""`compiled`: by torch.compile; `dali`, `ffcv`, `tf_data`: loaders that are not
+PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):

@@ -82,7 +82,7 @@ def test_every_row_is_complete(fix: Fix) -> None:
     for text in (fix.title, fix.versions, fix.verify, *fix.sources, *fix.side_effects):
         assert len(text) > 8
     assert all(gain.text and gain.source for gain in fix.gains)
-    assert fix.pytorch or any(lines(fix.knobs(run)) for run in (Run(), *RUNS.values()))
+    assert fix.pytorch or any(lines(fix.knobs(run)) or fix.change(run).how for run in (Run(), *RUNS.values()))
 
 
 @EVERY

@@ -40,7 +40,7 @@ def planned(
     ("fix", "wall", "kind", "shown"),
     [
         ("HST-3", "host_overhead", "launch", {"graph_frac": 0.9}),
-        ("HST-10", "host_overhead", "data", {"in_use": ("own_loader",)}),
+        ("HST-10", "host_overhead", "data", {"in_use": ("dali",)}),
         ("CMP-9", "compute", "no_tensor_cores", {"precision": "fp8_blockwise", "wide_frac": 0.2}),
     ],
 )
@@ -53,9 +53,7 @@ def test_what_runs_already_is_no_step_in_any_frameworks_words(
 
 
 def test_a_loader_of_its_own_is_asked_for_threads_and_not_for_workers() -> None:
-    own = planned(
-        "host_overhead", "data", "pytorch", Observed(in_use=("own_loader",), absent_frac={"data": 0.5})
-    )
+    own = planned("host_overhead", "data", "pytorch", Observed(in_use=("dali",), absent_frac={"data": 0.5}))
     assert ids(own)[0] == "HST-11"
     other = planned("host_overhead", "data", "pytorch", Observed(in_use=(), absent_frac={"data": 0.5}))
     assert ids(other)[0] == "HST-10"
