@@ -102,6 +102,8 @@ class Figures:
                 yield self.sizes, factor, Fraction(0)
         if unit in ("", "%"):
             yield self.shares, Fraction(100), _FLOAT
+        if unit == "GB/s":
+            yield self.sizes, Fraction(1, 10**9), _FLOAT
         if unit.endswith(_RATES):
             yield self.others, Fraction(1), _FLOAT
         if unit == "":
@@ -313,6 +315,8 @@ def _of_walls(document: Document, found: Figures) -> None:
     for wall in document.get("walls", ()):
         costs = [wall["cost_ns"] or 0, *(wall["cost_by_kind_ns"] or {}).values()]
         found.times += [ns / steps for ns in costs]
+        most = wall["at_most_frac"] or 0.0
+        found.times += [most * sum(rank["budget_ns"]["window"] for rank in ranks) / steps]
         if wall["cost_ns"]:
             found.shares += [wall["cost_frac"] * ns / wall["cost_ns"] for ns in costs]
 

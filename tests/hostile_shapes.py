@@ -40,7 +40,8 @@ class _Tags(HTMLParser):
         places = [f"{name}={value}" for name, value in attrs if name in ("href", "src", "action", "style")]
         if tag == "wbr":  # where a long name may break
             return
-        self.found.append((tag, *(name for name, _ in attrs), *(one for one in places if "#" not in one)))
+        told = [name for name, _ in attrs if (tag, name) != ("code", "title")]  # where a long name is cut
+        self.found.append((tag, *told, *(one for one in places if "#" not in one)))
 
 
 def html_shape(text: str) -> list[tuple[str, ...]]:

@@ -33,6 +33,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
     r"\b[\d,]+ other steps? (?:is|are) left out\b": "what a page has no room for",
     r"\bPCIe 4 x16 gives at most 32, PCIe 5 x16 at most 64\b": "what a measure is to be held against",
+    r"\bat most 50 us from its return\b": "the cold start of a call, in its definition",
     r"\bUTF-8\b|\bSHA-?256\b": "names",
     r"\bBF16\b|\bFP8\b|\bFP16\b|\bFP32\b|\bTF32\b": "names of precisions",
 }

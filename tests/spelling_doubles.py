@@ -18,7 +18,9 @@ def read_back(lines: Iterable[str], harness: bool = False) -> dict[str, Value]:
     """Knobs that flags, overrides and variables set; what is for people, or left to fill in, sets none."""
     found: dict[str, Value] = {}
     for line in lines:
-        if line.startswith(("(", "numactl")) or is_open(line.replace("=", " ").split()[-1].strip('"')):
+        if line.startswith(("(", "numactl", "ncu ", "sudo ")) or is_open(
+            line.replace("=", " ").split()[-1].strip('"')
+        ):
             continue
         found |= _read(line, harness)
     return found

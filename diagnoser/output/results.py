@@ -199,7 +199,8 @@ def _tell(result: Whole, plan: Plan) -> None:
     found = (one for one in page_of(result, Detail.FIRST).blocks if isinstance(one, Headline))
     said = next(((one.label, plain(one.whole)) for one in found), ("", ""))
     between = ": " if said[1][:1].isupper() and said[1].endswith(".") else " "
-    line = f"Wrote {', '.join(map(str, files))}: {between.join(filter(None, said))}"
+    # not the path: what a terminal shows is pasted into tickets
+    line = f"Wrote {', '.join(path.name for path in files)}: {between.join(filter(None, said))}"
     if len(files) == len(plan.targets) and all(path.is_file() for path in files):
         with suppress(OutputNotWritable):  # nobody listens, and the files are there
             show(f"{one_line(line)}\n")

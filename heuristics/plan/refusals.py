@@ -131,7 +131,7 @@ def _little(one: Considered) -> str:
 def _is_set(one: Considered) -> bool:
     """The configuration says all that it would change: if that does not run, findings tell."""
     framework, knobs = one.run.settings.framework, one.made.knobs
-    if framework is None or not one.values:
+    if framework is None or not one.values or one.made.change.is_open:
         return False
     own = knobs.megatron_bridge if framework == "megatron_bridge" else knobs.megatron_lm
     return not (own or knobs.environment or knobs.pytorch)

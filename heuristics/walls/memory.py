@@ -6,11 +6,12 @@ calls are gone. How we tell: by replay.
 
 Cost and capacity are two things. The cost shows in any trace and decides alone; whether there is room is a
 second answer beside it. A part that cannot be seen is bounded: the wall is a finding where the least that it
-costs reaches the limit, clear where the most stays below it, else both ends are said. The allocator giving
-memory back and asking again
-in steady steps is hard evidence that the run does not fit, and comes before any larger wall: what does not
-fit cannot be tuned. Where that costs nothing and memory has room it is none: a cache was cleared by hand.
-What it is not: a high peak; PyTorch keeps nearly all memory by design.
+costs reaches the limit, clear where the most stays below it, else both ends are said.
+
+The allocator giving memory back and asking again in steady steps is hard evidence that the run does not
+fit, and comes before any larger wall: what does not fit cannot be tuned. Where that costs nothing and memory
+has room it is none: a cache was cleared by hand. What it is not: a high peak; PyTorch keeps nearly all memory
+by design.
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 

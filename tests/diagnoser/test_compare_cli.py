@@ -215,7 +215,7 @@ def test_the_gate_decides_the_exit_code_after_the_evidence_is_written(
     assert run(["compare", *words]) == code
     printed, said = capsys.readouterr()
     assert json.loads(out.read_text(encoding="utf-8"))["gate"]["state"] == state
-    assert printed.startswith(f"Wrote {out}: ")
+    assert printed.startswith(f"Wrote {out.name}: ")
     if code:
         assert said.startswith(f"moe-diag: gate {limit} {state}: ")
     assert said.count("\n") == code

@@ -60,7 +60,7 @@ def test_every_format_has_verdict_cause_and_differences(
 def test_report_writes_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept.json"
     assert run(["compare", *CONFIGS, *LOGS, *ABOUT, "-o", str(kept)]) == 0
-    assert capsys.readouterr().out.startswith(f"Wrote {kept}: SLOWER")
+    assert capsys.readouterr().out.startswith(f"Wrote {kept.name}: SLOWER")
     assert run(["compare", *CONFIGS, *LOGS, *ABOUT]) == 0
     printed = capsys.readouterr().out
     assert run(["report", str(kept)]) == 0

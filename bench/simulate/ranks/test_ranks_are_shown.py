@@ -33,7 +33,7 @@ def test_the_first_screen_names_the_slow_gpu_and_fits(document: Document, width:
     screen = first_screen(document, width)
     assert len(screen.splitlines()) <= 40
     place = document["run"]["late"]["rank"]
-    assert f"Late rank rank {place}, GPU" in flat(screen)
+    assert f"Straggler rank {place}, GPU" in flat(screen)
     assert "of all waiting; repair saves" in flat(screen)
 
 

@@ -177,9 +177,7 @@ def test_a_plan_says_whose_it_is_even_where_one_rank_does_not_train(recordings: 
     """a100_llm_2_7B_nvtx runs the model forward only, and what helps the host is planned all the same."""
     document = diagnoser.analyze(recordings / "a100_llm_2_7B_nvtx.sqlite").to_dict()
     assert document["fixes"]
-    shows = "The recording shows PyTorch."
-    assert shows in flat(first_screen(document))
-    assert shows not in flat(first_screen({**document, "fixes": [], "levers": []}))
+    assert "--framework pytorch" in flat(first_screen(document))
     assert "To learn it: none" not in flat(whole_text(document))
 
 
