@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from traces.names.file_names import told_path
+from traces.names.gpus import product_named
 from traces.patterns import compiled, compiled_rows, first_found
 
 _VERSION: Final = compiled(r"\d{1,5}(?:\.\d{1,6}){1,4}")
 
+_LONGEST_NAME: Final = 64
 _GPU_NAME: Final = compiled(
     r"(?:(?:NVIDIA |Tesla |Quadro |GeForce |TITAN |GRID |RTX |GTX |PRO )+"
     r"(?:[A-Z]{0,2}\d{1,4}[A-Z]{0,2}|V|Xp?|RTX|Graphics Device|Thor|Orin)"
@@ -50,8 +52,13 @@ def version(text: object) -> str | None:
 
 
 def gpu_name(text: object) -> str | None:
-    """A GPU's product name, or None where it has a word that no product name has."""
-    return text if isinstance(text, str) and len(text) < 64 and _GPU_NAME.fullmatch(text) else None
+    """A GPU's product name; where it has a word that no such name has, the product alone, None for none."""
+    if not isinstance(text, str) or len(text) >= _LONGEST_NAME:
+        return None
+    if _GPU_NAME.fullmatch(text):
+        return text
+    product = product_named(text)
+    return product.name if product else None
 
 
 def diagnostic(text: object) -> str | None:
