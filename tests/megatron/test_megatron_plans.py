@@ -119,6 +119,8 @@ def asked(release: Release) -> Asked:
         found = judgement(seed, release.version)
         if any(one.package == "core" for one in found.plan.releases):
             continue  # its plan is for another release than the one that is asked
+        if found.run.config.refuted:
+            continue  # the trace is of another run than the file, which is corrected first
         bases.append(case("the configuration", seed, found.run))
         changes += [case(one.fix.id, seed, run) for one, run in planned_runs(found)]
         refusals += [case(f"{one.fix.id}: {one.because}", seed, run) for one, run in refused_runs(found)]

@@ -108,7 +108,7 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
         unknown, last = f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}", known(run.arrives_last)
         said = words(_last(names, last), f" Why is {unknown}") if last else words(unknown)
         label, tone = ("Arrives last", Tone.NOTICE) if last else ("Straggler", Tone.MUTED)
-        yield Sentence(said, label, tone, whole=True)
+        yield Sentence(said, label, tone)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from how much ranks with the same work differ"
         yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Straggler", whole=True)

@@ -187,7 +187,7 @@ ASKED = {
     # Copies to the GPU run 921 of 969 ms on each of two GPUs, compute 22 ms.
     "nsysai_h100_2gpu_1s": Answers(
         "SLOWED BY copies from host memory", "91 %", "Confidence medium: no steps were found",
-        "CPUOffload(offload_params=False)", "Host overhead 1.67 0.2 %",
+        "cpu_offload=None", "Host overhead 1.67 0.2 %",
     ),
     # One long compilation and pauses around a forward pass: no backward kernel, so no plan for training.
     "fuser_h200_2025": Answers(
