@@ -38,7 +38,7 @@ def met_incidents(result: Result) -> Iterator[Block]:
         yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE, whole=True)
 
 
-def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterator[Block]:
+def incident_items(result: Result, detail: Detail) -> Iterator[Block]:
     """What the run is known to meet, the strongest first; on a long page also what it may."""
     found, values = result.incidents or (), values_of(result)
     met = [one for one in found if one.state != "possible"]
@@ -47,9 +47,9 @@ def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterat
         yield from _listed(_TITLE, [incident_words(one, detail, values) for one in met])
         yield from _listed(_MAY_BE, [incident_words(one, detail, values) for one in may_be])
         return
-    entries = [incident_words(one, detail, values) for one in met[:most]]
-    if len(met) > most:
-        left = counted(len(met) - most, "more entry", "more entries")
+    entries = [incident_words(one, detail, values) for one in met[:_FIRST]]
+    if len(met) > _FIRST:
+        left = counted(len(met) - _FIRST, "more entry", "more entries")
         entries[-1] = words(*entries[-1], f" {left}: --full.")
     yield from _listed(_TITLE, entries)
 

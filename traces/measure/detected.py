@@ -107,20 +107,21 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
     no_kernel = gap("no single kernel was recorded", cure("graphs", kind))
     precision = detect_precision(rank, steps.windows)
     untold = gap(steps.training_evidence, "record whole steps, with the optimizer")
+    names = _names(rank.columns)
     return Detected(
         dispatcher=dispatcher_of(rank, resolution, steps.windows),
         graph_share_frac=int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
         short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
         kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
         ep_overlap=None,
-        framework=framework_by_names(_names(rank.columns)),
+        framework=framework_by_names(names),
         training_step=untold if steps.training is None else steps.training,
         training_evidence=steps.training_evidence,
         precision=precision.precision,
         precision_shares_frac=precision.shares,
         recompute=recompute.modules,
         graph_scopes_frac=_graph_scopes(rank, work_ns, is_kernel, in_graph),
-        in_use=in_use(_names(rank.columns)),
+        in_use=in_use(names),
     )
 
 

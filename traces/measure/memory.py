@@ -9,7 +9,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds, outermost
 from traces.account.clocks import clock_offset_ns
-from traces.arrays import IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.columns import NULL, PROCESS_BITS, Gpu, MemoryUse
 from traces.cures import cure
 from traces.groups import passing
@@ -113,7 +113,9 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     host, scope = _host_time(rank.activities, steps)
     no_launch = gap("no launch was recorded in a step after the first used one", cure("two_steps", kind))
     allocator_ns, calls = _allocator_calls(rank, host) if len(host) else (no_launch, no_launch)
-    retry_frac = _retry_frac(rank, steps)
+    freeing, own = frees_to_allocate(rank)
+    retry_frac = _retry_frac(rank, steps, own)
+    freed = freeing & host.hold(rank.columns.calls.start_ns)
     no_capacity = gap("the trace does not record how much memory the GPU has", cure("gpu", kind))
     return Memory(
         recompute_ns=recompute.recompute_ns,
@@ -126,7 +128,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         allocator_retry_frac=no_launch if retry_frac is None else retry_frac,
         peak_bytes=peak_memory(rank, steps.windows),
         use=memory_curve(rank, steps.windows),
-        foreign_frees_frac=_foreign_frees_frac(rank, host),
+        foreign_frees_frac=float((freed & ~own).sum() / max(1, freed.sum())),
         capacity_bytes=no_capacity if gpu is None or gpu.memory_bytes is None else gpu.memory_bytes,
     )
 
@@ -173,18 +175,15 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
     return intersect(instants_of(some), host).total_ns, count
 
 
-def _foreign_frees_frac(rank: RankTimeline, host: Spans) -> float:
-    freeing, own = frees_to_allocate(rank)
-    freeing &= host.hold(rank.columns.calls.start_ns)
-    return float((freeing & ~own).sum() / max(1, freeing.sum()))
+def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | None:
+    """Part of the used steps after the first in which the caching allocator freed and then allocated.
 
-
-def _retry_frac(rank: RankTimeline, steps: Steps) -> float | None:
-    """Part of the used steps after the first in which the caching allocator freed and then allocated."""
+    `own`: its freeing calls, a mask over all calls.
+    """
     rows, calls = rank.activities, rank.columns.calls
     kind = call_kinds(rank.columns.call_names)[calls.name]
     mine = np.isin(calls.thread_gid, rows.launching_threads)
-    freed = np.sort(calls.start_ns[frees_to_allocate(rank)[1]])
+    freed = np.sort(calls.start_ns[own])
     allocated = np.sort(calls.start_ns[mine & (kind == CallKind.ALLOCATE)])
     seen: list[bool] = []
     for step in steps.used[1:]:

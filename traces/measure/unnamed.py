@@ -19,7 +19,6 @@ from traces.intervals import Spans, instants_of, intersect, ns_in, subtract
 from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.measure.kernel_table import NO_NAME, no_grid
-from traces.names.kernels import classify_kernel
 from traces.sections.tables import UnknownKernel
 from traces.steps.found import Steps, no_steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
@@ -67,7 +66,7 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unn
     def alone_ns(which: BoolArray | IntArray, others: Spans) -> int:
         return subtract(intersect(instants_of(rows, which), windows), others).total_ns
 
-    kernels = _kernels(rank, steps, apart)
+    kernels = _kernels(rank, steps, unnamed, apart)
     return Unnamed(alone_ns(unnamed, known), apart, alone_ns(apart, beside), kernels)
 
 
@@ -124,31 +123,28 @@ def _held(producers: Producers, here: BoolArray, elsewhere: BoolArray) -> BoolAr
     return held
 
 
-def _kernels(rank: RankTimeline, steps: Steps, apart: IntArray) -> tuple[UnknownKernel, ...]:
+def _kernels(
+    rank: RankTimeline, steps: Steps, unnamed: BoolArray, apart: IntArray
+) -> tuple[UnknownKernel, ...]:
     """Kernels in the windows that no rule names, longest first; which of them are findings others say.
 
     `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
-    their mean whole duration, `grid` that of the most of them. `apart`: those that are probably
-    communication.
+    their mean whole duration, `grid` that of the most of them. `unnamed`: those of all activities, a mask of
+    shape (n,); `apart`: those that are probably communication.
     """
     names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
     untold = no_steps(rank.columns.info.kind)
-    unnamed = {-1: NO_NAME} | {
-        code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
-    }
-    inside = (rows.source == Source.KERNEL) & (ns_in(rows, windows) > 0)
+    inside = unnamed & (ns_in(rows, windows) > 0)
     found, likely = [], {*rows.name[apart].tolist()}
-    for code, name in unnamed.items():
+    for code in distinct(rows.name[inside]).tolist():
         mine = rows.take(inside & (rows.name == code))
-        if not len(mine):
-            continue
         busy_ns = intersect(instants_of(mine), windows).total_ns
         shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
         often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
         found.append(
             UnknownKernel(
-                name=name,
+                name=names[code] if code >= 0 else NO_NAME,
                 frac=busy_ns / windows.total_ns,
                 busy_ns=busy_ns,
                 count=len(mine),

@@ -258,9 +258,8 @@ def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
     phase, left_over = int(np.argmax(middle)), len(start_ns) % lag
     if left_over <= PARTIAL.value * lag and phase > left_over:
         return 0, "from the first recorded"
-    if middle[phase] < STANDS_OUT.value * np.delete(middle, phase).max(
-        initial=0
-    ):  # a period of one kernel has no other gap
+    others_ns = np.delete(middle, phase).max(initial=0)  # a period of one kernel has no other gap
+    if middle[phase] < STANDS_OUT.value * others_ns:
         return phase, "cut somewhere, as no gap stands out"
     return phase, "from the largest gap that returns"
 
