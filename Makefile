@@ -13,6 +13,8 @@
 # make closure  apply the cures and plans of thousands of random configurations and judge them again (CLOSURE_RUNS=, JOBS=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
+# make mutate  small wrong lines drawn on a seed, each judged by the tests that could see it: a figure a folder, and what no test
+#             sees as a patch (FOLDERS=, COUNT= of each, MUTANTS_SEED=; an hour, and 20 minutes once to learn what each test runs)
 # make currency WHEELS="A.whl B.whl"  what of a new Megatron-Core and Megatron-Bridge our tables do not know, by reading them;
 #             once it is in the tables, READ=--read keeps that their refusals and presets were read
 # make site   write the documentation as a site into site/, offline once its tools are installed: open site/index.html
@@ -44,11 +46,14 @@ MINUTES := 10
 ROUNDS := 5
 KILLS  := 150
 CLOSURE_RUNS := 10000
+FOLDERS :=
+COUNT := 60
+MUTANTS_SEED := 1
 ONLY   :=
 WHEELS :=
 READ   :=
 
-.PHONY: demo test quick fuzz test-megatron release-check coverage lint check score score-compare closure currency bench faults site format clean
+.PHONY: demo test quick fuzz test-megatron release-check coverage mutate lint check score score-compare closure currency bench faults site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -80,6 +85,9 @@ coverage: $(VENV)/installed-test
 	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist loadfile $(PRODUCT)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+mutate: $(VENV)/installed-test
+	$(BIN)/python -m bench.mutate --count $(COUNT) --seed $(MUTANTS_SEED) --jobs $(JOBS) $(if $(FOLDERS),--folders $(FOLDERS))
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff format --check $(CODE)
