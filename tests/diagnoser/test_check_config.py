@@ -27,7 +27,7 @@ from reports.content.check_defects import Weight, defects, first_errors
 from reports.content.judged_settings import values_of
 from reports.write.github import write_github
 from reports.write.text import write_text
-from tests.check_doubles import (
+from tests.configurations.check import (
     ABOUT,
     BRIDGE,
     CONTRADICTS,
@@ -38,11 +38,11 @@ from tests.check_doubles import (
     symptoms,
     written,
 )
+from tests.configurations.logs import crash, out_of_memory
 from tests.diagnoser.test_cli import simple
-from tests.log_doubles import crash, out_of_memory
+from tests.hostile.planted import planted
 from tests.places import GOLDEN, ROOT, Reviewed
-from tests.plain_page import plain, said
-from tests.planted import planted
+from tests.read_back.plain_page import plain, said
 from traces.errors import InputError
 from traces.missing import known
 from traces.sizes.memory import MemoryEstimate

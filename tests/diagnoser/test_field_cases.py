@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from diagnoser.cli import run
-from tests.constraint_doubles import read
+from tests.configurations.constraints import read
 from tests.places import DATA
 
 CASES: Final = DATA / "field_cases"

@@ -28,11 +28,11 @@ from heuristics.result.result import Merged, Result
 from reports.content.blocks import Asked
 from reports.formats import FORMATS, kind_of
 from reports.result.json_text import render_json
-from tests.check_doubles import SCRIPT, written
-from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.configurations.check import SCRIPT, written
 from tests.diagnoser.test_cli import command
+from tests.doubles.sides import as_json, result_of_run, run_of
 from tests.places import ROOT
-from tests.rendering import text
+from tests.read_back.rendering import text
 
 Json = dict[str, Any]
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

@@ -23,10 +23,10 @@ import pytest
 
 from bench.faults.disturbed import STEPS
 from diagnoser.cli import run
-from tests.attachments import NAMES, Seen, looked_at
-from tests.compare_doubles import as_json, result_of_run
 from tests.diagnoser.test_report_command import marked
-from tests.nsys_doubles import Desk, desk
+from tests.doubles.sides import as_json, result_of_run
+from tests.hostile.attachments import NAMES, Seen, looked_at
+from tests.recordings.nsys import Desk, desk
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="not root: would have shown that a second user of the machine gains nothing"

@@ -18,9 +18,9 @@ from reports.content.blocks import Block, Code, Detail, Fold, Items, Part, Words
 from reports.content.explain.page import explain_page
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
-from tests.golden_doubles import Case, cases, judgement_of
-from tests.plain_page import plain
-from tests.run_doubles import BOTH
+from tests.configurations.golden import Case, cases, judgement_of
+from tests.doubles.runs import BOTH
+from tests.read_back.plain_page import plain
 from traces.errors import UsageError
 
 CASES = [case for case in cases() if "error" not in case.expected]

@@ -10,8 +10,8 @@ import pytest
 import diagnoser
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import Attribution, attribute, layers
-from tests.comparison_doubles import read_back
-from tests.recordings_by_hand import COMM, Work, budget, work_of_export
+from tests.by_definition.real_recordings import COMM, Work, budget, work_of_export
+from tests.doubles.comparison import read_back
 from traces.errors import NothingToDiagnose
 from traces.missing import known
 from traces.sections.rank import Rank

@@ -18,7 +18,7 @@ from heuristics.config.about import Given
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.run.run import Run
-from tests.workflow_doubles import Config, log_of
+from tests.doubles.workflow import Config, log_of
 from traces.formats.open import read_trace
 from traces.measurements import measure_rank
 from traces.missing import known

@@ -12,10 +12,10 @@ from heuristics.guides.memory_use import stage_memory
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RuleState
-from tests.fix_doubles import complete, given, need, states
-from tests.opinions_doubles import paying
-from tests.sizes_doubles import published
-from tests.workflow_doubles import BY_ID, log_of, run_with
+from tests.configurations.sizes import published
+from tests.doubles.fixes import complete, given, need, states
+from tests.doubles.opinions import paying
+from tests.doubles.workflow import BY_ID, log_of, run_with
 from traces.settings.settings import Value
 
 MEM_6 = CATALOGUE["MEM-6"]

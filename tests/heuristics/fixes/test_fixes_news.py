@@ -9,8 +9,8 @@ import pytest
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change, lines
 from heuristics.run.run import Run
-from tests.fix_doubles import configured
-from tests.golden_doubles import Case, cases, judgement_of
+from tests.configurations.golden import Case, cases, judgement_of
+from tests.doubles.fixes import configured
 from traces.settings.settings import Framework, Value, settings
 from traces.settings.spelling import can_spell, spell, with_twins
 

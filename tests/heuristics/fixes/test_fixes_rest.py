@@ -12,8 +12,8 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.parallel import connections
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
-from tests.fix_doubles import complete, configured, need, states
-from tests.opinions_doubles import paying
+from tests.doubles.fixes import complete, configured, need, states
+from tests.doubles.opinions import paying
 from traces.sections.tables import WallId
 from traces.settings.settings import Value
 

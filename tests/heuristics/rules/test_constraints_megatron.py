@@ -17,7 +17,7 @@ import pytest
 
 from heuristics.rules.check import check_rules
 from heuristics.rules.rules import rules
-from tests.constraint_doubles import megatron_cases, messages, whole_run
+from tests.configurations.constraints import megatron_cases, messages, whole_run
 
 COUNT: Final = 400
 VERSION: Final = "0.16.1"

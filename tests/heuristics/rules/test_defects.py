@@ -20,7 +20,7 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RULES as WORKFLOW
-from tests.constraint_doubles import run_with
+from tests.configurations.constraints import run_with
 from traces.settings.read import configuration_of
 from traces.training_log.log import Message, TrainingLog
 

@@ -6,7 +6,7 @@ import pytest
 
 from heuristics.workflow.facts import expert_ranks, meshes, sanity_line
 from heuristics.workflow.walk import RuleState
-from tests.workflow_doubles import BY_ID, GIB, Config, Row, log_of, rows, run_with
+from tests.doubles.workflow import BY_ID, GIB, Config, Row, log_of, rows, run_with
 
 H100 = {"gpu": "H100"}
 CUT: Config = {

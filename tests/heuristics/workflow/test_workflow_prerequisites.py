@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.run.run import Run
-from tests.workflow_doubles import Config, Row, log_of, rows, run_with
+from tests.doubles.workflow import Config, Row, log_of, rows, run_with
 from traces.settings.settings import Framework, Value
 
 OVERLAP: Config = {"overlap_moe_expert_parallel_comm": True}

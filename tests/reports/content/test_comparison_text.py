@@ -20,7 +20,7 @@ from reports.write.csv_tables import COMPARED, write_comparison_csv
 from reports.write.github import write_github
 from reports.write.jira import write_jira
 from reports.write.text import write_text
-from tests.comparison_document_doubles import (
+from tests.doubles.comparison_document import (
     GRAPHS,
     MS,
     OTHER_NSYS,
@@ -35,10 +35,10 @@ from tests.comparison_document_doubles import (
     unchanged,
     undecided,
 )
-from tests.document_doubles import HOSTILE
-from tests.jira_grammar import read
+from tests.doubles.document import HOSTILE
+from tests.hostile.planted import replaced
 from tests.places import GOLDEN, Reviewed
-from tests.planted import replaced
+from tests.read_back.jira_grammar import read
 from tests.reports.write.test_markdown import is_ours_alone, open_lines
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)

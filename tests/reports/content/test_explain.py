@@ -29,10 +29,10 @@ from reports.content.explain.walls import limit_at, limits_in
 from reports.measures import GROUPS, glossary, measures, named
 from reports.result.codec import decode
 from tests.diagnoser.test_check_config import cases
-from tests.document_doubles import DISPATCH, exposed, graph_only
+from tests.doubles.document import DISPATCH, exposed, graph_only
 from tests.heuristics.rules.test_defects import finding_ids
 from tests.places import GOLDEN, ROOT, Reviewed
-from tests.plain_page import plain
+from tests.read_back.plain_page import plain
 from traces.account.pieces import CAUSES, DECIDED
 from traces.columns import COPY_KINDS
 from traces.errors import UsageError

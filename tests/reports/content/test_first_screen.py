@@ -21,7 +21,7 @@ from reports.content.blocks import Command, Detail, Plan, View
 from reports.result.codec import decode
 from reports.result.read import of_one_run, typed
 from reports.write.text import write_text
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
 from traces.errors import DamagedTrace, NothingToDiagnose
 from traces.spelling import percent
 

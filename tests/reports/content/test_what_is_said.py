@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
 from tests.reports.content.test_first_screen import scenario
 
 Document = dict[str, Any]

@@ -34,7 +34,7 @@ from reports.content.explain.page import explain_page
 from reports.formats import page_of
 from reports.result.codec import decode
 from reports.write.text import write_text
-from tests.golden_doubles import cases
+from tests.configurations.golden import cases
 from tests.reports.content.test_first_screen import scenario
 from tests.whole.test_ids_are_explained import of_case
 from traces.errors import UsageError

@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 from reports.content.blocks import CodeBlock, Column, Detail, Fold, Page, Row, Sentence, Table, View
 from reports.write.github import LENGTH, harmless, write_github
 from reports.write.markup import drawn_bar
-from tests.blocks_doubles import a_bar, full_page
-from tests.document_doubles import HOSTILE
+from tests.doubles.blocks import a_bar, full_page
+from tests.doubles.document import HOSTILE
 from tests.places import GOLDEN, Reviewed
 
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from tests.account_by_definition import (
+from tests.by_definition.account import (
     Call,
     Mark,
     Story,

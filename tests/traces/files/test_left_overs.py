@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.attachments import OTHER_USER, Seen, forged, looked_at, name_of_ours
-from tests.killed import die, killed, left_by_a_killed_run
+from tests.hostile.attachments import OTHER_USER, Seen, forged, looked_at, name_of_ours
+from tests.hostile.killed import die, killed, left_by_a_killed_run
 from traces.files import moved
 from traces.files.aside import aside, sweep
 from traces.files.folder import Folder, open_folder

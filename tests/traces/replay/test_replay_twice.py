@@ -18,9 +18,9 @@ from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View, record
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
-from tests import replay_edits_by_definition as by_hand
-from tests.invariance_doubles import recordings_told
-from tests.replay_by_definition import NAMED, Call, Story, Takes, Told, Work, run_again
+from tests.by_definition import replay_edits as by_hand
+from tests.by_definition.replay import NAMED, Call, Story, Takes, Told, Work, run_again
+from tests.recordings.drawn import recordings_told
 from tests.traces.account.test_account_twice import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate, find_queueing

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
+from tests.recordings.replay import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes.change import SURE, Change, Recorded
 from traces.replay.changes.graphs import find_scopes
