@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 from tests.by_definition.replay import ASIDES, COLD, Call, Takes, Told, Work
 
-Edit = Callable[[Told], Takes]
 KEEPS_ITS_TIME = ("free", "allocate")
 
 

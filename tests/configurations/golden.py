@@ -25,9 +25,11 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Knobs
+from heuristics.result.result import Result
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import explain_failures
 from heuristics.rules.rules import known_lines
+from reports.result.fill.result import result_of_run
 from tests.places import DATA
 from traces.missing import known
 from traces.settings.settings import Settings, Value, settings
@@ -274,3 +276,7 @@ def config_texts(judgement: Judgement) -> list[str]:
     failures = explain_failures(run)
     failed = [text for one in failures for text in (one.text, one.confirm, one.cure)]
     return [*broken, *found, *failed]
+
+
+def of_case(case: Case) -> Result:
+    return result_of_run("0", judgement_of(case), about="case.yaml", judged=True)

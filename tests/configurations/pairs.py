@@ -6,11 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict
-
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
-from heuristics.result.compared_files import ComparedFiles
 from heuristics.rules.rules import known_lines
 from tests.configurations.logs import iteration
 from tests.places import DATA
@@ -55,8 +52,3 @@ def logged(
     path = tmp_path / name
     path.write_text("\n".join([*lines, *more]) + "\n", encoding="utf-8")
     return FileSide(name, log=read_log(path, known_lines()))
-
-
-def figures(compared: ComparedFiles) -> dict[str, Any]:
-    """All of it but what names it."""
-    return {key: one for key, one in asdict(compared).items() if key not in ("tool", "command")}

@@ -22,8 +22,8 @@ from tests.configurations.check import ABOUT, CONTRADICTS, SCRIPT, log, script, 
 from tests.doubles.document import DISPATCH, HOSTILE, exposed
 from tests.doubles.pages import first_screen, whole_text
 from tests.hostile.planted import planted
+from tests.read_back.markdown import is_ours_alone
 from tests.recordings.launches import GATHER, GROUPED
-from tests.reports.write.test_markdown import is_ours_alone
 from traces.errors import InputError
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

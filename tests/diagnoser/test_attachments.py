@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from tests.diagnoser.test_report_command import marked
+from tests.doubles.writers import marked
 from tests.hostile.attachments import FORMS, NAMES, Desk, desk, name_of_ours, plant
 from tests.recordings.nsys import desk as desk_of_nsys
 

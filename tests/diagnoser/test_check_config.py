@@ -32,6 +32,7 @@ from tests.configurations.check import (
     BRIDGE,
     CONTRADICTS,
     ILLEGAL,
+    cases,
     log,
     log_lines,
     script,
@@ -39,10 +40,10 @@ from tests.configurations.check import (
     written,
 )
 from tests.configurations.logs import crash, out_of_memory
-from tests.diagnoser.test_cli import simple
 from tests.hostile.planted import planted
 from tests.places import GOLDEN, ROOT, Reviewed
 from tests.read_back.plain_page import plain, said
+from tests.recordings.inputs import simple
 from traces.errors import InputError
 from traces.missing import known
 from traces.sizes.memory import MemoryEstimate
@@ -270,20 +271,6 @@ def test_an_input_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFix
         before = one.read_bytes()
         code, _, _ = checked(path, capsys, "--log", str(said), "-o", str(one), "--force-overwrite")
         assert (code, one.read_bytes()) == (2, before)
-
-
-def cases(where: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
-    """Reports that people read: name -> file and options."""
-    good = script(where)
-    judged, logged = ("--symptoms", str(symptoms(where))), ("--log", str(log(where)))
-    return {
-        "good": (good, ()),
-        "contradicts": (written(where, "two.yaml", CONTRADICTS), ()),
-        "illegal": (written(where, "illegal.yaml", ILLEGAL), ()),
-        "judged": (good, judged),
-        "log": (good, logged),
-        "whole": (good, (*judged, *logged)),
-    }
 
 
 def test_a_first_screen_has_forty_lines_and_eighty_columns(

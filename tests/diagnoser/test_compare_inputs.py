@@ -20,7 +20,11 @@ from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.read import typed
 from tests.configurations.check import COMMUNICATION, log, script, written
-from tests.diagnoser.test_cli import (
+from tests.doubles.comparison import configuration
+from tests.doubles.document import DISPATCH, exposed
+from tests.doubles.sides import as_json, result_of_run, run_of
+from tests.recordings import kineto
+from tests.recordings.inputs import (
     a_folder,
     empty,
     missing,
@@ -30,10 +34,6 @@ from tests.diagnoser.test_cli import (
     text,
     truncated,
 )
-from tests.doubles.comparison import configuration
-from tests.doubles.document import DISPATCH, exposed
-from tests.doubles.sides import as_json, result_of_run, run_of
-from tests.recordings import kineto
 from traces.errors import InputError, NothingToDiagnose, UsageError
 
 SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")

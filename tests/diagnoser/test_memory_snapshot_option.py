@@ -10,7 +10,7 @@ import pytest
 
 from diagnoser.cli import run
 from tests.recordings.kineto import one_run, write
-from tests.traces.formats.test_memory_snapshot import MIB, Runs, one_step
+from tests.recordings.memory_snapshot import MIB, Runs, one_step
 
 
 def snapshot(path: Path) -> Path:

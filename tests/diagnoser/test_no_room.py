@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 from diagnoser.cli import run
-from tests.diagnoser.test_report_command import marked
 from tests.doubles.sides import as_json, result_of_run
+from tests.doubles.writers import marked
 from tests.recordings.nsys import Desk, desk
 
 _SIZE_BYTES: Final = 256 << 10

@@ -34,7 +34,7 @@ from tests.hostile.planted import planted
 from tests.places import ROOT, Reviewed
 from tests.read_back import rendering
 from tests.read_back.jira_grammar import read
-from tests.reports.write.test_markdown import is_ours_alone, open_lines, shown
+from tests.read_back.markdown import is_ours_alone, open_lines, shown
 from traces.missing import known
 from traces.spelling import percent
 

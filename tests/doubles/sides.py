@@ -10,6 +10,9 @@ from typing import Any
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
+from tests.doubles.comparison import read_back
+from traces.errors import NothingToDiagnose
+from traces.sections.rank import Rank
 
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 US = 1_000
@@ -45,3 +48,11 @@ def as_json(path: Path, document: object) -> Path:
     text = json.dumps(document).encode()
     path.write_bytes(gzip.compress(text) if path.name.endswith(".gz") else text)
     return path
+
+
+def ranks_of(path: Path) -> tuple[Rank, ...]:
+    """The ranks of its diagnosis, read as an earlier result would be; none where it has no GPU work."""
+    try:
+        return read_back(diagnoser.analyze(path)).ranks
+    except NothingToDiagnose:
+        return ()

@@ -94,10 +94,6 @@ def svg_shape(content: str) -> None:
     assert not tags & {"script", "foreignObject", "image", "a", "animate", "set", "iframe"}
 
 
-def text_shape(text: str) -> int:
-    return len(text.splitlines())
-
-
 def json_shape(text: str) -> list[str]:
     def shape(value: Any) -> Any:
         if isinstance(value, dict):

@@ -171,16 +171,6 @@ class Browser:
         """Pixels by which the page is wider than its window; 0 where nobody has to scroll sideways."""
         return int(self.run("const e = document.documentElement; return e.scrollWidth - e.clientWidth"))
 
-    def screenshot(self, path: Path | None = None) -> bytes:
-        """The whole page as PNG, from top to bottom; written to `path` where one is given."""
-        size = self._ask("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 16000), "scale": 1}
-        shot = self._ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-        png = base64.b64decode(shot["data"])
-        if path:
-            path.write_bytes(png)
-        return png
-
     def printed(self) -> bytes:
         """The page printed on A4, as PDF, without a browser's own head and foot lines."""
         said = self._ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)

@@ -23,7 +23,6 @@ REPEAT: Final = Limit(
 
 ALLTOALL_S: Final = Limit(41.25, "s a step", f"{_DELAYED}: Qwen3-30B-A3B, 16 H100, EP16, alltoall, GBS 1024")
 ALLTOALL_HIDDEN_S: Final = Limit(31.31, "s a step", f"{_DELAYED}: the same with the overlap")
-ALLTOALL_DELAYED_S: Final = Limit(31.20, "s a step", f"{_DELAYED}: and with delayed weight gradients: noise")
 
 KERNELS: Final = Limit(463_348, "kernels", f"{_OVERLAP}: one rank, in both recordings")
 HYBRID_S: Final = Limit(24.7138, "s a step", f"{_OVERLAP}: the same model with HybridEP; not profiled")

@@ -12,8 +12,8 @@ import pytest
 
 from diagnoser.cli import run
 from tests.agreement.one_page import disagreements
+from tests.configurations.config_cases import CASES, screen
 from tests.configurations.pairs import PAIRS, config_of
-from tests.diagnoser.test_config_cases import CASES, screen
 
 SYMPTOMS: Final[Mapping[str, dict[str, Any]]] = {
     "communication": {

@@ -16,7 +16,7 @@ from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.doubles.pages import first_screen, flat
 from tests.doubles.workflow import Config, run_with
-from tests.heuristics.findings.test_findings_simulated import observed
+from tests.recordings.simulated import observed
 from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem
 

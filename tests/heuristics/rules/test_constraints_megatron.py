@@ -99,7 +99,6 @@ POOL: Final[Mapping[str, tuple[object, ...]]] = {
     "context_parallel_size": (1, 2),
 }
 LISTS: Final = {"recompute_modules": LABELS, "cuda_graph_modules": SCOPES, "offload_modules": OFFLOADED}
-BASE: Final = cast(dict[str, object], megatron_cases()[0]["knobs"])
 
 
 def drawn(seed: int) -> dict[str, object]:

@@ -16,8 +16,8 @@ from heuristics.run.run import Run
 from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, Phase, WorkflowRule, walk
 from tests.doubles.opinions import runs
 from tests.doubles.workflow import Row, log_of, run_with
-from tests.heuristics.workflow.test_workflow_fit_and_scale import FIT, FOLDING, SCALE
-from tests.heuristics.workflow.test_workflow_prerequisites import ROWS as LISTS
+from tests.doubles.workflow_lists import ROWS as LISTS
+from tests.doubles.workflow_phases import FIT, FOLDING, SCALE
 
 SEEDS = {
     "000": "token dispatcher selection",

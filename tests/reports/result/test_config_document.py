@@ -33,7 +33,7 @@ from tests.configurations.logs import crash, out_of_memory
 from tests.doubles.document import DISPATCH, exposed
 from tests.read_back.rendering import PICTURES, forms_of
 from tests.read_back.rendering import text as rendered_text
-from tests.reports.result.test_result_schema import validate
+from tests.read_back.schema import validate
 from traces.settings.knobs import knobs
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

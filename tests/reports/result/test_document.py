@@ -13,8 +13,8 @@ from bench.simulate.recording import Recording
 from reports.result.json_text import render_json
 from tests.agreement.untold import unexplained
 from tests.doubles.pages import first_screen, flat
+from tests.read_back.schema import validate
 from tests.recordings.moe_pattern import moe_recording
-from tests.reports.result.test_result_schema import validate
 from traces.errors import NothingToDiagnose
 from traces.steps.selection import seconds
 

@@ -17,7 +17,6 @@ from traces.sections.rank import LayerRow, Rank
 from traces.sections.tables import Group, LedgerRow
 
 TWO = (1, 1)
-MANY = 10
 
 
 def row(

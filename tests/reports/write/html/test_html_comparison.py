@@ -13,6 +13,7 @@ from heuristics.result.compared import Compared
 from reports.content.blocks import Table, View
 from reports.content.comparison.difference import waterfall
 from reports.write.html.comparison import interval_of, waterfall_of, write_comparison_html
+from tests.doubles.compared import Make, compared, many_rows, planted, typed
 from tests.doubles.comparison import rank, result, row, timeline
 from tests.doubles.comparison_document import (
     MS,
@@ -26,7 +27,6 @@ from tests.doubles.comparison_document import (
 )
 from tests.doubles.html import HOSTILE, Elements
 from tests.read_back.browser import Browser, started
-from tests.reports.content.test_comparison_text import Make, compared, many_rows, planted, typed
 from traces.spelling import percent, signed, signed_ms
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs, many_rows)

@@ -26,11 +26,6 @@ KINDS: dict[WallId, str] = {
 }
 
 
-def graphed(module: str, family: str | None = None) -> Run:
-    given = Given(graph_impl="transformer_engine", graph_modules=(module,), family=family)
-    return Run(Observed(graph_frac=0.5), given)
-
-
 def planned(wall: WallId, run: Run) -> set[str]:
     costly = replace(run, **{name: getattr(paying(wall, {KINDS[wall]: 100}), name) for name in COSTS})
     return {one.fix.id for one in make_plan(costly, [wall], CATALOGUE).fixes}

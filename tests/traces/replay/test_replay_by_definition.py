@@ -21,7 +21,7 @@ from bench.simulate.run import run
 from tests.by_definition import replay_edits as by_hand
 from tests.by_definition.replay import NAMED, Call, Story, Takes, Told, Work, run_again
 from tests.recordings.drawn import recordings_told
-from tests.traces.account.test_account_twice import Teller, recorded, words
+from tests.recordings.told import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate, find_queueing
 from traces.account.producers import find_producers

@@ -12,7 +12,7 @@ import diagnoser
 from diagnoser.cli import run
 from diagnoser.demo import RECORDINGS, unpack
 from reports.result.read import kept_as_ours, read_document, typed
-from tests.diagnoser.test_field_cases import ANSWERS, command
+from tests.configurations.field_cases import ANSWERS, command
 from tests.places import DATA
 
 CASES = DATA / "field_cases"

@@ -16,14 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hostile.attachments import OTHER_USER, Seen, forged, looked_at, name_of_ours
-from tests.hostile.killed import die, killed, left_by_a_killed_run
-from traces.files import moved
+from tests.hostile.killed import TICKET, die, half_moved, killed, left_by_a_killed_run, older, ticket
 from traces.files.aside import aside, sweep
-from traces.files.folder import Folder, open_folder
-from traces.files.moved import MADE, move_to_new, move_together
+from traces.files.folder import open_folder
 from traces.notes import noting
-
-TICKET: Final = ("run_report.md", "run_report.png", "run_manifest.json")
 
 
 @pytest.fixture(autouse=True)
@@ -41,40 +37,6 @@ def swept(folder: Path) -> list[str]:
 
 def notes() -> list[Path]:
     return [*(Path(os.environ["XDG_CACHE_HOME"]) / "moe-diag" / "unfinished").iterdir()]
-
-
-def ticket(folder: Path, step: int = 0) -> None:
-    """Move three files into a folder, over what is there; killed before the file of that number, if any."""
-    moves = 0
-
-    def move(made: str, source: Folder, place: Folder, name: str) -> None:
-        nonlocal moves
-        moves += 1
-        if moves == step:
-            die()
-        move_to_new(made, source, place, name)
-
-    with pytest.MonkeyPatch.context() as patched, open_folder(folder) as place, aside(place) as own:
-        patched.setattr(moved, "move_to_new", move)
-        own.new_folder(MADE, 0o700)
-        with own.inner(MADE) as made:
-            for name in TICKET:
-                made.write_new(name, f"new {name}".encode())
-        move_together(own, place, TICKET, force=True)
-
-
-def half_moved(folder: Path, step: int) -> Path:
-    before = {*folder.iterdir()}
-    killed(lambda: ticket(folder, step))
-    (left,) = {*folder.glob(".moe-diag-*")} - before
-    return left
-
-
-def older(folder: Path, names: tuple[str, ...] = TICKET) -> Path:
-    folder.mkdir()
-    for name in names:
-        (folder / name).write_text(f"old {name}", encoding="utf-8")
-    return folder
 
 
 def test_a_run_notes_its_folder_and_takes_the_note_away(tmp_path: Path) -> None:
