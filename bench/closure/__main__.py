@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from heuristics.judging.judgement import judge_observed
-from tests.closure import cures, steps, taken_back, waiting
+from tests.configurations.closure import cures, steps, taken_back, waiting
 from tests.megatron.random_runs import drawn_run, random_run
 
 _PLANNED: Final = 5

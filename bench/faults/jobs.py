@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.compare_doubles import run_of
+from tests.doubles.sides import run_of
 
 CACHE: Final = "cache"
 STORE: Final = "history.sqlite"

@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.simulate.export import schema_versions, write_export
 from diagnoser.demo import compressed
-from tests.document_doubles import DISPATCH, exposed
+from tests.doubles.document import DISPATCH, exposed
 from traces.formats import sqlite_tables
 
 ROWS: Final = 14

@@ -15,7 +15,7 @@ from bench.fuzz.mutations import tree
 from bench.fuzz.same import assert_same
 from bench.fuzz.target import Target
 from bench.fuzz.whole_way import diagnosed
-from tests.kineto_doubles import Profiled, one_run, overlapped_step
+from tests.recordings.kineto import Profiled, one_run, overlapped_step
 from traces.errors import MoeDiagError
 from traces.formats import kineto_json, kineto_rows
 from traces.formats.kineto import read_kineto

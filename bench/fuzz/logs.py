@@ -12,7 +12,7 @@ import diagnoser
 from bench.fuzz.mutations import lines
 from bench.fuzz.same import assert_same
 from bench.fuzz.target import Target
-from tests.log_doubles import crash, iteration, out_of_memory, read, step_time
+from tests.configurations.logs import crash, iteration, out_of_memory, read, step_time
 from tests.places import DATA
 from traces.training_log import read as log_lines
 

@@ -14,7 +14,7 @@ from typing import Final
 from bench.fuzz.exports import exports
 from bench.fuzz.mutations import BYTES, NUMBERS
 from bench.fuzz.target import Target
-from tests.two_readers import read
+from tests.recordings.two_readers import read
 from traces import loops
 from traces.formats.sqlite_pages import PageTables
 from traces.formats.sqlite_tables import RowFilter, SqliteTables

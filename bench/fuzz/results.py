@@ -20,8 +20,8 @@ from diagnoser.output.results import saved_result
 from reports.content.blocks import Asked, Detail
 from reports.formats import FORMATS
 from reports.result.codec import Document
-from tests.comparison_document_doubles import document_of, regression
-from tests.document_doubles import DISPATCH, exposed
+from tests.doubles.comparison_document import document_of, regression
+from tests.doubles.document import DISPATCH, exposed
 from traces.errors import MoeDiagError
 
 _KEPT: Final = 2

@@ -20,7 +20,7 @@ from bench.fuzz.target import Target
 from bench.fuzz.whole_way import diagnosed
 from bench.simulate.export import schema_versions, write_export
 from diagnoser.demo import compressed
-from tests.document_doubles import DISPATCH, exposed
+from tests.doubles.document import DISPATCH, exposed
 
 _KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 _ACTIVITY: Final = (_KERNELS, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")

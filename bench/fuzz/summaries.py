@@ -15,7 +15,7 @@ import msgspec
 from bench.fuzz.mutations import flipped, tree
 from bench.fuzz.target import Target
 from diagnoser.running.merging import merge_summaries
-from tests.ranks_doubles import Work, together
+from tests.recordings.ranks import Work, together
 from traces.ranks.codec import MARK, VERSION, encode
 from traces.ranks.decoding import decode
 from traces.ranks.summary import RankSummary

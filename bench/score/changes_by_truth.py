@@ -25,7 +25,7 @@ from bench.simulate.host_program import (
 from bench.simulate.knobs import Knobs, draw_knobs
 from bench.simulate.run import run
 from bench.simulate.step import program_of
-from tests.changes_doubles import FULL, changes_of_run, length_ns
+from tests.recordings.changes import FULL, changes_of_run, length_ns
 from traces.replay.changes.change import Together
 from traces.replay.changes.dispatcher import LEAST, MOST
 

@@ -18,7 +18,7 @@ from bench.simulate.host_program import Engine
 from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View, record
 from bench.simulate.run import Run, run
-from tests.anchors import (
+from tests.recordings.anchors import (
     ALLTOALL,
     ALLTOALL_HIDDEN,
     ALLTOALL_HIDDEN_S,

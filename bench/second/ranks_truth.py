@@ -17,7 +17,7 @@ from bench.simulate.ranks.happened import RanksDone
 from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.truth import Truth
 from bench.simulate.run import Run
-from tests.waits_by_definition import Part
+from tests.by_definition.waits import Part
 
 LEAST_EFFECT_FRAC: Final = 0.04
 _TRIES: Final = 8

@@ -14,7 +14,7 @@ import pytest
 from bench.simulate import export as export_module
 from bench.simulate.export import schema_versions, write_export
 from bench.simulate.recording import Recording, base_name
-from tests.moe_pattern import moe_recording
+from tests.recordings.moe_pattern import moe_recording
 
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -17,7 +17,7 @@ from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import PID, START_NS, Process, View, record
 from bench.simulate.run import Run, run_program
 from bench.simulate.step import program_of
-from tests.kineto_doubles import Event, as_profiler_json, as_us, event
+from tests.recordings.kineto import Event, as_profiler_json, as_us, event
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.addresses.measure import measure_addresses

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.speed.table import machine
-from tests.cluster_doubles import Killer, document, local_cluster, processes_of, small_traces
+from tests.hostile.clusters import Killer, document, local_cluster, processes_of, small_traces
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from bench.simulate.ranks.clocks import draw_clocks
 from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, write_ranks
-from tests.ranks_doubles import summaries_in
+from tests.recordings.ranks import summaries_in
 from traces.arrays import BoolArray, IntArray
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.codec import SUFFIX, encode

@@ -18,7 +18,7 @@ from bench.simulate.recording import Recording
 from bench.third.program import Do, Moves, Operation
 from bench.third.run import Done
 from bench.third.world import Group, World
-from tests.payload_doubles import collective, send, with_payloads_of_rows
+from tests.recordings.payloads import collective, send, with_payloads_of_rows
 
 KERNELS: Final[Mapping[str, Kernel]] = kernels_of("H100", False, True)
 _PID: Final = 20_000

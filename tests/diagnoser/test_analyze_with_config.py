@@ -18,12 +18,12 @@ from reports.content.analysis import page
 from reports.content.blocks import Detail, View
 from reports.result.codec import decode
 from reports.write.github import write_github
-from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
-from tests.communication_doubles import GATHER, GROUPED
-from tests.document_doubles import DISPATCH, HOSTILE, exposed
-from tests.page_doubles import first_screen, whole_text
-from tests.planted import planted
-from tests.reports.write.test_markdown import is_ours_alone
+from tests.configurations.check import ABOUT, CONTRADICTS, SCRIPT, log, script, written
+from tests.doubles.document import DISPATCH, HOSTILE, exposed
+from tests.doubles.pages import first_screen, whole_text
+from tests.hostile.planted import planted
+from tests.read_back.markdown import is_ours_alone
+from tests.recordings.launches import GATHER, GROUPED
 from traces.errors import InputError
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

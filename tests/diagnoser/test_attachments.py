@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from tests.attachments import FORMS, NAMES, Desk, desk, name_of_ours, plant
-from tests.diagnoser.test_report_command import marked
-from tests.nsys_doubles import desk as desk_of_nsys
+from tests.doubles.writers import marked
+from tests.hostile.attachments import FORMS, NAMES, Desk, desk, name_of_ours, plant
+from tests.recordings.nsys import desk as desk_of_nsys
 
 LEFT_ALONE = "left alone: not surely what a run of yours left there"
 OF_ANY_TIME = ".moe-diag-00000000-abcdefgh"

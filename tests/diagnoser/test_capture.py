@@ -10,8 +10,8 @@ import pytest
 
 from bench.simulate.recording import Row
 from diagnoser.cli import run
-from tests.moe_pattern import moe_recording
 from tests.places import GOLDEN, Reviewed
+from tests.recordings.moe_pattern import moe_recording
 from traces.recording.line import recording
 from traces.recording.options import Question, TrainedWith
 

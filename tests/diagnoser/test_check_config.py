@@ -27,22 +27,23 @@ from reports.content.check_defects import Weight, defects, first_errors
 from reports.content.judged_settings import values_of
 from reports.write.github import write_github
 from reports.write.text import write_text
-from tests.check_doubles import (
+from tests.configurations.check import (
     ABOUT,
     BRIDGE,
     CONTRADICTS,
     ILLEGAL,
+    cases,
     log,
     log_lines,
     script,
     symptoms,
     written,
 )
-from tests.diagnoser.test_cli import simple
-from tests.log_doubles import crash, out_of_memory
+from tests.configurations.logs import crash, out_of_memory
+from tests.hostile.planted import planted
 from tests.places import GOLDEN, ROOT, Reviewed
-from tests.plain_page import plain, said
-from tests.planted import planted
+from tests.read_back.plain_page import plain, said
+from tests.recordings.inputs import simple
 from traces.errors import InputError
 from traces.missing import known
 from traces.sizes.memory import MemoryEstimate
@@ -270,20 +271,6 @@ def test_an_input_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFix
         before = one.read_bytes()
         code, _, _ = checked(path, capsys, "--log", str(said), "-o", str(one), "--force-overwrite")
         assert (code, one.read_bytes()) == (2, before)
-
-
-def cases(where: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
-    """Reports that people read: name -> file and options."""
-    good = script(where)
-    judged, logged = ("--symptoms", str(symptoms(where))), ("--log", str(log(where)))
-    return {
-        "good": (good, ()),
-        "contradicts": (written(where, "two.yaml", CONTRADICTS), ()),
-        "illegal": (written(where, "illegal.yaml", ILLEGAL), ()),
-        "judged": (good, judged),
-        "log": (good, logged),
-        "whole": (good, (*judged, *logged)),
-    }
 
 
 def test_a_first_screen_has_forty_lines_and_eighty_columns(

@@ -11,73 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from bench.simulate.export import write_export
-from bench.simulate.recording import Recording
 from diagnoser import __main__ as door
 from diagnoser.cli import run
 from tests.places import ROOT, Reviewed
-
-GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
-
-
-def simple(path: Path) -> Path:
-    recording = Recording()
-    for step in range(3):
-        recording.range(f"iteration {step}", 1_000 * step, 1_000 * step + 900)
-        recording.kernel(GEMM, 1_000 * step + 100, 1_000 * step + 800, launch_ns=1_000 * step + 50)
-    write_export(path, recording)
-    return path
-
-
-def missing(folder: Path) -> Path:
-    return folder / "none.sqlite"
-
-
-def empty(folder: Path) -> Path:
-    path = folder / "empty.sqlite"
-    path.touch()
-    return path
-
-
-def text(folder: Path) -> Path:
-    path = folder / "notes.nsys-rep"
-    path.write_text("hello\n" * 99, encoding="utf-8")
-    return path
-
-
-def a_folder(folder: Path) -> Path:
-    path = folder / "runs"
-    path.mkdir()
-    return path
-
-
-def truncated(folder: Path) -> Path:
-    path = simple(folder / "run.sqlite")
-    path.write_bytes(path.read_bytes()[:-4096])
-    return path
+from tests.recordings.inputs import (
+    a_folder,
+    command,
+    empty,
+    missing,
+    no_export,
+    no_kernels,
+    scrambled,
+    simple,
+    text,
+    truncated,
+)
 
 
 def headless(folder: Path) -> Path:
     path = folder / "run.sqlite"
     path.write_bytes(b"SQLite format 3\0")
-    return path
-
-
-def scrambled(folder: Path) -> Path:
-    path = simple(folder / "run.sqlite")
-    data = bytearray(path.read_bytes())
-    data[4096:] = b"\xa5" * (len(data) - 4096)
-    path.write_bytes(bytes(data))
-    return path
-
-
-def no_export(folder: Path) -> Path:
-    import sqlite3
-    from contextlib import closing
-
-    path = folder / "mine.sqlite"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE mine (a INTEGER)")
     return path
 
 
@@ -88,14 +41,6 @@ def failed_export(folder: Path) -> Path:
     path = folder / "half.sqlite"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
-    return path
-
-
-def no_kernels(folder: Path) -> Path:
-    recording = Recording()
-    recording.range("iteration 1", 0, 100)
-    path = folder / "run.sqlite"
-    write_export(path, recording)
     return path
 
 
@@ -285,16 +230,6 @@ def test_a_forgotten_command_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     path = simple(tmp_path / "run.sqlite")
     assert run([str(path), "-f", "json"]) == 2
     assert f"Type moe-diag analyze {path} -f json" in capsys.readouterr().err
-
-
-def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "diagnoser", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
 
 
 def test_a_terminal_that_knows_only_ascii_still_gets_the_report(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from diagnoser.running import measured
 from diagnoser.running.cluster import Cluster
 from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
 from diagnoser.running.processes import Workers
-from tests.cluster_doubles import Killer, document, local_cluster, processes_of, small_traces
-from tests.diagnoser.test_processes import joints_of
+from tests.hostile.clusters import Killer, document, local_cluster, processes_of, small_traces
 from tests.places import ROOT
+from tests.recordings.measured_changes import joints_of
 from traces.errors import ClusterUnavailable, InputError, NotShared
 from traces.formats.open import ReadOptions
 from traces.limits import Limit

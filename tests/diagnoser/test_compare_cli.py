@@ -17,9 +17,9 @@ from diagnoser.options.given import gate_frac
 from diagnoser.options.requests import Analysis, Comparison
 from diagnoser.running.pipeline import diagnose
 from heuristics.result.exits import Exit
-from tests.check_doubles import script, written
-from tests.compare_doubles import as_json, result_of_run, run_of
-from tests.log_doubles import iteration
+from tests.configurations.check import script, written
+from tests.configurations.logs import iteration
+from tests.doubles.sides import as_json, result_of_run, run_of
 from tests.places import ROOT
 from traces.errors import UsageError
 

@@ -13,9 +13,9 @@ from diagnoser.cli import run
 from heuristics.result.compared_files import ComparedFiles
 from reports.result.codec import decode, encode
 from reports.result.read import typed
-from tests.files_doubles import PAIRS, config_of, truth
-from tests.log_doubles import iteration
-from tests.secret_doubles import SECRET
+from tests.configurations.logs import iteration
+from tests.configurations.pairs import PAIRS, config_of, truth
+from tests.hostile.secrets import SECRET
 
 PAIR = next(pair for pair in PAIRS if pair.name == "mtp_qwen35")
 CONFIGS = [str(config_of(PAIR, side)) for side in ("base", "new")]

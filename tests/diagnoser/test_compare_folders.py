@@ -13,8 +13,8 @@ from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.happened import simulate
 from bench.simulate.ranks.recorded import Capture
 from diagnoser.diagnosis import Diagnosis
-from tests.rendering import text
-from tests.sets_doubles import RUN, written
+from tests.read_back.rendering import text
+from tests.recordings.sets import RUN, written
 from traces.errors import TraceNotFound
 
 

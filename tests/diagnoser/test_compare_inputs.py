@@ -19,11 +19,12 @@ from diagnoser.running.comparison import read_sides
 from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.read import typed
-from tests import kineto_doubles
-from tests.check_doubles import COMMUNICATION, log, script, written
-from tests.compare_doubles import as_json, result_of_run, run_of
-from tests.comparison_doubles import configuration
-from tests.diagnoser.test_cli import (
+from tests.configurations.check import COMMUNICATION, log, script, written
+from tests.doubles.comparison import configuration
+from tests.doubles.document import DISPATCH, exposed
+from tests.doubles.sides import as_json, result_of_run, run_of
+from tests.recordings import kineto
+from tests.recordings.inputs import (
     a_folder,
     empty,
     missing,
@@ -33,7 +34,6 @@ from tests.diagnoser.test_cli import (
     text,
     truncated,
 )
-from tests.document_doubles import DISPATCH, exposed
 from traces.errors import InputError, NothingToDiagnose, UsageError
 
 SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")
@@ -233,11 +233,11 @@ def test_a_result_of_a_later_1_x_is_read_in_any_order_of_its_keys(
 
 
 def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) -> None:
-    path = kineto_doubles.write(
+    path = kineto.write(
         tmp_path / "run.json",
         [
-            kineto_doubles.call("cudaLaunchKernel", 90, 5, 1),
-            kineto_doubles.on_gpu("kernel", kineto_doubles.GEMM, 100, 50, 1),
+            kineto.call("cudaLaunchKernel", 90, 5, 1),
+            kineto.on_gpu("kernel", kineto.GEMM, 100, 50, 1),
         ],
     )
     result, _ = results(path)

@@ -13,7 +13,7 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from diagnoser.cli import run
 from heuristics.result.compared import Compared
-from tests.compare_doubles import GEMM, US
+from tests.doubles.sides import GEMM, US
 from traces.errors import DamagedTrace
 from traces.missing import known
 

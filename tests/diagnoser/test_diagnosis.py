@@ -15,8 +15,8 @@ from diagnoser.diagnosis import Diagnosis
 from reports.content.analysis import page
 from reports.content.blocks import Detail, View
 from reports.write.text import write_text
-from tests.check_doubles import script
-from tests.document_doubles import exposed
+from tests.configurations.check import script
+from tests.doubles.document import exposed
 
 Export = Callable[..., Path]
 

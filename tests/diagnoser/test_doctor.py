@@ -11,7 +11,7 @@ from bench.simulate.recording import Recording
 from diagnoser.cli import run
 from heuristics.evidence.fitness import fitness
 from heuristics.run.run import WALL_IDS
-from tests.moe_pattern import moe_recording
+from tests.recordings.moe_pattern import moe_recording
 from traces.columns import Gpu, TraceInfo
 from traces.measure.capture import Capture
 from traces.sections.tables import WallId

@@ -8,7 +8,7 @@ import pytest
 
 from bench.simulate.export import write_export
 from diagnoser.cli import run
-from tests.moe_pattern import moe_recording
+from tests.recordings.moe_pattern import moe_recording
 
 
 @pytest.fixture

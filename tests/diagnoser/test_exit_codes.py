@@ -14,8 +14,8 @@ from diagnoser.options import Answer
 from heuristics.result.compared import ComparisonVerdict
 from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate, GateAnswer, GateState
-from tests.compare_doubles import run_of
-from tests.comparison_document_doubles import not_comparable, regression, unchanged, undecided
+from tests.doubles.comparison_document import not_comparable, regression, unchanged, undecided
+from tests.doubles.sides import run_of
 from tests.places import ROOT
 
 Runs = dict[str, str]

@@ -14,10 +14,10 @@ import pytest
 from diagnoser.cli import run
 from diagnoser.output.ticket import plan_ticket, write_ticket
 from reports.result.read import typed
-from tests.compare_doubles import result_of_run, run_of
-from tests.killed import die, killed, left_by_a_killed_run
-from tests.nsys_doubles import EXPORTS_WELL, desk
+from tests.doubles.sides import result_of_run, run_of
+from tests.hostile.killed import die, killed, left_by_a_killed_run
 from tests.places import ROOT
+from tests.recordings.nsys import EXPORTS_WELL, desk
 from traces.files.aside import aside
 from traces.files.folder import Folder, open_folder
 from traces.files.moved import move_to_new

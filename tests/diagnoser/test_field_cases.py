@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from diagnoser.cli import run
-from tests.constraint_doubles import read
+from tests.configurations.field_cases import ANSWERS, command
 from tests.places import DATA
 
 CASES: Final = DATA / "field_cases"
-ANSWERS: Final = read("field_cases/answers.toml")
 NUMBERS: Final = re.compile(r"^(Throughput|Memory|Workflow)\b", re.MULTILINE)
 """Where the numbers of a first screen begin: what stands before them is read first."""
-
-
-def command(case: Path) -> list[str]:
-    """As the thread's poster would ask."""
-    config = next(path for path in (case / "config.yaml", case / "run.sh") if path.exists())
-    options = [str(one) for one in ANSWERS[case.name]["options"]]  # type: ignore[attr-defined]
-    for option, name in (("--log", "train.log"), ("--log", "train.log.gz"), ("--symptoms", "symptoms.json")):
-        if (case / name).exists():
-            options += [option, str(case / name)]
-    return ["check-config", str(config), "--no-megatron", *options]
 
 
 @pytest.mark.parametrize("name", ANSWERS)

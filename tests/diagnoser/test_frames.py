@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
 from heuristics.run.run import WALL_IDS
-from tests.document_doubles import exposed
+from tests.doubles.document import exposed
 from traces.missing import gap
 
 Export = Callable[..., Path]

@@ -18,7 +18,7 @@ from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, judge_observed
 from heuristics.result.configured import Rules
-from tests.document_doubles import DISPATCH, exposed
+from tests.doubles.document import DISPATCH, exposed
 from tests.megatron.random_runs import drawn_run
 from tests.places import DATA
 from traces.missing import known

@@ -10,8 +10,8 @@ from bench.simulate.export import write_export
 from diagnoser import analyze, check_config
 from diagnoser.cli import run
 from diagnoser.diagnosis import Diagnosis
-from tests.check_doubles import BRIDGE
-from tests.document_doubles import DISPATCH, exposed
+from tests.configurations.check import BRIDGE
+from tests.doubles.document import DISPATCH, exposed
 from traces.errors import InputError
 from traces.missing import known
 from traces.names.gpus import products

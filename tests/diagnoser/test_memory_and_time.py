@@ -14,8 +14,8 @@ import pytest
 
 from diagnoser.cli import run
 from diagnoser.running import measured
-from tests.nsys_doubles import desk, write_report
 from tests.places import ROOT
+from tests.recordings.nsys import desk, write_report
 
 HANGS = 'while :; do echo beat >>"$here/beats"; sleep 0.02; done & echo junk >"$out"; wait'
 """An nsys that does not end, and neither does what it started."""

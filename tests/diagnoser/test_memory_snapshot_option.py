@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from tests.kineto_doubles import one_run, write
-from tests.traces.formats.test_memory_snapshot import MIB, Runs, one_step
+from tests.recordings.kineto import one_run, write
+from tests.recordings.memory_snapshot import MIB, Runs, one_step
 
 
 def snapshot(path: Path) -> Path:

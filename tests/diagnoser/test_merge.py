@@ -17,8 +17,8 @@ from diagnoser.running.merging import merge_summaries
 from heuristics.result.result import Merged
 from reports.result.codec import decode
 from reports.result.schema import schema
-from tests.compare_doubles import run_of
-from tests.moe_pattern import moe_recording
+from tests.doubles.sides import run_of
+from tests.recordings.moe_pattern import moe_recording
 from traces.errors import DamagedTrace
 from traces.ranks.codec import SUFFIX, encode
 from traces.ranks.decoding import decode as decoded

@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 
 from diagnoser.cli import run
-from tests.compare_doubles import as_json, result_of_run
-from tests.diagnoser.test_report_command import marked
-from tests.nsys_doubles import Desk, desk
+from tests.doubles.sides import as_json, result_of_run
+from tests.doubles.writers import marked
+from tests.recordings.nsys import Desk, desk
 
 _SIZE_BYTES: Final = 256 << 10
 ROOMS: Final = (0, 4096, 8192, 12288, 20480, 40960, 65536)

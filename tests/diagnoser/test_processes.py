@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,15 +17,14 @@ import diagnoser
 from diagnoser.cli import run
 from diagnoser.demo import unpack
 from diagnoser.running import measured, processes
-from diagnoser.running.measured import MeasuredTrace, TraceTask, joints, measure_all, measure_trace
-from diagnoser.running.processes import Engine, Workers
+from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
+from diagnoser.running.processes import Workers
 from tests.places import ROOT
+from tests.recordings.measured_changes import joints_of
 from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
 from traces.limits import Limit
 from traces.progress import report, silent
-from traces.replay.changes.change import Joint
-from traces.replay.changes.costs import Costs
 from traces.steps.selection import Selection
 
 DEMOS = ("host_overhead", "token_sync", "graphs_lost")  # of one GPU; changes of which are replayed together
@@ -189,17 +186,6 @@ def test_what_was_kept_by_a_process_that_is_gone_is_made_again(demos: list[Path]
             told.append(joints_of(workers, found))
     assert told[0] == told[1]
     assert any(one.high_ns for one in told[0])
-
-
-def joints_of(engine: Engine, traces: Sequence[MeasuredTrace | InputError]) -> list[Joint]:
-    """What all changes of the first rank of each trace save together."""
-    questions = {}
-    for place, trace in enumerate(traces):
-        assert isinstance(trace, MeasuredTrace)
-        costs = trace.ranks[0].costs
-        assert isinstance(costs, Costs)
-        questions[place] = partial(joints, {0: (0, [tuple(one.kind for one in costs.changes)])})
-    return [answer[0][0] for answer in engine.ask(questions)]
 
 
 def test_an_interrupt_ends_every_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 import diagnoser
 from diagnoser.demo import unpack
 from diagnoser.output.progress import _Display, progress_display
-from tests.terminal_doubles import Tty
+from tests.read_back.terminal import Tty
 from traces.formats.open import ReadOptions, read_trace
 from traces.formats.readers import Reader
 from traces.progress import silent

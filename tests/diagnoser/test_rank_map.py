@@ -14,7 +14,7 @@ from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.recorded import PID
 from diagnoser.cli import run as cli
 from diagnoser.running.rank_map import Row, contradictions, identified, read_rank_map
-from tests.sets_doubles import RUN, analyzed, problems
+from tests.recordings.sets import RUN, analyzed, problems
 from traces.errors import InputError, UsageError
 from traces.ranks.summary import Identity
 

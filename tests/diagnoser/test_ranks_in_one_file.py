@@ -11,7 +11,7 @@ import pytest
 from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.happened import RanksDone, simulate
 from bench.simulate.ranks.recorded import Capture, Files, Nccl
-from tests.sets_doubles import RUN, analyzed, late, written
+from tests.recordings.sets import RUN, analyzed, late, written
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 import diagnoser
 from bench.simulate.recording import Recording
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
 
 Export = Callable[..., Path]
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal_doubles import a_place, seen_alike
+from tests.read_back.terminal import a_place, seen_alike
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from diagnoser.cli import run
-from tests.constraint_doubles import read
+from tests.configurations.constraints import read
 
 TABLE: dict[str, Any] = read("release_cases.toml")
 OPTIONS = {"core": "--core-version", "bridge": "--bridge-version", "gpu": "--gpu-model", "te": "--te-version"}

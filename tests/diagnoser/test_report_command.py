@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,13 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
-from heuristics.result.compared import Compared
-from heuristics.result.compared_files import ComparedFiles
-from heuristics.result.layouts import Layouts
-from heuristics.result.result import Merged, Result
-from reports.content.blocks import Asked
-from reports.formats import FORMATS, kind_of
 from reports.result.json_text import render_json
-from tests.check_doubles import SCRIPT, written
-from tests.compare_doubles import as_json, result_of_run, run_of
-from tests.diagnoser.test_cli import command
+from tests.configurations.check import SCRIPT, written
+from tests.doubles.sides import as_json, result_of_run, run_of
+from tests.doubles.writers import marked
 from tests.places import ROOT
-from tests.rendering import text
+from tests.read_back.rendering import text
+from tests.recordings.inputs import command
 
 Json = dict[str, Any]
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
@@ -56,16 +50,6 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
     path = folder / name
     path.write_text(render_json(document), encoding="utf-8")
     return path
-
-
-def marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every writer says its own name, so that no picture has to be drawn."""
-
-    def named(form: str) -> Callable[[Result | Compared | ComparedFiles | Layouts | Merged, Asked], bytes]:
-        return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
-
-    marked = {form: replace(one, write=named(form)) for form, one in FORMATS.items()}
-    monkeypatch.setattr("diagnoser.output.results.FORMATS", marked)
 
 
 @pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])

@@ -23,10 +23,10 @@ import pytest
 
 from bench.faults.disturbed import STEPS
 from diagnoser.cli import run
-from tests.attachments import NAMES, Seen, looked_at
-from tests.compare_doubles import as_json, result_of_run
-from tests.diagnoser.test_report_command import marked
-from tests.nsys_doubles import Desk, desk
+from tests.doubles.sides import as_json, result_of_run
+from tests.doubles.writers import marked
+from tests.hostile.attachments import NAMES, Seen, looked_at
+from tests.recordings.nsys import Desk, desk
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="not root: would have shown that a second user of the machine gains nothing"
@@ -282,7 +282,7 @@ def test_nothing_that_is_kept_can_be_read_by_the_other(place: Place) -> None:
 
 def test_a_half_ticket_of_the_first_user_is_not_put_back_elsewhere_by_the_other(place: Place) -> None:
     """Where folders can be renamed, a left-over with its files is brought to another folder."""
-    from tests.traces.files.test_left_overs import half_moved, older
+    from tests.hostile.killed import half_moved, older
 
     place.shared.chmod(0o777)
 

@@ -18,7 +18,7 @@ from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.recorded import Capture, Nccl
 from bench.simulate.recorded import View
 from diagnoser.cli import run as cli
-from tests.sets_doubles import RUN, analyzed, cut, late, problems, without_kernels, written
+from tests.recordings.sets import RUN, analyzed, cut, late, problems, without_kernels, written
 
 OF_NO_GROUP_ALL: Final = (
     "of every group a rank is missing, and all that are here may have waited for that one"

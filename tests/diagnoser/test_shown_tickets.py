@@ -28,13 +28,13 @@ from reports.write.github import GitHub
 from reports.write.jira import Jira
 from reports.write.markup import Writer
 from reports.write.text import write_text
-from tests import rendering
-from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
-from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
-from tests.jira_grammar import read
+from tests.configurations.check import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
+from tests.doubles.document import DISPATCH, HOSTILE, exposed, graph_only
+from tests.hostile.planted import planted
 from tests.places import ROOT, Reviewed
-from tests.planted import planted
-from tests.reports.write.test_markdown import is_ours_alone, open_lines, shown
+from tests.read_back import rendering
+from tests.read_back.jira_grammar import read
+from tests.read_back.markdown import is_ours_alone, open_lines, shown
 from traces.missing import known
 from traces.spelling import percent
 

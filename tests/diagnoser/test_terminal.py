@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from tests.terminal_doubles import COMMANDS, HISTORY, RESULT, Tty, a_place, reads_as_text, seen
+from tests.read_back.terminal import COMMANDS, HISTORY, RESULT, Tty, a_place, reads_as_text, seen
 
 PLAIN = {
     "analyze -f markdown",

@@ -18,9 +18,9 @@ from diagnoser.output.ticket import plan_ticket, write_ticket
 from reports.content.blocks import Detail
 from reports.result.json_text import render_json
 from reports.result.read import typed
-from tests import rendering
-from tests.compare_doubles import as_json, result_of_run, run_of
-from tests.diagnoser.test_report_command import marked
+from tests.doubles.sides import as_json, result_of_run, run_of
+from tests.doubles.writers import marked
+from tests.read_back import rendering
 from traces.files.folder import Folder
 from traces.files.moved import move_to_new
 

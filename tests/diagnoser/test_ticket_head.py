@@ -17,9 +17,9 @@ from reports.result.codec import encode
 from reports.result.json_text import render_json
 from reports.result.read import kept_as_ours, typed
 from reports.write.jira import Jira
-from tests.comparison_document_doubles import document_of, regression
-from tests.document_doubles import HOSTILE
-from tests.jira_grammar import read
+from tests.doubles.comparison_document import document_of, regression
+from tests.doubles.document import HOSTILE
+from tests.read_back.jira_grammar import read
 
 NAME = "new_compared_report"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import diagnoser
-from tests.kineto_doubles import as_profiler_json, write
-from tests.page_doubles import first_screen, flat
-from tests.unnamed_doubles import MAIN, Exchanging
+from tests.doubles.pages import first_screen, flat
+from tests.recordings.kineto import as_profiler_json, write
+from tests.recordings.unnamed import MAIN, Exchanging
 
 Export = Callable[..., Path]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from diagnoser.demo import unpack
-from tests.nsys_doubles import desk
 from tests.places import ROOT
+from tests.recordings.nsys import desk
 
 OURS = ("diagnoser", "traces", "heuristics", "reports", "moe_diag")
 LOADED = (

@@ -11,7 +11,7 @@ from bench.simulate.ranks.happened import RanksDone, simulate
 from bench.simulate.ranks.recorded import Capture
 from diagnoser.cli import run as cli
 from diagnoser.running.merging import merge_summaries
-from tests.sets_doubles import RUN, analyzed, late, problems, written
+from tests.recordings.sets import RUN, analyzed, late, problems, written
 
 LOG = "using world size: {0}, data-parallel size: {0}, tensor-model-parallel size: 1\n"
 COMMAND = "torchrun --nnodes 2 --nproc-per-node 4 pretrain_gpt.py --num-layers 2 --num-experts 8\n"

@@ -24,7 +24,7 @@ from heuristics.plan.planned import Planned
 from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
-from tests.constraint_doubles import DEFAULTS
+from tests.configurations.constraints import DEFAULTS
 from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS
 from tests.megatron.random_symptoms import random_symptoms
 from traces.settings.derive import add_defaults, add_derived

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import tomllib
 from typing import Any
 
 import pytest
 
-from heuristics.config.about import Given
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.megatron.request import Request, request_of
-from heuristics.run.run import Run
+from tests.configurations.megatron_cases import CASES, request_for
 from tests.megatron.conftest import Ask
-from tests.places import DATA
-from traces.settings.settings import Value, settings
 
 pytestmark = pytest.mark.megatron
 
-TABLE = tomllib.loads((DATA / "megatron_cases.toml").read_text("utf-8"))
-CASES: list[dict[str, Any]] = TABLE["case"]
 NOT_SAID = {49}
 """A KeyError of Python's enums, as core looks a name up: no refusal of its own."""
 HOST = {55, 57, 58, 59, 60, 64, 66}
@@ -33,20 +25,6 @@ REJECTED_BY_OLD_TE = {
     66: "apply_rope_fusion is not available. Please install TE >= 1.4.",
 }
 Answers = dict[tuple[int, str | None], tuple[Answer, Answer]]
-
-
-def knob(value: Any) -> Value:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def request_for(case: dict[str, Any], te_version: str | None) -> Request:
-    values = {**TABLE["base"], **case["changes"], **dict.fromkeys(case.get("unset", ()))}
-    said = settings({name: knob(value) for name, value in values.items()}, "table")
-    request = request_of(Run(given=Given(te_version=te_version), settings=said))
-    assert isinstance(request, Request)
-    if case["number"] == 87:  # no version has it, so a reader of configurations does not let it through
-        request = dataclasses.replace(request, fields={**request.fields, **case["changes"]})
-    return request
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.rules.megatron.request import Request, request_of
-from tests.layouts_doubles import found, run_as_typed
+from tests.configurations.layouts import found, run_as_typed
 from tests.megatron.conftest import Ask
 
 pytestmark = pytest.mark.megatron

@@ -19,14 +19,14 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
 from reports.content.analysis.check import page
 from reports.content.blocks import Detail
-from tests.check_doubles import SCRIPT, written
+from tests.configurations.check import SCRIPT, written
+from tests.configurations.megatron_cases import CASES, request_for
+from tests.configurations.megatron_layouts import FITS
+from tests.configurations.megatron_layouts import request_for as laid_out
 from tests.megatron.conftest import Release
 from tests.megatron.random_runs import drawn_run
-from tests.megatron.test_megatron_cases import CASES, request_for
-from tests.megatron.test_megatron_layouts import FITS
-from tests.megatron.test_megatron_layouts import request_for as laid_out
 from tests.places import ROOT
-from tests.plain_page import plain
+from tests.read_back.plain_page import plain
 from traces.limits import Limit
 
 pytestmark = pytest.mark.megatron

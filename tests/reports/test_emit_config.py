@@ -25,10 +25,10 @@ from heuristics.run.run import Run
 from reports.emit import emit_config, yaml_value
 from reports.formats import FRAMEWORKS
 from reports.result.fill.plan import fix as fix_of
-from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
-from tests.fix_doubles import spelled_as
+from tests.configurations.check import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
+from tests.configurations.spelling import read_back
+from tests.doubles.fixes import spelled_as
 from tests.places import GOLDEN, Reviewed
-from tests.spelling_doubles import read_back
 from traces.settings.read import configuration_of
 
 RUNS = (

@@ -11,7 +11,7 @@ from heuristics.result.result import Merged, Result
 from reports.measures import GROUPS, elsewhere, meaning, measures
 from reports.result.schema import places, schema
 from tests.places import ROOT, Reviewed
-from tests.reports.content.test_explain import words_of_the_code
+from tests.read_back.source import words_of_the_code
 
 PAGE = ROOT / "docs" / "measures.md"
 _HEAD = """# Dictionary of measures

@@ -20,10 +20,10 @@ from diagnoser.cli import run
 from diagnoser.options.requests import command_line
 from reports.formats import Kind, named
 from reports.redaction import redaction_words
-from tests.check_doubles import SCRIPT, log, written
-from tests.compare_doubles import as_json, run_of
-from tests.moe_pattern import moe_recording
-from tests.secret_doubles import SECRET, plant
+from tests.configurations.check import SCRIPT, log, written
+from tests.doubles.sides import as_json, run_of
+from tests.hostile.secrets import SECRET, plant
+from tests.recordings.moe_pattern import moe_recording
 
 Json = dict[str, Any]
 FORMS = [form for form in named(Kind.ANALYSIS) if form != "png"]

@@ -10,7 +10,7 @@ import diagnoser
 from heuristics.result.result import Result
 from reports.content.analysis.plan import plan
 from reports.emit import emit_config
-from tests.check_doubles import symptoms, written
+from tests.configurations.check import symptoms, written
 
 CONFIGURATION = """\
 model:

@@ -11,7 +11,7 @@ import pytest
 
 import diagnoser
 from reports.result.codec import Document
-from tests.kineto_doubles import one_run, overlapped_step, write
+from tests.recordings.kineto import one_run, overlapped_step, write
 from traces.cures import cure, cures
 
 OF_NSYS = re.compile(

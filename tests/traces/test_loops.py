@@ -10,33 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.doubles.loops import VALUES, add_up
 from traces import loops
-from traces.arrays import IntArray
 from traces.loops import COMPILED_FROM, loop
 from traces.progress import listening
-
-
-@loop("sums")
-def add_up(values: IntArray, sums: IntArray, most: int) -> int:
-    total = 0
-    for place in range(len(values)):
-        total = smaller(total + values[place], most)
-        sums[place] = total
-    return total
-
-
-@loop()
-def smaller(one: int, other: int) -> int:
-    return min(one, other)
 
 
 @loop("marks")
 def mark(data: NDArray[np.uint8], marks: NDArray[np.uint8]) -> None:
     for place in range(len(data)):
         marks[place] = data[place] // 2
-
-
-VALUES = np.array([3, 4, 5], dtype=np.int64)
 
 
 def test_interpreted_and_compiled_give_the_same() -> None:

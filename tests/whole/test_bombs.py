@@ -17,8 +17,8 @@ from bench.simulate.export import write_export
 from bench.speed.ranks import large_run
 from diagnoser.cli import run
 from diagnoser.history import store
-from tests.check_doubles import BRIDGE, log_lines
-from tests.moe_pattern import moe_recording
+from tests.configurations.check import BRIDGE, log_lines
+from tests.recordings.moe_pattern import moe_recording
 from traces.files import unpacked
 from traces.formats import kineto_json
 from traces.limits import Limit

@@ -17,7 +17,7 @@ from bench.simulate.recorded import View, record
 from bench.simulate.run import run
 from bench.simulate.scenarios import SCENARIOS
 from reports.result.codec import Document
-from tests.contradictions import RULES, contradictions
+from tests.agreement.contradictions import RULES, contradictions
 from traces.errors import NothingToDiagnose
 
 FOLDERS = (".", "added", "added/dlrm8", "second-simulator", "real", "bare")

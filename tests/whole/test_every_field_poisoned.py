@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reports.result.codec import Document
-from tests.poison_doubles import POISONS, assert_harmless, documents, fields_in, planted_at, several_ranks
-from tests.rendering import PICTURES
+from tests.hostile.poison import POISONS, assert_harmless, documents, fields_in, planted_at, several_ranks
+from tests.read_back.rendering import PICTURES
 
 TEXTS = ("text", "markdown", "jira", "html", "json", "csv", "perfetto", "megatron-lm", "bridge")
 EACH = 3

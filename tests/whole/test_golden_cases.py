@@ -9,9 +9,9 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.planned import Planned
-from tests.fix_doubles import spelled_as
-from tests.golden_doubles import Case, broken, cases, judgement_of, symptoms_of, wrongs
-from tests.opinions_doubles import a_fix
+from tests.configurations.golden import Case, broken, cases, judgement_of, symptoms_of, wrongs
+from tests.doubles.fixes import spelled_as
+from tests.doubles.opinions import a_fix
 from traces.errors import InputError
 from traces.sections.tables import WallId
 

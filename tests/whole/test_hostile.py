@@ -1,7 +1,7 @@
 """No name, text or file of a run can run, break a table or reach a terminal, in any format there is.
 
 Formats are taken from the table of writers, so a new one is attacked without a line here; what its tables
-look like is told to `hostile_shapes`, by its name.
+look like is told to `tests.hostile.shapes`, by its name.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from diagnoser.cli import run
 from reports.content.blocks import Detail
 from reports.formats import FRAMEWORKS
 from reports.result.codec import Document
-from tests.browser import Browser, started
-from tests.comparison_document_doubles import document_of, regression
-from tests.document_doubles import DISPATCH, exposed
-from tests.hostile_doubles import (
+from tests.doubles.comparison_document import document_of, regression
+from tests.doubles.document import DISPATCH, exposed
+from tests.hostile.names import (
     FILE_NAME,
     HARMFUL,
     RAN,
@@ -34,8 +33,9 @@ from tests.hostile_doubles import (
     rewritten,
     undecodable_name,
 )
-from tests.hostile_shapes import SHAPES, as_text, assert_harmless
-from tests.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
+from tests.hostile.shapes import SHAPES, as_text, assert_harmless
+from tests.read_back.browser import Browser, started
+from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
 
 FORMATS = [("analysis", name) for name in ANALYSIS] + [("comparison", name) for name in COMPARISON]
 KEPT = ("id", "wall", "path", "kind", "bound", "outcome", "unit", "source", "state", "key", "keys", "row",

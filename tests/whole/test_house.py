@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -15,15 +15,8 @@ import pytest
 
 from diagnoser.demo import RECORDINGS, compressed, unpack
 from tests.places import ROOT
+from tests.read_back.source import MAY_IMPORT, MODULES, imported, name_of, parsed
 
-MAY_IMPORT = {
-    "traces": {"traces"},
-    "heuristics": {"heuristics", "traces"},
-    "reports": {"reports", "heuristics", "traces"},
-    "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
-    "moe_diag": {"diagnoser", "traces"},
-}
-MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = (
     *("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
     *("distributed", "dask", "mcp"),
@@ -68,28 +61,6 @@ ORDER = {
     "moe_diag": (),
 }
 """Folders of each package: none imports what comes after it."""
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imported(path: Path, modules: Collection[str] = ()) -> Iterator[str]:
-    """What a file imports anywhere; of `modules` those that it names by their folder."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in modules else node.module or ""
-
-
-def name_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @cache

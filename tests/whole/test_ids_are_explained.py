@@ -12,15 +12,13 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import judge_observed
-from heuristics.result.result import Result
 from reports.content.analysis.check import page
 from reports.content.blocks import Block, Code, Detail, Fold, Items, Part, Words
 from reports.content.explain.page import explain_page
 from reports.result.codec import encode
-from reports.result.fill.result import result_of_run
-from tests.golden_doubles import Case, cases, judgement_of
-from tests.plain_page import plain
-from tests.run_doubles import BOTH
+from tests.configurations.golden import Case, cases, of_case
+from tests.doubles.runs import BOTH
+from tests.read_back.plain_page import plain
 from traces.errors import UsageError
 
 CASES = [case for case in cases() if "error" not in case.expected]
@@ -62,10 +60,6 @@ def advice(blocks: Sequence[Block]) -> Iterator[str]:
 
 def text_of(entry: Words) -> str:
     return "".join(one.text if isinstance(one, Code) else str(one) for one in entry)
-
-
-def of_case(case: Case) -> Result:
-    return result_of_run("0", judgement_of(case), about="case.yaml", judged=True)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}")

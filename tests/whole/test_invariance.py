@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording, Row
-from tests.invariance_doubles import KERNELS, US, recordings_told, seeds
-from tests.moe_pattern import moe_recording
 from tests.places import DATA
+from tests.recordings.drawn import KERNELS, US, recordings_told, seeds
+from tests.recordings.moe_pattern import moe_recording
 
 CORPUS: Final = DATA / "kernel_names.csv"
 Document = dict[str, Any]

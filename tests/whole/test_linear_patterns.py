@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from reports.content.explain.page import explain_page
 from reports.redaction import public, public_name
-from tests.pumped import Pump, endless_numbers, pumps
-from tests.whole.test_house import MODULES, imported, name_of, parsed
+from tests.hostile.pumped import Pump, endless_numbers, pumps
+from tests.read_back.source import MODULES, imported, name_of, parsed
 from traces import patterns
 from traces.errors import UsageError
 from traces.formats.export_cache import _first_error

@@ -1,7 +1,7 @@
 """No document states two values of one setting: every place that names one agrees with the one reader.
 
 Documents of drawn runs, whole and in part, with options and with a log; of the golden cases; and of files of
-each framework. What names a setting, and where, is the table of `tests/setting_claims.py`.
+each framework. What names a setting, and where, is the table of `tests/agreement/setting_claims.py`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from reports.content.blocks import Asked, Detail
 from reports.formats import FORMATS
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
-from tests.check_doubles import BRIDGE, CONTRADICTS, ILLEGAL, SCRIPT, log_lines
-from tests.golden_doubles import Case, cases, judgement_of
-from tests.log_doubles import log_of
+from tests.agreement.setting_claims import claims, unread
+from tests.configurations.check import BRIDGE, CONTRADICTS, ILLEGAL, SCRIPT, log_lines
+from tests.configurations.golden import Case, cases, judgement_of
+from tests.configurations.logs import log_of
 from tests.megatron.random_runs import random_run, seeds
 from tests.places import DATA
-from tests.setting_claims import claims, unread
 from traces.settings.read import read_configuration
 from traces.settings.settings import Setting, Settings
 from traces.training_log.log import TrainingLog

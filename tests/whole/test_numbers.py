@@ -20,8 +20,9 @@ from bench.simulate.run import run
 from heuristics.result.compared import Compared
 from reports.content.blocks import Detail
 from reports.result.codec import Document
-from tests.check_doubles import log, script
-from tests.comparison_document_doubles import (
+from tests.agreement.number_walk import PHRASES, Walk
+from tests.configurations.check import log, script
+from tests.doubles.comparison_document import (
     by_logs,
     document_of,
     not_comparable,
@@ -29,10 +30,9 @@ from tests.comparison_document_doubles import (
     unchanged,
     undecided,
 )
-from tests.document_doubles import DISPATCH, exposed, graph_only
-from tests.number_walk import PHRASES, Walk
-from tests.rendering import ANALYSIS, COMPARISON, rendered
-from tests.visible_text import UNREAD, visible
+from tests.doubles.document import DISPATCH, exposed, graph_only
+from tests.read_back.rendering import ANALYSIS, COMPARISON, rendered
+from tests.read_back.visible_text import UNREAD, visible
 
 Made = Callable[[], Recording]
 MOE = Knobs(step_count=3, layer_count=2, dispatch_us=600, peer_late_us=30)

@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from diagnoser.cli import run
-from tests.agreements import disagreements
-from tests.diagnoser.test_config_cases import CASES, screen
-from tests.files_doubles import PAIRS, config_of
+from tests.agreement.one_page import disagreements
+from tests.configurations.config_cases import CASES, screen
+from tests.configurations.pairs import PAIRS, config_of
 
 SYMPTOMS: Final[Mapping[str, dict[str, Any]]] = {
     "communication": {

@@ -9,7 +9,7 @@ from heuristics.judging.judgement import Judgement
 from heuristics.plan.plan import make_plan
 from heuristics.result.configured import BrokenRule
 from heuristics.run.run import WALL_IDS
-from tests.positive_controls import configured, functional_tests, judged, listed, recipes, rows
+from tests.configurations.positive_controls import configured, functional_tests, judged, listed, recipes, rows
 from traces.settings.effective import effective
 from traces.settings.settings import Problem
 

@@ -13,10 +13,10 @@ import pytest
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from diagnoser.cli import run
-from tests.document_doubles import DISPATCH, GEMM
-from tests.kineto_doubles import as_profiler_json
-from tests.rendering import ANALYSIS, COMPARISON, PICTURES
-from tests.secret_doubles import laid_open
+from tests.doubles.document import DISPATCH, GEMM
+from tests.hostile.secrets import laid_open
+from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES
+from tests.recordings.kineto import as_profiler_json
 
 US, MS = 1_000, 1_000_000
 HOST, USER = "node0421", "alicewonder"

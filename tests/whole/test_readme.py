@@ -15,8 +15,8 @@ import pytest
 
 from diagnoser.cli import COMMANDS, run
 from diagnoser.demo import RECORDINGS
-from tests.check_doubles import BRIDGE, written
-from tests.log_doubles import iteration
+from tests.configurations.check import BRIDGE, written
+from tests.configurations.logs import iteration
 from tests.places import ROOT
 
 README: Final = ROOT / "README.md"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from pathlib import Path
@@ -11,16 +10,11 @@ from typing import Any
 import pytest
 
 import diagnoser
+from tests.places import EMPTY, manifest
 from traces.errors import NothingToDiagnose
 
 REPORTS = ("jax_3090_2022.nsys-rep", "rtx6000_2021.qdrep")
-EMPTY = {"edge_2026_no_kernels.sqlite"}
 WHOLE = ("kernel_count", "span_ns", "busy_union_ns", "comm_union_ns", "exposed_comm_ns")
-
-
-def manifest(folder: Path) -> list[str]:
-    with (folder / "manifest.csv").open(encoding="utf-8", newline="") as file:
-        return [row["file"] for row in csv.DictReader(file)]
 
 
 def truth_of(folder: Path, name: str) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ import msgspec
 
 from heuristics.comparison.difference.aligned import exchanges
 from heuristics.result.compared import Exchanges
-from tests.whole.test_recordings_compared import ranks_of
+from tests.doubles.sides import ranks_of
 from traces.missing import Missing
 from traces.sections.rank import Rank
 from traces.sections.tables import Sequence

@@ -1,6 +1,6 @@
 """What is concluded from each real recording of the PyTorch profiler, and why that is right.
 
-`tests/recordings_by_hand.py` reads the recordings a second time, by JSON and numpy, and each test
+`tests/by_definition/real_recordings.py` reads the recordings a second time, by JSON and numpy, and each test
 argues for itself. Of every recording it gives the budget to the nanosecond, and how long no compute ran
 although the next one's launch had not yet returned: that much must be `launch_starved`, or `blocking` where
 the host itself waited for the GPU. Of every wall it gives what taking it away saves at least and at most, and
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import diagnoser
-from tests.recordings_by_hand import (
+from tests.by_definition.real_recordings import (
     COMM,
     COMPUTE,
     NEVER,

@@ -7,25 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import diagnoser
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import Attribution, attribute, layers
-from tests.comparison_doubles import read_back
-from tests.recordings_by_hand import COMM, Work, budget, work_of_export
-from traces.errors import NothingToDiagnose
+from tests.by_definition.real_recordings import COMM, Work, budget, work_of_export
+from tests.doubles.sides import ranks_of
 from traces.missing import known
 from traces.sections.rank import Rank
 
 TWO_GPUS = "nsysai_mfu_2gpu_before.sqlite"
 LATE = ("launch_starved.python", "launch_starved.sync", "launch_starved.launch")
-
-
-def ranks_of(path: Path) -> tuple[Rank, ...]:
-    """The ranks of its diagnosis, read as an earlier result would be; none where it has no GPU work."""
-    try:
-        return read_back(diagnoser.analyze(path)).ranks
-    except NothingToDiagnose:
-        return ()
 
 
 def test_every_recording_against_itself_is_noise_of_nothing(recordings: Path) -> None:

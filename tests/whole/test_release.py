@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 import diagnoser
-from tests.oldest_dependencies import oldest, promised
 from tests.places import ROOT
-from tests.readme_commands import commands, failures
+from tests.release.oldest_dependencies import oldest, promised
+from tests.release.readme_commands import commands, failures
 
 _CHANGELOG = ROOT / "CHANGELOG.md"
 

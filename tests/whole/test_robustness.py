@@ -17,9 +17,9 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from diagnoser.running.measured import MOST_RANKS
 from reports.result.codec import Document
-from tests.document_doubles import DISPATCH, GEMM, MS, US, exposed
+from tests.agreement.untold import unexplained
+from tests.doubles.document import DISPATCH, GEMM, MS, US, exposed
 from tests.places import ROOT
-from tests.untold import unexplained
 from traces.columns import NULL
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose
 from traces.formats.nsys_schema import KERNELS, USED_TABLES

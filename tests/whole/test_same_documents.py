@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.same_documents import Difference, compare_folders, differences
+from tests.agreement.same_documents import Difference, compare_folders, differences
 
 
 def document(missing: dict[str, tuple[str, str]], **values: Any) -> dict[str, Any]:

@@ -15,11 +15,8 @@ import pytest
 
 from bench.simulate.export import schema_versions, write_export
 from diagnoser.cli import run
-from tests.check_doubles import BRIDGE, COMMUNICATION
-from tests.kineto_doubles import one_run, write
-from tests.moe_pattern import moe_recording
-from tests.rendering import ANALYSIS, COMPARISON, PICTURES
-from tests.secret_doubles import (
+from tests.configurations.check import BRIDGE, COMMUNICATION
+from tests.hostile.secrets import (
     ADDRESS,
     SECRET,
     columns,
@@ -31,6 +28,9 @@ from tests.secret_doubles import (
     secrets_in,
     spellings,
 )
+from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES
+from tests.recordings.kineto import one_run, write
+from tests.recordings.moe_pattern import moe_recording
 from traces.settings.knobs import Knob, knobs
 
 PATCHES = ("megatron-lm", "bridge")

@@ -15,9 +15,9 @@ from reports.content.explain.page import explain_page, explained
 from reports.measures import measures
 from reports.write.text import write_text
 from tests.places import ROOT
+from tests.read_back.visible_text import of_markdown
 from tests.site.build import navigation, written
 from tests.site.reference import SCHEMAS, WORDS, entry, keys, made
-from tests.visible_text import of_markdown
 
 
 def test_every_page_has_one_place_in_the_navigation() -> None:

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from tests.browser import Browser, started
 from tests.places import ROOT
+from tests.read_back.browser import Browser, started
 from tests.site.__main__ import main
 from tests.site.build import FRONT, build, navigation
 

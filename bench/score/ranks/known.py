@@ -18,7 +18,7 @@ from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.happened import Instance, RanksDone
 from bench.simulate.ranks.recorded import Capture, write_ranks
 from bench.simulate.ranks.truth import Truth
-from tests.ranks_doubles import summaries_in
+from tests.recordings.ranks import summaries_in
 from traces.ranks.summary import RankSummary
 
 FEW: Final = 8

@@ -4,5 +4,5 @@
     files = write_ranks(truth.done, folder, draw_clocks(truth.run), Capture(files=Files.HOST))
 
 `RanksRun(seed, Layout(...), Knobs(...), Cause.SLOW_HOST, rank=3, strength=2.0)` is a run that was not drawn,
-for `simulate` and `truth_of`.
+for `simulate`; what is true of it is `Truth(simulate(run), simulate(run.mended()))`.
 """

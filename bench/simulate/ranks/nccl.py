@@ -14,7 +14,7 @@ from bench.simulate.ranks.routing import tokens
 from bench.simulate.recorded import START_NS, Process, View, recorded_ns
 from bench.simulate.recording import Recording
 from bench.simulate.run import Run
-from tests.payload_doubles import collective, init, send
+from tests.recordings.payloads import collective, init, send
 
 _CALLS: Final[Mapping[str, str]] = {
     "nccl_all_gather": "ncclAllGather",

@@ -15,7 +15,7 @@ from bench.simulate.ranks.happened import RanksDone
 from bench.simulate.ranks.nccl import NcclRanges
 from bench.simulate.recorded import PID, START_NS, Process, View, newer, record
 from bench.simulate.recording import Recording, Row
-from tests.payload_doubles import with_payloads_of_rows
+from tests.recordings.payloads import with_payloads_of_rows
 
 _PIDS_APART: Final = 10
 _TIMES: Final = ("start", "end", "timestamp", "rawTimestamp")

@@ -11,11 +11,11 @@ from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, write_ranks
 from reports.content.blocks import Detail
 from reports.result.codec import Document
-from tests.html_doubles import Elements, page_of
-from tests.number_walk import Walk
-from tests.page_doubles import first_screen, flat
-from tests.rendering import text
-from tests.visible_text import visible
+from tests.agreement.number_walk import Walk
+from tests.doubles.html import Elements, page_of
+from tests.doubles.pages import first_screen, flat
+from tests.read_back.rendering import text
+from tests.read_back.visible_text import visible
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.happened import Instance, RanksDone
 from bench.simulate.ranks.programs import RINGS
-from tests.clocks_by_definition import earliest_ends, fit_clocks
+from tests.by_definition.clocks import earliest_ends, fit_clocks
 
 CAUSES = (Cause.NONE, Cause.SLOW_DEVICE, Cause.SLOW_LINK, Cause.ROUTING_IMBALANCE)
 SEED = 7202

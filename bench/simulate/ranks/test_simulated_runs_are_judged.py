@@ -12,7 +12,7 @@ from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.ranks.truth import Truth
-from tests.ranks_doubles import summaries_in
+from tests.recordings.ranks import summaries_in
 from traces.ranks.run import analyse_run
 from traces.sections.run import Late, Run, RunWithout
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.simulate.ranks.causes import jittered_rank
 from bench.simulate.ranks.described import Cause, Extent, Hot, RanksRun
-from bench.simulate.ranks.happened import RanksDone, simulate, waited_for
+from bench.simulate.ranks.happened import RanksDone, waited_for
 
 _OF_ONE_RANK = (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.SLOW_LINK, Cause.DATA_LOADER)
 
@@ -69,11 +69,6 @@ class Truth:
     def effect_frac(self) -> float:
         """How much longer the whole run is than without its cause."""
         return self.done.whole_ns / self.mended.whole_ns - 1
-
-
-def truth_of(run: RanksRun) -> Truth:
-    """Simulate a run with its cause, and without."""
-    return Truth(simulate(run), simulate(run.mended()))
 
 
 def as_json(truth: Truth) -> dict[str, object]:

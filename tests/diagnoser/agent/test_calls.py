@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests import agent_doubles
-from tests.nsys_doubles import desk
+from tests.hostile import processes
 from tests.places import ROOT
+from tests.recordings.nsys import desk
 
 anyio: Any = pytest.importorskip("anyio", reason="no mcp here: would have shown that calls end")
 
@@ -60,7 +60,7 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("work", [agent_doubles.stuck_in_a_library, agent_doubles.deaf])
+@pytest.mark.parametrize("work", [processes.stuck_in_a_library, processes.deaf])
 def test_a_process_that_takes_no_signal_is_killed(
     work: Callable[..., None], asked: Callable[..., list[Answer]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,20 +81,20 @@ def test_a_process_that_takes_no_signal_is_killed(
 
 
 def test_a_process_that_was_killed_is_said_to_be(asked: Callable[..., list[Answer]]) -> None:
-    killed, right = asked(agent_doubles.killed)
+    killed, right = asked(processes.killed)
     assert killed.text.startswith("| the process of this call was ended from outside")
     assert not right.is_error
 
 
 def test_more_than_an_answer_is_none(asked: Callable[..., list[Answer]]) -> None:
-    much, right = asked(agent_doubles.too_talkative)
+    much, right = asked(processes.too_talkative)
     assert much.is_error
     assert not right.is_error
 
 
 def test_a_client_that_waits_no_longer_has_the_call_ended(asked: Callable[..., list[Answer]]) -> None:
     began_s = time.monotonic()
-    (right,) = asked(agent_doubles.stuck_in_a_library, 0.5)
+    (right,) = asked(processes.stuck_in_a_library, 0.5)
     assert not right.is_error
     assert time.monotonic() - began_s < 30
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from diagnoser.agent.answers import DATA, FRAME, SIZE
-from tests.hostile_calls import SECRET, filled, hostile_calls
+from tests.hostile.calls import SECRET, filled, hostile_calls
 from tests.places import ROOT
 
 COUNT, SEED, AT_ONCE = 200, 50, 4

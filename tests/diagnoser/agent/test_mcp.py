@@ -25,8 +25,8 @@ from diagnoser.agent.bounds import MEMORY, TIME, Bounds, bounds_of
 from diagnoser.agent.server import SKILL, number_of, skill
 from diagnoser.cli import run
 from diagnoser.demo import unpack
-from tests.nsys_doubles import desk
 from tests.places import ROOT
+from tests.recordings.nsys import desk
 from traces.errors import UsageError
 
 BRIDGE = ROOT / "tests" / "data" / "settings" / "bridge.yaml"

@@ -16,8 +16,8 @@ import pytest
 
 from diagnoser.cli import run
 from diagnoser.history.store import Store
-from tests.attachments import OTHER_USER, looked_at
-from tests.history_doubles import document
+from tests.doubles.history import document
+from tests.hostile.attachments import OTHER_USER, looked_at
 from traces.errors import InputError, OutputNotWritable
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")

@@ -18,7 +18,7 @@ from diagnoser.history import store as layouts
 from diagnoser.history.commands import history_app
 from diagnoser.history.kept import baseline_document
 from diagnoser.history.store import NotAHistory, Store, history_file
-from tests.history_doubles import H100, document, without_steps
+from tests.doubles.history import H100, document, without_steps
 from tests.places import ROOT
 from traces.errors import (
     InputError,
@@ -112,7 +112,7 @@ def test_what_is_no_result_of_a_run_is_refused(
 def test_two_writers_at_once_lose_nothing(history: Store) -> None:
     program = (
         "import sys; from pathlib import Path; from diagnoser.history.store import Store\n"
-        "from tests.history_doubles import document\n"
+        "from tests.doubles.history import document\n"
         "for n in range(50): Store(Path(sys.argv[1])).add(document(note=f'{sys.argv[2]} {n}'))"
     )
     paths = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"

@@ -15,7 +15,7 @@ import pytest
 from diagnoser.cli import run
 from diagnoser.demo import unpack
 from diagnoser.history.store import Store
-from tests.history_doubles import H100, document, without_steps
+from tests.doubles.history import H100, document, without_steps
 from tests.places import ROOT
 
 SAMPLE = re.compile(r'(moe_diag_[a-zA-Z0-9_]+)\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)+)\} (-?\d+(?:\.\d+)?)')

@@ -18,11 +18,11 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
 from reports.content.analysis.check import page
 from reports.content.blocks import Detail
-from tests.check_doubles import BRIDGE, SCRIPT, written
-from tests.document_doubles import DISPATCH, exposed
-from tests.fake_core import Ask, fake_core
-from tests.page_doubles import first_screen
-from tests.plain_page import plain
+from tests.configurations.check import BRIDGE, SCRIPT, written
+from tests.configurations.fake_core import Ask, fake_core
+from tests.doubles.document import DISPATCH, exposed
+from tests.doubles.pages import first_screen
+from tests.read_back.plain_page import plain
 from traces.settings.settings import Value
 
 REFUSALS = ("AssertionError", "ValueError")

@@ -28,9 +28,9 @@ from reports.content.blocks import Detail
 from reports.content.moments import moment_of, moments
 from reports.write.perfetto.analysis import write_perfetto
 from reports.write.perfetto.place import place_in
-from tests.browser import started
+from tests.hostile.second_user import addresses_in, all_that_can_be_read, answer, as_second_user
 from tests.places import ROOT
-from tests.second_user import addresses_in, all_that_can_be_read, answer, as_second_user
+from tests.read_back.browser import started
 from traces.errors import UsageError
 
 STAND_IN = """<!doctype html><title>stand-in</title><script>

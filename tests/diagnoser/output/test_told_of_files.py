@@ -11,7 +11,7 @@ import pytest
 
 from bench.simulate.export import write_export
 from diagnoser.cli import run
-from tests.document_doubles import DISPATCH, exposed
+from tests.doubles.document import DISPATCH, exposed
 from tests.places import ROOT
 
 

@@ -11,7 +11,7 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.size import judge_size, measure_size
 from heuristics.result.compared import Comparable, ComparedSize
 from heuristics.result.result import Result
-from tests.comparison_doubles import log, rank, result, row
+from tests.doubles.comparison import log, rank, result, row
 from traces.sections.rank import Rank
 
 MS = 1_000_000

@@ -18,7 +18,7 @@ from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
-from tests.comparison_doubles import configuration, kernel, log, rank, read_back, result, row, trace
+from tests.doubles.comparison import configuration, kernel, log, rank, read_back, result, row, trace
 from traces.sections.rank import Rank
 
 GEMM = kernel("gemm", 80, count=8)

@@ -12,7 +12,7 @@ from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.comparison.same_work import same_amount, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
-from tests.comparison_doubles import configuration, kernel, rank, result, row, trace
+from tests.doubles.comparison import configuration, kernel, rank, result, row, trace
 from traces.sections.rank import Rank, StepSource, Unit
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work

@@ -14,8 +14,8 @@ from heuristics.result.result import Result
 from reports.content.blocks import Sentence
 from reports.content.comparison.details import ranks as lines
 from reports.content.names import plain
-from tests.comparison_doubles import rank, result, row
-from tests.result_doubles import double
+from tests.doubles.comparison import rank, result, row
+from tests.doubles.result import double
 from traces.missing import Missing
 from traces.sections.cause import Cause
 from traces.sections.run import LikeRanks, RankInRun, Run

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.gate import Asked
 from heuristics.comparison.ranks import pair_ranks
-from tests.comparison_doubles import rank, result
+from tests.doubles.comparison import rank, result
 from traces.sections.rank import Rank
 
 MS = 1_000_000

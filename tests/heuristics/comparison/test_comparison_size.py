@@ -10,7 +10,7 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.size import Judged, judge_gate, judge_size, measure_size
 from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.gate import Gate
-from tests.comparison_doubles import log, rank, result, row
+from tests.doubles.comparison import log, rank, result, row
 from traces.missing import Missing
 from traces.sections.rank import Rank
 

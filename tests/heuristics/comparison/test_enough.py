@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.interval import LEAST
 from heuristics.comparison.enough import DECIDES, enough_steps
-from tests.comparison_doubles import rank, result
+from tests.doubles.comparison import rank, result
 from traces.recording.options import SPARE, Question, asked
 
 MS = 1_000_000

@@ -17,8 +17,8 @@ from heuristics.result.result import Result
 from reports.content.blocks import Detail, View
 from reports.content.comparison import page
 from reports.write.text import write_text
-from tests.comparison_doubles import configuration, rank, result, row
-from tests.result_doubles import double
+from tests.doubles.comparison import configuration, rank, result, row
+from tests.doubles.result import double
 from traces.missing import known
 from traces.sections.rank import Replay, Saving
 

@@ -17,8 +17,8 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.witnesses import weigh
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
-from tests.comparison_doubles import read_back
-from tests.renamed_kernels import CONTAINER, PRECISION, Change, with_kernels
+from tests.doubles.comparison import read_back
+from tests.recordings.renamed_kernels import CONTAINER, PRECISION, Change, with_kernels
 from traces.errors import MoeDiagError
 from traces.missing import gap
 from traces.sections.rank import Rank

@@ -8,7 +8,7 @@ from heuristics.comparison.size import Judged
 from heuristics.comparison.whole_range import judge_whole, whole_range
 from heuristics.result.compared import ComparisonVerdict
 from heuristics.result.compared_runs import Whole
-from tests.comparison_doubles import rank
+from tests.doubles.comparison import rank
 from traces.missing import Missing, known
 from traces.sections.rank import Dropped, Outside, Rank
 

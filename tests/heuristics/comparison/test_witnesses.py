@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.witnesses import HEARD, family_of, table, weigh
-from tests.comparison_doubles import kernel, rank, result
+from tests.doubles.comparison import kernel, rank, result
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work

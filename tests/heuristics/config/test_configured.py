@@ -14,8 +14,8 @@ from heuristics.config.view import Config
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, run_of
 from heuristics.run.run import Run
-from tests.constraint_doubles import run_with
-from tests.fix_doubles import configured
+from tests.configurations.constraints import run_with
+from tests.doubles.fixes import configured
 from traces.settings.settings import Framework, Settings, Value, settings
 
 

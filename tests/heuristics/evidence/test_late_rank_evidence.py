@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.evidence.evidence import expert_waiting_frac, late_rank, observe
-from tests.opinions_doubles import budget, rank
-from tests.ranks_doubles import Work, together
+from tests.doubles.opinions import budget, rank
+from tests.recordings.ranks import Work, together
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
 from traces.sections.cause import Cause

@@ -11,7 +11,7 @@ from msgspec import structs
 from heuristics.config.observed import Observed
 from heuristics.evidence.evidence import observed_by
 from heuristics.figures.figures import figures_of
-from tests.opinions_doubles import NOBODY, account, budget, rank, steps_of, with_memory
+from tests.doubles.opinions import NOBODY, account, budget, rank, steps_of, with_memory
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.sections.rank import A2a, Dispatcher, Passes

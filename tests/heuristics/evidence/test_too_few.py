@@ -11,7 +11,7 @@ import pytest
 import diagnoser
 from bench.simulate.recording import Recording
 from heuristics.evidence.evidence import KERNELS
-from tests.page_doubles import first_screen
+from tests.doubles.pages import first_screen
 
 Export = Callable[..., Path]
 FEWEST = int(KERNELS.value)

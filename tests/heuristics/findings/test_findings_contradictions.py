@@ -17,9 +17,9 @@ from heuristics.findings.contradictions import TABLE, find_contradictions
 from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
-from tests.opinions_doubles import runs
-from tests.sizes_doubles import tiny
-from tests.workflow_doubles import Config, log_of, run_with
+from tests.configurations.sizes import tiny
+from tests.doubles.opinions import runs
+from tests.doubles.workflow import Config, log_of, run_with
 from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem, Settings, Value, settings
 from traces.training_log.log import Iteration, Message, TrainingLog

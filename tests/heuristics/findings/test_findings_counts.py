@@ -14,9 +14,9 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.recorded import Configured, configured, difference
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from tests.heuristics.findings.test_findings_simulated import observed
-from tests.page_doubles import first_screen, flat
-from tests.workflow_doubles import Config, run_with
+from tests.doubles.pages import first_screen, flat
+from tests.doubles.workflow import Config, run_with
+from tests.recordings.simulated import observed
 from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem
 

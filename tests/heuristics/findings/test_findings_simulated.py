@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from bench.simulate.export import write_export
 from bench.simulate.knobs import Knobs
-from bench.simulate.recorded import View, record
-from bench.simulate.run import run as simulate
 from heuristics.config.about import Given
-from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.run.run import Run
-from tests.workflow_doubles import Config, log_of
-from traces.formats.open import read_trace
-from traces.measurements import measure_rank
+from tests.doubles.workflow import Config, log_of
+from tests.recordings.simulated import observed
 from traces.missing import known
 from traces.settings.settings import Framework, Value, settings
-from traces.steps.selection import Selection
-from traces.timeline import build
 from traces.training_log.log import Message
 
 SMALL = Knobs(step_count=3, layer_count=2)
@@ -36,23 +26,12 @@ OVERLAPPED = replace(SMALL, ep_overlap=True, microbatch_count=4, dispatch_us=100
 HEAVY = replace(SMALL, recompute="moe", offload_mib=48, retries_per_step=4)
 COLLECTING = replace(SMALL, gc_pause_ms=12, gc_per_layer_frac=0.3, end_of_step="read_back")
 OVERLAP = "overlap_moe_expert_parallel_comm"
-OVERWRITTEN = "CFG-overwritten-overlap-moe-expert-parallel-comm"
 DEEPEP: Config = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
 WHOLE_MOE: Config = {"recompute_granularity": "selective", "recompute_modules": ("moe",)}
 GRAPHS: Config = {
     "cuda_graph_impl": "transformer_engine",
     "cuda_graph_modules": ("moe_router", "moe_preprocess"),
 }
-
-
-@cache
-def observed(knobs: Knobs) -> RunEvidence:
-    """A simulated run, recorded, written as an export, read and measured."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "run.sqlite"
-        write_export(path, record(simulate(knobs), View(ranges="layers", memory=True)))
-        (rank,) = build(read_trace(path)).ranks
-        return observe([measure_rank(rank, Selection())])
 
 
 def run_of(

@@ -14,9 +14,9 @@ from heuristics.config.about import Given
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.run import Run
-from tests.check_doubles import script, written
-from tests.log_doubles import crash, iteration, log_of
-from tests.sizes_doubles import published
+from tests.configurations.check import script, written
+from tests.configurations.logs import crash, iteration, log_of
+from tests.configurations.sizes import published
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.throughput import throughput

@@ -12,8 +12,8 @@ from heuristics.findings.defects import defects_of
 from heuristics.guides.memory_use import fits
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from tests.sizes_doubles import estimated, published, tiny
-from tests.workflow_doubles import BY_ID
+from tests.configurations.sizes import estimated, published, tiny
+from tests.doubles.workflow import BY_ID
 from traces.settings.settings import Settings
 from traces.training_log.log import LoggedMemory, TrainingLog
 

@@ -7,7 +7,7 @@ import pytest
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.run import Run
-from tests.workflow_doubles import Config, run_with
+from tests.doubles.workflow import Config, run_with
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import Value
 

@@ -11,8 +11,8 @@ import pytest
 import diagnoser
 from bench.simulate.recording import Recording
 from reports.content.blocks import Detail
-from tests.rendering import text
-from tests.visible_text import visible
+from tests.read_back.rendering import text
+from tests.read_back.visible_text import visible
 
 Export = Callable[..., Path]
 US = 1_000

@@ -14,7 +14,7 @@ from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
-from tests.fix_doubles import complete
+from tests.doubles.fixes import complete
 from traces.sections.tables import WallId
 
 WALL_OF: dict[str, WallId] = {

@@ -13,7 +13,7 @@ from heuristics.fixes.change import sentences
 from heuristics.fixes.facts import backend_to_set
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
-from tests.fix_doubles import configured
+from tests.doubles.fixes import configured
 from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import Value
 

@@ -9,7 +9,7 @@ from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
-from tests.fix_doubles import given, need, shows, states
+from tests.doubles.fixes import given, need, shows, states
 from traces.names.kernels import compute_classes
 
 CMP_1 = CATALOGUE["CMP-1"]

@@ -14,8 +14,8 @@ from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from heuristics.run.sizes import batch_divides, deeper, even_layout, virtual_stages, wider_ep
-from tests.fix_doubles import complete, configured, need
-from tests.opinions_doubles import paying
+from tests.doubles.fixes import complete, configured, need
+from tests.doubles.opinions import paying
 from traces.settings.settings import Value
 from traces.training_log.log import TrainingLog
 

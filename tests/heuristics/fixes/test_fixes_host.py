@@ -14,7 +14,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
 from reports.content.names import name_of
-from tests.fix_doubles import configured
+from tests.doubles.fixes import configured
 from traces.account.pieces import CAUSES
 from traces.sections.tables import WallId
 from traces.settings.settings import Value, settings

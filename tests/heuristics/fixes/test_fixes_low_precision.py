@@ -7,7 +7,7 @@ import pytest
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.run import Run
-from tests.fix_doubles import configured, given, states
+from tests.doubles.fixes import configured, given, states
 
 MEM_4 = CATALOGUE["MEM-4"]
 

@@ -13,7 +13,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
-from tests.fix_doubles import given, need, shows, states
+from tests.doubles.fixes import given, need, shows, states
 
 MEM_1 = CATALOGUE["MEM-1"]
 MEM_2 = CATALOGUE["MEM-2"]

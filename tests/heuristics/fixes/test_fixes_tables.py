@@ -13,7 +13,7 @@ from heuristics.guides.facts import GUIDE_FACTS
 from heuristics.run.run import Run
 from reports.content.explain.walls import limit_at
 from reports.measures import glossary
-from tests.fix_doubles import complete
+from tests.doubles.fixes import complete
 from tests.places import ROOT
 from traces.names.kernels import compute_classes
 from traces.settings.settings import Value

@@ -17,7 +17,7 @@ from heuristics.guides.dispatcher import (
     refusals,
 )
 from heuristics.run.run import Run
-from tests.run_doubles import BOTH, given_too, run_by, run_of
+from tests.doubles.runs import BOTH, given_too, run_by, run_of
 from traces.settings.settings import Framework, settings
 
 

@@ -13,7 +13,7 @@ from heuristics.guides.choices import choose_all
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.table import fire, table
 from heuristics.run.run import Run
-from tests.run_doubles import BOTH, run_of, run_that
+from tests.doubles.runs import BOTH, run_of, run_that
 
 
 def test_a_missing_package_is_a_limit_of_the_environment() -> None:

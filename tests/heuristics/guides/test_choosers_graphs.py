@@ -20,7 +20,7 @@ from heuristics.guides.cuda_graphs import (
 from heuristics.guides.table import EDITIONS, fire, table
 from heuristics.rules.check import asked_by
 from heuristics.run.run import Run
-from tests.run_doubles import BOTH, run_by, run_that
+from tests.doubles.runs import BOTH, run_by, run_that
 from traces.settings.settings import Framework, Value, settings
 from traces.settings.spelling import can_spell, spell
 

@@ -7,7 +7,7 @@ import pytest
 from heuristics.config.hardware import FAMILIES, gpu_family
 from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
-from tests.run_doubles import run_by, run_of
+from tests.doubles.runs import run_by, run_of
 
 
 @pytest.mark.parametrize(

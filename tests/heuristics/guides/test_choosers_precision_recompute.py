@@ -14,7 +14,7 @@ from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.table import EDITIONS
 from heuristics.run.run import Run
-from tests.fix_doubles import complete
+from tests.doubles.fixes import complete
 from traces.settings.settings import Value
 
 GOOD_FIRST_CHOICES = {"layernorm", "core_attn", "moe_act", "mlp", "shared_experts", "mla_up_proj"}

@@ -10,7 +10,7 @@ from heuristics.guides.choices import choose_all
 from heuristics.result.judged import Choice
 from heuristics.run.run import Run
 from reports.content.explain.page import explain_page
-from tests.plain_page import plain
+from tests.read_back.plain_page import plain
 
 MAIN = "main-2026-08"
 EDITIONS: tuple[Guidance, ...] = ("seed", "main-2026-08")

@@ -11,7 +11,7 @@ from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import backend_extras, backend_notes, choose_dispatcher
-from tests.run_doubles import run_by, run_of
+from tests.doubles.runs import run_by, run_of
 
 # ---- seed 000: hardware, EP degree, model family ----
 

@@ -12,8 +12,8 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.dispatcher import refusals
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
-from tests.constraint_doubles import run_with
-from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
+from tests.configurations.constraints import run_with
+from tests.doubles.runs import given_too, run_by, run_of, shown_too, unmet
 
 # ---- seeds 001 and 004: expert-parallel overlap ----
 

@@ -17,7 +17,7 @@ from heuristics.guides.modules import MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import WALL_IDS
-from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
+from tests.doubles.runs import given_too, run_by, run_of, shown_too, unmet
 from traces.sections.tables import WallId
 from traces.settings.settings import settings
 

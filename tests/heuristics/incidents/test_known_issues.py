@@ -15,8 +15,8 @@ from heuristics.run.run import Run
 from reports.content.analysis.plan import step_of
 from reports.content.blocks import Words
 from reports.result.fill.plan import fix as fix_of
-from tests.comparison_doubles import result
-from tests.run_doubles import run_of
+from tests.doubles.comparison import result
+from tests.doubles.runs import run_of
 from traces.settings.settings import Value
 
 GRAPHS: Mapping[str, Value] = {"cuda_graph_impl": "transformer_engine"}

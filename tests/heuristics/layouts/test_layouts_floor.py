@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.layouts_doubles import found, without
+from tests.configurations.layouts import found, without
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from heuristics.layouts.choose import Found
 from heuristics.layouts.fit import module_costs
 from heuristics.layouts.ranking import rules
 from heuristics.run.run import Run
-from tests.layouts_doubles import found, run_as_typed, without
+from tests.configurations.layouts import found, run_as_typed, without
 from traces.settings.settings import Value, settings
 from traces.sizes.memory import MemoryEstimate, estimate
 

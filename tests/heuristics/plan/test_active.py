@@ -12,7 +12,7 @@ from heuristics.fixes.catalogue import fixes_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.run.run import Run
-from tests.opinions_doubles import WINDOW_NS, a_fix, catalogue_of, paying
+from tests.doubles.opinions import WINDOW_NS, a_fix, catalogue_of, paying
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 

@@ -16,8 +16,8 @@ from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from tests.fix_doubles import complete, given, need, shows
-from tests.opinions_doubles import a_fix, catalogue_of, paying
+from tests.doubles.fixes import complete, given, need, shows
+from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
 
 OVERLAP: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}

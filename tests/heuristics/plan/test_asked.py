@@ -14,7 +14,7 @@ from heuristics.plan.planned import Plan, Rejection
 from heuristics.rules.megatron.answer import Answer, Kind
 from heuristics.rules.megatron.request import Request
 from heuristics.run.run import Run
-from tests.opinions_doubles import a_fix, catalogue_of, paying
+from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.settings.settings import Value, settings
 
 TOPK = Change({"moe_router_topk": 4})

@@ -14,7 +14,7 @@ from heuristics.findings.defects import defects_of
 from heuristics.judging.judgement import judge_observed
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
-from tests.closure import cures, steps, taken_back, waiting
+from tests.configurations.closure import cures, steps, taken_back, waiting
 from tests.megatron.random_runs import drawn_run, random_run
 from traces.settings.read import configuration_of
 

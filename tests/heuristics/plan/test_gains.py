@@ -18,8 +18,8 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from reports.content.explain.page import explain_page
 from reports.result.fill.plan import fix
-from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
-from tests.plain_page import plain
+from tests.doubles.opinions import a_fix, catalogue_of, cost, costs, paying
+from tests.read_back.plain_page import plain
 from traces.replay.changes.change import Change
 from traces.sections.tables import WallId
 from traces.spelling import saving

@@ -10,7 +10,7 @@ from heuristics.plan.gains import Replayed, combined_of
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.run import Run
-from tests.opinions_doubles import a_fix, cost, costs
+from tests.doubles.opinions import a_fix, cost, costs
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
 

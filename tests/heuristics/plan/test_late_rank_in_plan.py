@@ -17,7 +17,7 @@ from heuristics.plan.planned import Plan
 from heuristics.run.repairs import FIRST, REPAIRS, LateRank, comes_first
 from heuristics.run.run import Run
 from heuristics.words import say
-from tests.opinions_doubles import a_fix, catalogue_of, paying, wall
+from tests.doubles.opinions import a_fix, catalogue_of, paying, wall
 from traces.sections.cause import Cause
 
 EP = ("ep_dispatch",)

@@ -16,7 +16,7 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
 from heuristics.run.run import Run
-from tests.opinions_doubles import (
+from tests.doubles.opinions import (
     COMPUTE,
     NOBODY,
     a_fix,

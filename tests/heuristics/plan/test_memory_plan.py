@@ -10,8 +10,8 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import segments_suffice
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
-from tests.fix_doubles import complete
-from tests.opinions_doubles import a_fix, catalogue_of
+from tests.doubles.fixes import complete
+from tests.doubles.opinions import a_fix, catalogue_of
 from traces.settings.settings import Value
 from traces.training_log.log import OutOfMemory, TrainingLog
 

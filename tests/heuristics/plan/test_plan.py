@@ -24,7 +24,7 @@ from heuristics.plan.variants import IDS, upgraded
 from heuristics.run.run import WALL_IDS, Run
 from reports.result.fill.plan import fix as fix_section
 from reports.result.fill.plan import refused_fix
-from tests.opinions_doubles import (
+from tests.doubles.opinions import (
     KERNEL,
     KINDS,
     WALLS,

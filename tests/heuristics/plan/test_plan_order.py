@@ -5,7 +5,7 @@ from __future__ import annotations
 from heuristics.fixes.change import NO_LINES
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.planned import Planned, in_paying_order
-from tests.opinions_doubles import a_fix
+from tests.doubles.opinions import a_fix
 from traces.sections.tables import WallId
 
 

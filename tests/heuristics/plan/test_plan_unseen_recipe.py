@@ -10,7 +10,7 @@ from heuristics.config.about import Given
 from heuristics.evidence.symptoms import observed_from, read_symptoms
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
-from tests.fix_doubles import configured
+from tests.doubles.fixes import configured
 from traces.settings.read import read_configuration
 
 COM_6 = CATALOGUE["COM-6"]

@@ -15,7 +15,7 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned, Refused
 from heuristics.plan.refusals import OUTSIDE_FRAC, Considered, refusals, room_for
 from heuristics.run.run import Run
-from tests.sizes_doubles import published, tiny
+from tests.configurations.sizes import published, tiny
 from traces.settings.settings import Settings, Value
 from traces.sizes.memory import ERROR
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog

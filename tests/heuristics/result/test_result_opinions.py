@@ -6,7 +6,7 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.judging.judgement import Configured, judge
-from tests.opinions_doubles import rank
+from tests.doubles.opinions import rank
 from traces.settings.settings import Setting, Settings, Value
 
 

@@ -7,7 +7,7 @@ import pytest
 from heuristics.config.view import Trust
 from heuristics.rules.condition import CONFIGURED, condition
 from heuristics.words import sentences
-from tests.constraint_doubles import run_with
+from tests.configurations.constraints import run_with
 
 RUN = {
     "core": "0.16.1",

@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.rules.check import check_rules
 from heuristics.rules.rules import rules
-from tests.constraint_doubles import megatron_cases, messages, whole_run
+from tests.configurations.constraints import megatron_cases, messages, whole_run
 
 CASES: Final = megatron_cases()
 TE: Final = "2.12.0"

@@ -16,7 +16,7 @@ from heuristics.config.view import Trust
 from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rules import Releases, rules
 from heuristics.run.run import Run
-from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
+from tests.configurations.constraints import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
 from traces.settings.values import unrolled
 

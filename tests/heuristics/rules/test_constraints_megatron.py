@@ -17,7 +17,7 @@ import pytest
 
 from heuristics.rules.check import check_rules
 from heuristics.rules.rules import rules
-from tests.constraint_doubles import megatron_cases, messages, whole_run
+from tests.configurations.constraints import megatron_cases, messages, whole_run
 
 COUNT: Final = 400
 VERSION: Final = "0.16.1"
@@ -99,7 +99,6 @@ POOL: Final[Mapping[str, tuple[object, ...]]] = {
     "context_parallel_size": (1, 2),
 }
 LISTS: Final = {"recompute_modules": LABELS, "cuda_graph_modules": SCOPES, "offload_modules": OFFLOADED}
-BASE: Final = cast(dict[str, object], megatron_cases()[0]["knobs"])
 
 
 def drawn(seed: int) -> dict[str, object]:

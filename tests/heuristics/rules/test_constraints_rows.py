@@ -16,7 +16,7 @@ from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.condition import READERS, condition
 from heuristics.rules.failures import corrections
 from heuristics.rules.rules import SUBJECTS, By, Rule, known_lines, rows, rules
-from tests.constraint_doubles import read, run_with
+from tests.configurations.constraints import read, run_with
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value
 from traces.toml_tables import WrongRow, keyed, read_rows

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import heuristics.findings
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.findings.contradictions import TABLE, find_contradictions, misspelled
+from heuristics.findings.contradictions import find_contradictions, misspelled
 from heuristics.findings.defects import defects_of
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
@@ -20,7 +17,8 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RULES as WORKFLOW
-from tests.constraint_doubles import run_with
+from tests.configurations.constraints import run_with
+from tests.read_back.source import finding_ids
 from traces.settings.read import configuration_of
 from traces.training_log.log import Message, TrainingLog
 
@@ -28,15 +26,6 @@ OVERLAP = {"overlap_moe_expert_parallel_comm": True}
 FLEX_TYPE = {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"}
 FULL = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
 LOG = TrainingLog("test", 9, messages=(Message("ep-overlap-shared-experts", 7),))
-DETECTORS = Path(heuristics.findings.__path__[0])
-
-
-def finding_ids() -> set[str]:
-    """Every id of a finding, of the table or the detectors' code; one that is put together ends in a dash."""
-    code = (ast.parse(path.read_text(encoding="utf-8")) for path in DETECTORS.glob("*.py"))
-    written = (node.value for tree in code for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    named = (one for one in (*TABLE, *written) if isinstance(one, str) and one.startswith("CFG-"))
-    return {one.partition("{")[0] for one in named}
 
 
 def test_what_a_rule_names_as_the_same_exists() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heuristics.config.view import Trust
 from heuristics.rules.rules import rules
-from tests.constraint_doubles import run_with
+from tests.configurations.constraints import run_with
 
 
 def test_expert_ranks_divide_the_experts_and_fit_the_ranks() -> None:

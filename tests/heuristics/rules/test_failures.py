@@ -18,7 +18,7 @@ from heuristics.rules.failures import (
 )
 from heuristics.rules.rules import known_lines, rules
 from heuristics.run.run import Run
-from tests.log_doubles import EXCERPTS, crash, iteration, log_of, out_of_memory
+from tests.configurations.logs import EXCERPTS, crash, iteration, log_of, out_of_memory
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value, settings
 from traces.training_log.log import TrainingLog

@@ -9,7 +9,7 @@ from heuristics.judging.judgement import judge
 from heuristics.result.judged import Bucket
 from heuristics.walls import bound
 from heuristics.walls.bound import Bound
-from tests.opinions_doubles import NOBODY, account, budget, rank, with_memory
+from tests.doubles.opinions import NOBODY, account, budget, rank, with_memory
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 

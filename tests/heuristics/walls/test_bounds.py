@@ -15,9 +15,9 @@ from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from bench.simulate.scenarios import SCENARIOS
 from heuristics.run.run import WALL_IDS
-from tests.document_doubles import graph_only
-from tests.kineto_doubles import overlapped_step, write
-from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank
+from tests.doubles.document import graph_only
+from tests.doubles.opinions import GEMM, JUDGE, cost, costs, measured, rank
+from tests.recordings.kineto import overlapped_step, write
 from traces.measure.bounds import Bounds
 from traces.missing import Missing, known
 from traces.sections.tables import WallId

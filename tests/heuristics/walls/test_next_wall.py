@@ -6,7 +6,7 @@ from heuristics.result.judged import Verdict
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import verdict_of
-from tests.opinions_doubles import costs, rank, walls_of
+from tests.doubles.opinions import costs, rank, walls_of
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.changes.costs import Without

@@ -8,8 +8,8 @@ import pytest
 
 from heuristics.walls.confidence import reasons_against
 from heuristics.walls.price import costs_of
-from tests.opinions_doubles import budget, rank, walls
-from tests.ranks_doubles import Work, together
+from tests.doubles.opinions import budget, rank, walls
+from tests.recordings.ranks import Work, together
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource
 from traces.sections.run import Run

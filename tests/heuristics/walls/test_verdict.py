@@ -21,7 +21,7 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import level_of, reasons_against
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import find_verdict
-from tests.opinions_doubles import (
+from tests.doubles.opinions import (
     KERNEL,
     SURE,
     account,
@@ -33,7 +33,7 @@ from tests.opinions_doubles import (
     walls,
     with_memory,
 )
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.tables import WallId

@@ -19,7 +19,7 @@ from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
 from heuristics.walls.memory import does_not_fit
-from tests.opinions_doubles import (
+from tests.doubles.opinions import (
     JUDGE,
     KERNEL,
     NOBODY,

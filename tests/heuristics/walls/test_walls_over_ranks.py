@@ -8,7 +8,7 @@ from msgspec import structs
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.price import only_in_first_step
-from tests.opinions_doubles import (
+from tests.doubles.opinions import (
     JUDGE,
     NOBODY,
     account,

@@ -12,9 +12,9 @@ from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiments
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
-from tests.opinions_doubles import COMPUTE, a_fix, catalogue_of, paying
-from tests.run_doubles import run_of
-from tests.workflow_doubles import run_with
+from tests.doubles.opinions import COMPUTE, a_fix, catalogue_of, paying
+from tests.doubles.runs import run_of
+from tests.doubles.workflow import run_with
 
 FIXES = catalogue_of(
     a_fix("COM-2", "communication", varies=("dispatcher",)),

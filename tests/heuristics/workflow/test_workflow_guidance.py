@@ -11,7 +11,7 @@ from heuristics.guides.choices import choose_all
 from heuristics.result.configured import WorkflowStep
 from heuristics.run.run import Run
 from heuristics.workflow.walk import walk
-from tests.fix_doubles import configured
+from tests.doubles.fixes import configured
 from traces.settings.settings import Value
 
 DENSE: dict[str, Value] = {

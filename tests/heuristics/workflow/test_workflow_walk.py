@@ -14,10 +14,10 @@ from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, Phase, WorkflowRule, walk
-from tests.heuristics.workflow.test_workflow_fit_and_scale import FIT, FOLDING, SCALE
-from tests.heuristics.workflow.test_workflow_prerequisites import ROWS as LISTS
-from tests.opinions_doubles import runs
-from tests.workflow_doubles import Row, log_of, run_with
+from tests.doubles.opinions import runs
+from tests.doubles.workflow import Row, log_of, run_with
+from tests.doubles.workflow_lists import ROWS as LISTS
+from tests.doubles.workflow_phases import FIT, FOLDING, SCALE
 
 SEEDS = {
     "000": "token dispatcher selection",

@@ -10,9 +10,9 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from reports.write.html.icicle import icicle_of
-from tests.browser import Browser, started
-from tests.html_doubles import page_of
-from tests.kineto_doubles import event, late_host, write
+from tests.doubles.html import page_of
+from tests.read_back.browser import Browser, started
+from tests.recordings.kineto import event, late_host, write
 
 DOTTED = "megatron.core.transformer.moe.token_dispatcher.dispatch_preprocess"
 _READY = """return new Promise(done => {

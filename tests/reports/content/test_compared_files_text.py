@@ -10,7 +10,7 @@ from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.side import FileSide
 from reports.content.blocks import Asked, Detail
 from reports.formats import FORMATS
-from tests.files_doubles import logged, said
+from tests.configurations.pairs import logged, said
 
 GATE = gates.Asked(0.03)
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"

@@ -25,8 +25,8 @@ from reports.content.comparison import page
 from reports.content.comparison.changed import TABLES, reasons
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import keyed, name_of, plain
-from tests.comparison_document_doubles import by_logs, not_comparable, regression, unchanged, undecided
-from tests.reports.content.test_comparison_text import Make, compared, many_rows
+from tests.doubles.compared import Make, compared, many_rows
+from tests.doubles.comparison_document import by_logs, not_comparable, regression, unchanged, undecided
 from traces.formats import kineto_schema, nsys_schema
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)

@@ -5,74 +5,36 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
 from msgspec.structs import replace
 
-from heuristics.result.compared import Comparable, Compared
 from heuristics.result.gate import Gate, GateAnswer
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
-from reports.result.codec import Document, decode
 from reports.write.csv_tables import COMPARED, write_comparison_csv
 from reports.write.github import write_github
 from reports.write.jira import write_jira
 from reports.write.text import write_text
-from tests.comparison_document_doubles import (
+from tests.doubles.compared import Make, compared, many_rows, planted
+from tests.doubles.comparison_document import (
     GRAPHS,
     MS,
-    OTHER_NSYS,
-    attribution,
     by_logs,
-    document_of,
-    facts,
-    moved,
     not_comparable,
     regression,
     sized,
     unchanged,
     undecided,
 )
-from tests.document_doubles import HOSTILE
-from tests.jira_grammar import read
+from tests.doubles.document import HOSTILE
 from tests.places import GOLDEN, Reviewed
-from tests.planted import replaced
-from tests.reports.write.test_markdown import is_ours_alone, open_lines
+from tests.read_back.jira_grammar import read
+from tests.read_back.markdown import is_ours_alone, open_lines
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
-KEYWORDS = (
-    "verdict",
-    "state",
-    "source",
-    "unit",
-    "change",
-    "kind",
-    "wall",
-    "by",
-    "confidence",
-    "row",
-    "bound",
-)
 LINES = 40
-
-Make = Callable[[], Compared]
-
-
-def typed(document: Document) -> Compared:
-    return decode(document, Compared)
-
-
-def planted(make: Make, text: str) -> Compared:
-    """With that text in the place of every foreign one."""
-    document = document_of(make())
-    ours = {key: document[key] for key in ("schema_version", "tool", "kind")}
-    return typed({**replaced(document, text, KEYWORDS), **ours})
-
-
-def compared(make: Make) -> Compared:
-    return typed(document_of(make()))
 
 
 def text_of(make: Make, detail: Detail = Detail.FIRST) -> str:
@@ -81,18 +43,6 @@ def text_of(make: Make, detail: Detail = Detail.FIRST) -> str:
 
 def joined(text: str) -> str:
     return " ".join(text.split())
-
-
-def many_rows() -> Compared:
-    """Twenty rows of 1 ms each beyond noise, 20 suspects, 20 changes and 20 limits."""
-    told = facts()
-    rows = tuple(moved(f"compute.class_{place}", 1, 2) for place in range(20))
-    still = moved("noise", 20, 4, ci95_ns=None)
-    return regression(
-        facts=replace(told, attribution=attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
-        suspects=(GRAPHS,) * 20,
-        comparable=Comparable("with_differences", (OTHER_NSYS,) * 20),
-    )
 
 
 @pytest.mark.parametrize("make", [regression, undecided, not_comparable], ids=lambda make: make.__name__)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from heuristics.result.compared import Compared, Exchange, Exchanges, ExchangeSum, Worked
 from reports.content.comparison.exchanged import exchange_table, exchanged
 from reports.content.names import plain
-from tests.comparison_document_doubles import MS, regression
+from tests.doubles.comparison_document import MS, regression
 
 NONE = ExchangeSum(0, 0, 0, 0)
 ATTENTION = Exchange(

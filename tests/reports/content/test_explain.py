@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 import diagnoser
-import heuristics.walls
 from bench.simulate.recording import Recording
 from diagnoser.cli import run
 from heuristics.config.about import Given
@@ -22,46 +20,20 @@ from heuristics.result.judged import ReasonId
 from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES
-from heuristics.walls.price import MEASURES
-from heuristics.walls.verdict import FAMILIES
 from reports.content.explain.page import explain_page
 from reports.content.explain.walls import limit_at, limits_in
 from reports.measures import GROUPS, glossary, measures, named
 from reports.result.codec import decode
-from tests.diagnoser.test_check_config import cases
-from tests.document_doubles import DISPATCH, exposed, graph_only
-from tests.heuristics.rules.test_defects import finding_ids
+from tests.configurations.check import cases
+from tests.doubles.document import DISPATCH, exposed, graph_only
 from tests.places import GOLDEN, ROOT, Reviewed
-from tests.plain_page import plain
-from traces.account.pieces import CAUSES, DECIDED
-from traces.columns import COPY_KINDS
+from tests.read_back.plain_page import plain
+from tests.read_back.source import finding_ids, words_of_the_code
 from traces.errors import UsageError
-from traces.measure.moe.modules import MODULES
-from traces.measure.sm_launches import LIMITERS
 from traces.missing import known
-from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
-RANK = (
-    "absent_ns",
-    "absent_decided_by_frac",
-    "budget_ns",
-    "budget_frac",
-    "sm",
-    "tensor_cores",
-    "replay",
-    "a2a",
-    "memory",
-    "totals",
-)
-OTHERS = {"id", "trace", "process", "device", "gpu", "rank"}
-"""Keys that measure nothing."""
-IN_LOOPS = (
-    *("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac", "peak_frac"),
-    *("allocator_retry_frac", "offload_bytes", "offload_gb_per_s"),
-    *("host_resident", "host_resident_bytes", "host_resident_gb_per_s"),
-)
 
 
 def explain(topic: str = "") -> str:
@@ -72,25 +44,6 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def keys(section: Any) -> Iterator[str]:
-    """Every key in a section, lists left out."""
-    if isinstance(section, dict):
-        for key, value in section.items():
-            yield key
-            yield from keys(value)
-
-
-def evidence_names() -> Iterator[str]:
-    """Measures of the table, and the first argument of what makes others in the judges' code."""
-    yield from MEASURES
-    for path in Path(heuristics.walls.__path__[0]).glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            if node.func.id in ("Evidence", "held") and isinstance(node.args[0], ast.Constant):
-                yield str(node.args[0].value)
-
-
 @pytest.mark.parametrize("topic", ["host_overhead", "HST-2", "launch_starved", "fill_frac"])
 def test_the_explanation_reads_as_reviewed(
     topic: str, capsys: pytest.CaptureFixture[str], reviewed: Reviewed
@@ -98,23 +51,6 @@ def test_the_explanation_reads_as_reviewed(
     assert run(["explain", topic]) == 0
     text = capsys.readouterr().out
     assert text == reviewed(GOLDEN / f"explain_{topic.lower().replace('-', '_')}.txt", text)
-
-
-def words_of_the_code() -> list[str]:
-    """Every word that a result can use for something measured, beside its keys."""
-    words = [
-        *COMM_KINDS,
-        *compute_classes(),
-        *COPY_KINDS,
-        *CAUSES,
-        *LIMITERS,
-        *DECIDED,
-        *IN_LOOPS,
-        *FAMILIES,
-        *MODULES,
-        *evidence_names(),
-    ]
-    return words + [kind for fix in CATALOGUE.values() for kind in (*fix.kinds, *(fix.direct or ()))]
 
 
 def test_every_word_the_code_can_use_has_an_explanation() -> None:

@@ -10,7 +10,7 @@ from reports.content.analysis.plan import plan
 from reports.content.analysis.unproven import with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
-from tests.reports.content.test_first_screen import scenario
+from tests.recordings.simulated import scenario
 
 CHANGE = Step("HST-3", words("Launch as graphs"), "targets 10 %", (), high=0.1, replayed=False)
 

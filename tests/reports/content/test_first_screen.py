@@ -7,13 +7,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 import diagnoser
-from diagnoser.demo import RECORDINGS, SEVERAL, unpack
+from diagnoser.demo import RECORDINGS, SEVERAL
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
 from reports.content.analysis import page
@@ -21,7 +20,8 @@ from reports.content.blocks import Command, Detail, Plan, View
 from reports.result.codec import decode
 from reports.result.read import of_one_run, typed
 from reports.write.text import write_text
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
+from tests.recordings.simulated import scenario
 from traces.errors import DamagedTrace, NothingToDiagnose
 from traces.spelling import percent
 
@@ -57,14 +57,6 @@ def documents(folder: Path) -> dict[str, dict[str, Any]]:
             continue
     found["dlrm8"] = diagnoser.analyze(sorted((folder / "added" / "dlrm8").glob("*.gz"))).to_dict()
     return found
-
-
-@cache
-def scenario(name: str) -> dict[str, Any]:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.sqlite"
-        unpack(path, name)
-        return diagnoser.analyze(path).to_dict()
 
 
 def check_fits(document: dict[str, Any], width: int) -> None:

@@ -16,7 +16,7 @@ from heuristics.result.result import Result
 from reports.content.analysis.headline import data_line, facts, headline
 from reports.content.names import plain
 from reports.result.codec import decode
-from tests.reports.content.test_first_screen import scenario
+from tests.recordings.simulated import scenario
 from traces.missing import Missing
 from traces.sections.hang import Hang, HangKind, WitnessSource
 from traces.sections.rank import Step

@@ -9,7 +9,7 @@ import pytest
 
 import diagnoser
 from bench.simulate.recording import Recording
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
 
 MS = 1_000_000
 

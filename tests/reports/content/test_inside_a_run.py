@@ -12,7 +12,7 @@ from heuristics.result.result import Result
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
 from reports.content.blocks import Items, Quantity, Sentence, Table, Words, words
 from reports.content.names import plain
-from tests.result_doubles import double
+from tests.doubles.result import double
 from traces.missing import Missing
 from traces.sections.cause import HotRank
 from traces.sections.run import (

@@ -9,7 +9,7 @@ import msgspec
 
 import diagnoser
 from reports.content.analysis.plan import plan
-from tests.check_doubles import written
+from tests.configurations.check import written
 
 OFFLOADED = """\
 model:

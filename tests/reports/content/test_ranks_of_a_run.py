@@ -15,7 +15,7 @@ from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, wor
 from reports.content.names import plain
 from reports.write.html.ranks import heat_of
 from reports.write.text import write_text
-from tests.result_doubles import double
+from tests.doubles.result import double
 from traces.missing import Missing
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank

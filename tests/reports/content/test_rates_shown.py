@@ -8,7 +8,7 @@ import diagnoser
 from heuristics.result.configured import Throughput
 from reports.content.analysis.rates import rates
 from reports.content.blocks import Sentence, words
-from tests.kineto_doubles import late_host, write
+from tests.recordings.kineto import late_host, write
 from traces.missing import Missing, gap
 from traces.sizes.peaks import Peak
 

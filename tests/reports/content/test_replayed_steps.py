@@ -11,7 +11,7 @@ import pytest
 import diagnoser
 import traces.steps.sample as sample
 from bench.simulate.recording import Recording
-from tests.page_doubles import flat, whole_text
+from tests.doubles.pages import flat, whole_text
 from traces.limits import Limit
 
 US = 1_000

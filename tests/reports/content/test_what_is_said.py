@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.page_doubles import first_screen, flat
-from tests.reports.content.test_first_screen import scenario
+from tests.doubles.pages import first_screen, flat
+from tests.recordings.simulated import scenario
 
 Document = dict[str, Any]
 

@@ -34,9 +34,8 @@ from reports.content.explain.page import explain_page
 from reports.formats import page_of
 from reports.result.codec import decode
 from reports.write.text import write_text
-from tests.golden_doubles import cases
-from tests.reports.content.test_first_screen import scenario
-from tests.whole.test_ids_are_explained import of_case
+from tests.configurations.golden import cases, of_case
+from tests.recordings.simulated import scenario
 from traces.errors import UsageError
 
 CAPITALS = re.compile(r"\b(?:[A-Z]{2,}|[A-Z][a-z]+[A-Z])[A-Za-z0-9]*\b")

@@ -19,7 +19,10 @@ from heuristics.result.compared import Compared
 from reports.result.codec import Document, encode
 from reports.result.read import typed
 from reports.result.schema import schema
-from tests.comparison_document_doubles import (
+from tests.agreement.same_documents import plain
+from tests.agreement.untold import uncovered
+from tests.doubles.comparison import rank, result, row
+from tests.doubles.comparison_document import (
     MS,
     ROWS,
     attribution,
@@ -32,10 +35,7 @@ from tests.comparison_document_doubles import (
     unchanged,
     undecided,
 )
-from tests.comparison_doubles import rank, result, row
-from tests.rendering import text
-from tests.same_documents import plain
-from tests.untold import uncovered
+from tests.read_back.rendering import text
 from traces.missing import Missing
 
 UNKNOWN = Missing("", "nobody recorded it", "record it")

@@ -16,7 +16,8 @@ from diagnoser.cli import run
 from reports.content.blocks import Detail
 from reports.result.codec import Document
 from reports.result.json_text import render_json
-from tests.check_doubles import (
+from tests.agreement.untold import nulls, unexplained
+from tests.configurations.check import (
     ABOUT,
     BRIDGE,
     CONTRADICTS,
@@ -28,12 +29,11 @@ from tests.check_doubles import (
     symptoms,
     written,
 )
-from tests.document_doubles import DISPATCH, exposed
-from tests.log_doubles import crash, out_of_memory
-from tests.rendering import PICTURES, forms_of
-from tests.rendering import text as rendered_text
-from tests.reports.result.test_result_schema import validate
-from tests.untold import nulls, unexplained
+from tests.configurations.logs import crash, out_of_memory
+from tests.doubles.document import DISPATCH, exposed
+from tests.read_back.rendering import PICTURES, forms_of
+from tests.read_back.rendering import text as rendered_text
+from tests.read_back.schema import validate
 from traces.settings.knobs import knobs
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

@@ -11,10 +11,10 @@ import pytest
 import diagnoser
 from bench.simulate.recording import Recording
 from reports.result.json_text import render_json
-from tests.moe_pattern import moe_recording
-from tests.page_doubles import first_screen, flat
-from tests.reports.result.test_result_schema import validate
-from tests.untold import unexplained
+from tests.agreement.untold import unexplained
+from tests.doubles.pages import first_screen, flat
+from tests.read_back.schema import validate
+from tests.recordings.moe_pattern import moe_recording
 from traces.errors import NothingToDiagnose
 from traces.steps.selection import seconds
 

@@ -19,11 +19,11 @@ from heuristics.result.layouts import Layouts
 from heuristics.result.result import Merged, Result
 from reports.result.codec import decode
 from reports.result.schema import places, schema, schema_text
-from tests.compare_doubles import run_of
+from tests.doubles.sides import run_of
 from tests.places import GOLDEN, ROOT, Reviewed
+from tests.read_back.schema import Json, validate
 from traces.errors import NotAResult
 
-Json = dict[str, Any]
 PUBLISHED = [
     (Result, ROOT / "docs" / "result.schema.json", GOLDEN / "keys.txt"),
     (Compared, ROOT / "docs" / "comparison.schema.json", GOLDEN / "comparison_keys.txt"),
@@ -34,11 +34,6 @@ PUBLISHED = [
     (BriefRun, ROOT / "docs" / "brief_run.schema.json", GOLDEN / "brief_run_keys.txt"),
 ]
 WRONG: tuple[Any, ...] = (None, "x", -1, 3, 2.5, True, [], [None], {}, {"x": "y"})
-
-
-def validate(document: Json) -> None:
-    """Raises for a document that does not keep the schema."""
-    jsonschema.Draft202012Validator(schema(Result)).validate(document)
 
 
 @pytest.fixture(scope="module")

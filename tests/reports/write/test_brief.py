@@ -20,7 +20,7 @@ from heuristics.result.result import Result
 from reports.result.json_text import render_json
 from reports.result.schema import schema
 from reports.write.brief import LINES, NAME, SENTENCE, SIZE, _cut, write_brief
-from tests.whole.test_recordings import EMPTY, manifest
+from tests.places import EMPTY, manifest
 from traces.missing import known
 
 Json = dict[str, Any]

@@ -16,7 +16,7 @@ from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import Document, decode
 from reports.write.csv_tables import COLUMNS, write_csv
-from tests.document_doubles import exposed, graph_only
+from tests.doubles.document import exposed, graph_only
 from tests.places import GOLDEN, Reviewed
 
 Export = Callable[..., Path]

@@ -23,11 +23,11 @@ from reports.content.blocks import (
 )
 from reports.write.github import write_github
 from reports.write.jira import LENGTH, harmless, jira_size, write_jira
-from tests.blocks_doubles import full_page
-from tests.document_doubles import HOSTILE
-from tests.jira_grammar import Broken, read, words
+from tests.doubles.blocks import full_page
+from tests.doubles.document import HOSTILE
 from tests.places import GOLDEN, Reviewed
-from tests.visible_text import of_markdown
+from tests.read_back.jira_grammar import Broken, read, words
+from tests.read_back.visible_text import of_markdown
 
 WORSE = HOSTILE + " {code} {{ x }} !y! COM-2 http://e.vil (x) :) -- --- -z- +z+ ??z?? h1. bq. \\ [~all] ~q~"
 

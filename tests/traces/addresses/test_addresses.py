@@ -8,7 +8,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from tests.kineto_doubles import DISPATCHES, GEMM, PID, SENDRECV, call, frame, late_host, on_gpu, write
+from tests.recordings.kineto import DISPATCHES, GEMM, PID, SENDRECV, call, frame, late_host, on_gpu, write
 from traces.missing import Missing, known
 from traces.sections.addresses import Addresses
 

@@ -20,8 +20,8 @@ from diagnoser.demo import unpack
 from diagnoser.running.inputs import traces_named
 from heuristics.rules.rules import known_lines
 from reports.result.read import is_result, read_document
-from tests.nsys_doubles import EXPORTS_WELL, desk
 from tests.places import ROOT
+from tests.recordings.nsys import EXPORTS_WELL, desk
 from traces.errors import TraceNotFound
 from traces.files.beneath import OutsideRoot, is_beneath, only_beneath, opened, opens_only
 from traces.files.plain_file import read_bytes, read_text

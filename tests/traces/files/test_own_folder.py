@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.attachments import OTHER_USER
-from tests.traces.test_loops import VALUES, add_up
+from tests.doubles.loops import VALUES, add_up
+from tests.hostile.attachments import OTHER_USER
 from traces.files.own_folder import is_surely_ours, make_own, way_beside, way_in
 from traces.loops import loop
 

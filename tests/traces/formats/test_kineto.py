@@ -12,7 +12,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from tests.kineto_doubles import (
+from tests.recordings.kineto import (
     GEMM,
     GID,
     PID,
@@ -25,7 +25,7 @@ from tests.kineto_doubles import (
     one_run,
     write,
 )
-from tests.moe_pattern import moe_recording
+from tests.recordings.moe_pattern import moe_recording
 from traces.columns import COPY_KINDS, NULL, Columns, Gpu, Memory, SmLimits
 from traces.formats.open import read_trace
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from tests.kineto_doubles import event, expect_one_run, one_run, write
+from tests.recordings.kineto import event, expect_one_run, one_run, write
 from traces.errors import DamagedTrace, NotATrace, NothingToDiagnose
 from traces.formats.open import read_trace
 

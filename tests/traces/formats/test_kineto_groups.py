@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kineto_doubles import SENDRECV, Profiled, one_run, write
+from tests.recordings.kineto import SENDRECV, Profiled, one_run, write
 from traces.columns import Collectives, Columns
 from traces.formats.open import read_trace
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kineto_doubles import SENDRECV, Event, Profiled, event, on_gpu, one_run, overlapped_step, write
+from tests.recordings.kineto import SENDRECV, Event, Profiled, event, on_gpu, one_run, overlapped_step, write
 from traces.columns import NULL
 from traces.errors import DamagedTrace
 from traces.formats import kineto_json

@@ -11,7 +11,7 @@ import pytest
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from tests.payload_doubles import ENTRIES, SEND, SIZES, header, init, send, with_payloads
+from tests.recordings.payloads import ENTRIES, SEND, SIZES, header, init, send, with_payloads
 from traces.arrays import IntArray
 from traces.columns import NULL
 from traces.formats.nccl_payloads import (

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.killed import left_by_a_killed_run
-from tests.nsys_doubles import START_NS, Desk, contents, desk, write_export
+from tests.hostile.killed import left_by_a_killed_run
+from tests.recordings.nsys import START_NS, Desk, contents, desk, write_export
 from traces.files.aside import aside
 from traces.files.folder import open_folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nsys_doubles import desk
+from tests.recordings.nsys import desk
 from traces.errors import DamagedTrace, ExportFailed, MoeDiagError
 
 SAYS = 'echo "Exportation error: {}" >&2; exit 1'

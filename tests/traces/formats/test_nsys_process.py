@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from tests.nsys_doubles import EXPORTS_WELL, desk
+from tests.recordings.nsys import EXPORTS_WELL, desk
 from traces.errors import DamagedTrace, ExportFailed, NsysUnavailable
 from traces.formats import nsys_tool, sqlite_tables
 from traces.formats.nsys_tool import clean_environment, find_nsys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nsys_doubles import contents
+from tests.recordings.nsys import contents
 from traces.errors import DamagedTrace, NsysUnavailable
 from traces.formats.export_cache import collector_version, exported
 from traces.formats.nsys_tool import find_nsys, session_start_ns

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nsys_doubles import desk, fake_nsys, write_report
+from tests.recordings.nsys import desk, fake_nsys, write_report
 from traces.errors import DamagedTrace, MoeDiagError, NotATrace, NsysUnavailable, OutputNotWritable
 from traces.files.cache_folder import default_cache_dir
 from traces.formats import nsys_tool

@@ -12,8 +12,8 @@ import pytest
 
 import diagnoser
 from bench.simulate.export import schema_versions, write_export
-from tests.moe_pattern import moe_recording
-from tests.secret_doubles import SECRET, plant, planted, secrets_in
+from tests.hostile.secrets import SECRET, plant, planted, secrets_in
+from tests.recordings.moe_pattern import moe_recording
 from traces.formats.nsys_scrub import scrub_exports
 from traces.formats.open import read_trace
 

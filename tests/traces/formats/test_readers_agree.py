@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.demo import compressed
-from tests.two_readers import both
+from tests.recordings.two_readers import both
 from traces.formats import sqlite_tables
 from traces.formats.sqlite_tables import RowFilter
 

@@ -14,7 +14,7 @@ import pytest
 import diagnoser
 from bench.simulate.export import schema_versions, write_export
 from bench.simulate.recording import Recording
-from tests.page_doubles import first_screen, flat
+from tests.doubles.pages import first_screen, flat
 from traces.errors import DamagedTrace, NothingToDiagnose
 
 Export = Callable[..., Path]

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.two_readers import database, read
+from tests.recordings.two_readers import database, read
 from traces.formats.sqlite_pages import PageTables
 from traces.formats.sqlite_tables import SqliteTables
 

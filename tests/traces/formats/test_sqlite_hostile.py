@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.two_readers import both, database, read
+from tests.recordings.two_readers import both, database, read
 from traces.columns import NULL
 from traces.formats.sqlite_pages import PageTables
 from traces.formats.sqlite_tables import SqliteTables

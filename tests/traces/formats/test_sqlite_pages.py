@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.two_readers import both, database, read
+from tests.recordings.two_readers import both, database, read
 from traces.formats import sqlite_pages
 from traces.formats.readers import PAGES_FROM, Reader
 from traces.formats.sqlite_pages import PageTables, open_tables

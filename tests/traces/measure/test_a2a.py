@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.simulate.recording import Recording
-from tests.communication_doubles import (
+from tests.recordings.launches import (
     GEMM,
     GROUPED,
     NO_ACCOUNT,
@@ -20,7 +20,7 @@ from tests.communication_doubles import (
     rank_of,
     told,
 )
-from tests.moe_pattern import moe_recording
+from tests.recordings.moe_pattern import moe_recording
 from traces.intervals import spans
 from traces.measure.a2a import dispatcher_of, measure_a2a
 from traces.measure.budget import measure_budget

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Recording
-from tests.opinions_doubles import measured
+from tests.doubles.opinions import measured
 from traces.missing import known
 
 Export = Callable[..., Path]

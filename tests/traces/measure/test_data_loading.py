@@ -9,8 +9,8 @@ import pytest
 
 import diagnoser
 from bench.simulate.export import write_export
-from tests.page_doubles import first_screen
-from tests.traces.account.test_data_pauses import MS, loading
+from tests.doubles.pages import first_screen
+from tests.recordings.loading import MS, loading
 from traces.measure.data_loading import ALIKE, loads_apart, workers_by_rhythm
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.simulate.recording import Recording
-from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
+from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
 from traces.intervals import spans
 from traces.measure.kernel_table import NAME_LENGTH, ROWS, measure_kernels
 from traces.sections.tables import KernelsLeftOut

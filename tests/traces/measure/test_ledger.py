@@ -16,8 +16,8 @@ from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from heuristics.walls.price import wall_of
 from reports.result.fill.rank import rank as section
-from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
-from tests.moe_truth import Found, measured
+from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
+from tests.recordings.moe_truth import Found, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Recording
-from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
+from tests.recordings.launches import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
 from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect_precision

@@ -17,8 +17,8 @@ from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View, record
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
-from tests.communication_doubles import rank_of
-from tests.kineto_doubles import GEMM, PID, Event, call, on_gpu, write
+from tests.recordings.kineto import GEMM, PID, Event, call, on_gpu, write
+from tests.recordings.launches import rank_of
 from traces.columns import NULL, MemoryUse
 from traces.formats.nsys_columns import read_memory_use
 from traces.formats.open import read_trace

@@ -10,7 +10,7 @@ import pytest
 import diagnoser
 from reports.content.analysis.rates import rates
 from reports.content.blocks import Drawing
-from tests.kineto_doubles import GEMM, Event, call, event, on_gpu, write
+from tests.recordings.kineto import GEMM, Event, call, event, on_gpu, write
 from traces.ranks.collective_rates import bus_share
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.communication_doubles import GEMM, Line, rank_of
+from tests.recordings.launches import GEMM, Line, rank_of
 from traces.intervals import spans
 from traces.measure.recompute import Recompute, measure_recompute
 

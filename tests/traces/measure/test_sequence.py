@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Recording
-from tests.communication_doubles import ADAM, GEMM, NORM, rank_of
+from tests.recordings.launches import ADAM, GEMM, NORM, rank_of
 from traces.measure.sequence import measure_sequence
 from traces.missing import Missing, known
 from traces.sections.tables import Sequence

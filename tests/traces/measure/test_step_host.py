@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Recording
-from tests.communication_doubles import GEMM, rank_of
+from tests.recordings.launches import GEMM, rank_of
 from traces.measure.step_timeline import (
     OTHER_ROWS,
     OTHER_STEPS,

@@ -13,8 +13,8 @@ from bench.simulate.knobs import draw_knobs
 from bench.simulate.recorded import draw_view
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
-from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
-from tests.moe_truth import measured
+from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
+from tests.recordings.moe_truth import measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.measure.step_timeline import MOST, measure_timelines

@@ -8,7 +8,7 @@ from typing import Any
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from tests.traces.account.test_data_pauses import KERNEL, MS, loading
+from tests.recordings.loading import KERNEL, MS, loading
 
 
 def work_of(recording: Recording, path: Path) -> dict[str, Any]:

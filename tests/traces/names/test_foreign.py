@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.simulate.export import write_export
-from tests.kineto_doubles import call, event, on_gpu, write
-from tests.moe_pattern import moe_recording
-from tests.ranks_doubles import summary_of
-from tests.two_readers import both, database
+from tests.recordings.kineto import call, event, on_gpu, write
+from tests.recordings.moe_pattern import moe_recording
+from tests.recordings.ranks import summary_of
+from tests.recordings.two_readers import both, database
 from traces.columns import Columns
 from traces.formats.open import read_trace
 from traces.formats.sqlite_tables import SqliteTables

@@ -19,10 +19,10 @@ from heuristics.fixes.change import sentences
 from heuristics.judging.judgement import Configured, judge
 from heuristics.run.run import Run
 from reports.content.blocks import Detail
-from tests.document_doubles import GEMM
-from tests.html_doubles import page_of
-from tests.opinions_doubles import cost, costs, rank
-from tests.page_doubles import first_screen, flat, ticket, whole_text
+from tests.doubles.document import GEMM
+from tests.doubles.html import page_of
+from tests.doubles.opinions import cost, costs, rank
+from tests.doubles.pages import first_screen, flat, ticket, whole_text
 from traces.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
 from traces.training_log.log import TrainingLog

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import ALIKE, array, identity
+from tests.recordings.ranks import ALIKE, array, identity
 from traces.arrays import IntArray
 from traces.missing import Missing
 from traces.ranks.codec import encode

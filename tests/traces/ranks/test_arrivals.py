@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ranks_doubles import Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import Part, Work, shifted, summary_of, together
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Operation, RankSummary

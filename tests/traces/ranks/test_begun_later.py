@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.ranks_doubles import Work, together
+from tests.recordings.ranks import Work, together
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary

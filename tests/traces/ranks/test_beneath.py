@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import US, Part, summary_of
+from tests.recordings.ranks import US, Part, summary_of
 from traces.ranks.beneath import slope
 from traces.ranks.chains import Chains, chains_of, replayed
 from traces.ranks.clocks import align

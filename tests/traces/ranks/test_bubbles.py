@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.ranks_doubles import US, Part, array, summary_of
+from tests.recordings.ranks import US, Part, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.even_stages import microbatches_of_two

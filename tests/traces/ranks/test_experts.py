@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ranks_doubles import US, Work, array, together
+from tests.recordings.ranks import US, Work, array, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.run import analyse_run

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ranks_doubles import US, Work, together
+from tests.recordings.ranks import US, Work, together
 from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, FirstStep, RankSummary

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tests.ranks_doubles import Part, summary_of
+from tests.recordings.ranks import Part, summary_of
 from traces.arrays import IntArray
 from traces.ranks.clocks import Aligned, Clocks
 from traces.ranks.group_links import SlowGroups, slow_groups

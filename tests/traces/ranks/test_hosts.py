@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.ranks_doubles import MS, Work, shifted, together
+from tests.recordings.ranks import MS, Work, shifted, together
 from traces.ranks.clocks import share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run, judge

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import Part, shifted, summary_of
+from tests.recordings.ranks import Part, shifted, summary_of
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.match import Matched, match
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import Part, summary_of
+from tests.recordings.ranks import Part, summary_of
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.gathered import OnClock

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import MS, US, Part, Work, many, shifted, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.arrays import FloatArray
 from traces.missing import Missing
 from traces.ranks import clocks

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.ranks_doubles import Work, shifted, together
+from tests.recordings.ranks import Work, shifted, together
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.communication_doubles import GATHER, GEMM, SENDRECV, Line, rank_of
-from tests.payload_doubles import collective, init, with_payloads
+from tests.recordings.launches import GATHER, GEMM, SENDRECV, Line, rank_of
+from tests.recordings.payloads import collective, init, with_payloads
 from traces.ranks.collectives import Called, called_by
 from traces.ranks.summary import UNKNOWN
 from traces.resolve.communication import communication_of

@@ -15,7 +15,7 @@ from bench.simulate.ranks.clocks import draw_clocks
 from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, Nccl, write_ranks
-from tests.ranks_doubles import US, Part, array, summaries_in, summary_of
+from tests.recordings.ranks import US, Part, array, summaries_in, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.run import analyse_run

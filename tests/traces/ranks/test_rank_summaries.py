@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import Part, Work, array, many, summary_of, together
+from tests.recordings.ranks import Part, Work, array, many, summary_of, together
 from traces.errors import DamagedTrace, InputError, NotATrace
 from traces.ranks import codec
 from traces.ranks.codec import encode, is_summary

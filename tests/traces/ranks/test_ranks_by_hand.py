@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.places import DATA
-from tests.ranks_by_hand import (
+from tests.by_definition.real_ranks import (
     Calls,
     Kernel,
     between_calls,
@@ -31,8 +30,9 @@ from tests.ranks_by_hand import (
     ranges_of,
     step_begin,
 )
-from tests.recordings_by_hand import events_of as read_events
-from tests.recordings_by_hand import sql
+from tests.by_definition.real_recordings import events_of as read_events
+from tests.by_definition.real_recordings import sql
+from tests.places import DATA
 
 TABLE: Final[dict[str, list[dict[str, Any]]]] = tomllib.loads(
     (DATA / "real_ranks.toml").read_text(encoding="utf-8")

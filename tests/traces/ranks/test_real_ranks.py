@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.places import DATA
-from tests.ranks_doubles import summaries_in
+from tests.recordings.ranks import summaries_in
 from traces.missing import Missing, known
 from traces.ranks.run import analyse_run, judge
 from traces.ranks.summary import RankSummary

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import ALIKE, US, Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import ALIKE, US, Part, Work, shifted, summary_of, together
 from traces.ranks.chains import chains_of, families_of, replayed, with_beside
 from traces.ranks.clocks import align
 from traces.ranks.match import match

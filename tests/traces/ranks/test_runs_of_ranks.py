@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import Work, many, shifted, together
+from tests.recordings.ranks import Work, many, shifted, together
 from traces.missing import Missing
 from traces.ranks.codec import encode
 from traces.ranks.decoding import opened, unpacked

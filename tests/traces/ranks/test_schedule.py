@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ranks_doubles import array
+from tests.recordings.ranks import array
 from traces.missing import Missing
 from traces.ranks.pipelines import Pipelines, Schedule, Sent, bubble_frac, phases_of, schedule_of
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.ranks_doubles import MS, Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import MS, Part, Work, shifted, summary_of, together
 from traces.missing import known
 from traces.ranks.charge import COLUMNS
 from traces.ranks.run import analyse_run

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bench.simulate.export import write_export
-from tests.communication_doubles import ATTENTION, GATHER, GEMM, GROUPED, SENDRECV, Line, rank_of
-from tests.kineto_doubles import Profiled, write
-from tests.payload_doubles import init, with_payloads
+from tests.recordings.kineto import Profiled, write
+from tests.recordings.launches import ATTENTION, GATHER, GEMM, GROUPED, SENDRECV, Line, rank_of
+from tests.recordings.payloads import init, with_payloads
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS

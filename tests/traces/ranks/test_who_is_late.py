@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ranks_doubles import ALIKE, US, Part, Work, array, summary_of, together
+from tests.recordings.ranks import ALIKE, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
 from traces.ranks.side_by_side import device_factors, groups_alike

@@ -1,8 +1,8 @@
-"""Waiting and moving, by figures one can add in the head; in the words of `tests.waits_by_definition`."""
+"""Waiting and moving, by figures one can add in the head; in the words of `tests.by_definition.waits`."""
 
 from __future__ import annotations
 
-from tests.ranks_doubles import US, Part, summary_of
+from tests.recordings.ranks import US, Part, summary_of
 from traces.arrays import IntArray
 from traces.ranks.clocks import Aligned, Clocks
 from traces.ranks.match import Matched, match

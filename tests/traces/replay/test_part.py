@@ -14,8 +14,8 @@ from bench.simulate.export import write_export
 from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import START_NS, View, record
 from bench.simulate.run import run
-from tests.changes_doubles import Found, changes_of
-from tests.opinions_doubles import measured
+from tests.doubles.opinions import measured
+from tests.recordings.changes import Found, changes_of
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import spans

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Recording
-from tests.replay_doubles import (
+from tests.recordings.replay import (
     DEVICE_SYNC,
     GEMM,
     LAYOUT,

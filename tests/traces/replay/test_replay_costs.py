@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Row
-from tests.replay_doubles import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
+from tests.recordings.replay import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.communication_doubles import (
+from tests.recordings.launches import (
     ATTENTION,
     FILL,
     GEMM,

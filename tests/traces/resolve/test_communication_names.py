@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.communication_doubles import (
+from tests.recordings.launches import (
     ADAM,
     ATTENTION,
     FILL,

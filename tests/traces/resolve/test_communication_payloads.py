@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.communication_doubles import (
+from tests.recordings.launches import (
     FILL,
     GATHER,
     GEMM,
@@ -22,7 +22,7 @@ from tests.communication_doubles import (
     rank_of,
     told,
 )
-from tests.payload_doubles import init, send, with_payloads
+from tests.recordings.payloads import init, send, with_payloads
 from traces.resolve.nccl_calls import CallPayloads
 from traces.timeline import RankTimeline
 

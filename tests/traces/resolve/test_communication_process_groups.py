@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.communication_doubles import (
+from tests.recordings.kineto import SENDRECV, Profiled, event, write
+from tests.recordings.launches import (
     ATTENTION,
     GATHER,
     GEMM,
@@ -23,7 +24,6 @@ from tests.communication_doubles import (
     rank_of,
     told,
 )
-from tests.kineto_doubles import SENDRECV, Profiled, event, write
 from traces.formats.open import read_trace
 from traces.resolve.kinds import resolve_kinds
 from traces.timeline import RankTimeline, build

@@ -12,7 +12,7 @@ from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.run import Run
-from tests.spelling_doubles import read_back
+from tests.configurations.spelling import read_back
 from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.settings import Framework, Settings, Value, settings
 from traces.settings.spelling import can_spell, in_section, spell, with_twins

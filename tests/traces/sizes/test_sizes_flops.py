@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.configurations.sizes import published, sized, tiny
 from tests.places import DATA
-from tests.sizes_doubles import published, sized, tiny
 from traces.missing import Missing
 from traces.settings.settings import Value
 from traces.sizes.peaks import fp32_to_tf32_frac, peak, peak_precision, peaks

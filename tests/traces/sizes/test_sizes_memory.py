@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sizes_doubles import estimated, published, sized, tiny
+from tests.configurations.sizes import estimated, published, sized, tiny
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value
 from traces.sizes.activations import keeping, layer_bytes

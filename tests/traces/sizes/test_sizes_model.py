@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sizes_doubles import TINY, estimated, published, sized, tiny
+from tests.configurations.sizes import TINY, estimated, published, sized, tiny
 from traces.missing import Missing
 from traces.settings.settings import Value, settings
 from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.opinions_doubles import steps_of
+from tests.doubles.opinions import steps_of
 from traces.steps.found import Steps, drop, from_steps, one_window
 from traces.steps.sample import MOST, sample_of
 

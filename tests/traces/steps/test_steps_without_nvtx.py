@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from tests.moe_pattern import moe_recording
+from tests.recordings.moe_pattern import moe_recording
 from traces.columns import NULL, HostSpans
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name

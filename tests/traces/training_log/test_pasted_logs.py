@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_doubles import iteration, log_of
+from tests.configurations.logs import iteration, log_of
 from traces.training_log.iterations import steady_step
 from traces.training_log.memory import inactive_memory, most_unallocated
 from traces.training_log.own_lines import loading_frac

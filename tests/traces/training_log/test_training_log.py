@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.log_doubles import crash, frame, iteration, log_of, out_of_memory, read, step_time
+from tests.configurations.logs import crash, frame, iteration, log_of, out_of_memory, read, step_time
 from traces.errors import InputError
 from traces.training_log.log import Stage
 from traces.training_log.memory import most_unallocated, peak_memory

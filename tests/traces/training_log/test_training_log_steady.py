@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_doubles import iteration, log_of
+from tests.configurations.logs import iteration, log_of
 from traces.settings.settings import Value, settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import Iteration, Message, TrainingLog

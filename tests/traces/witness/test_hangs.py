@@ -1,4 +1,4 @@
-"""Hangs of four kinds: dumps that real PyTorch processes wrote (`tests.hang_by_torch`), and made ones."""
+"""Hangs of four kinds: dumps of real PyTorch processes (`tests.recordings.hang_by_torch`) and made ones."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ import pytest
 
 from bench.simulate.export import write_export
 from diagnoser.cli import run
-from tests.moe_pattern import moe_recording
+from tests.hostile.secrets import SECRET
 from tests.places import ROOT
-from tests.secret_doubles import SECRET
+from tests.recordings.moe_pattern import moe_recording
 from traces.errors import InputError
 from traces.formats.nsys_tool import Nsys, Report
 from traces.formats.open import read_trace

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.kineto_doubles import event, expect_one_run, on_gpu, one_run, write
+from tests.recordings.kineto import event, expect_one_run, on_gpu, one_run, write
 from traces.formats.kineto import read_kineto
 from traces.workload.scrub import scrub
 

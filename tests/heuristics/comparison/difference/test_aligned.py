@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heuristics.comparison.difference import places
 from heuristics.comparison.difference.aligned import exchanges
 from heuristics.result.compared import Exchange, Exchanges, ExchangeSum
-from tests.comparison_doubles import rank
+from tests.doubles.comparison import rank
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.sections.tables import Kind, Loops, Phase, Sequence

@@ -14,7 +14,7 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange
 from heuristics.result.configured import Configuration
 from heuristics.result.result import Result
-from tests.comparison_doubles import configuration, kernel, log, rank, result, trace
+from tests.doubles.comparison import configuration, kernel, log, rank, result, trace
 from traces.sections.rank import Rank
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.result.compared import KernelDelta
-from tests import comparison_doubles as doubles
+from tests.doubles import comparison as doubles
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.rows import Attribution, attribute, layers, whole_parts
 from heuristics.result.compared import ComparedRow, LayerDelta
-from tests import comparison_doubles as doubles
-from tests.difference_by_definition import Ledger, Parts, parts_by_row, step_delta
+from tests.by_definition.difference import Ledger, Parts, parts_by_row, step_delta
+from tests.doubles import comparison as doubles
 from traces.missing import known
 from traces.sections.rank import LayerRow, Rank
 from traces.sections.tables import Group, LedgerRow
 
 TWO = (1, 1)
-MANY = 10
 
 
 def row(

@@ -15,7 +15,7 @@ from heuristics.comparison.files import explain as explaining
 from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.measured import Measured, measurements
 from heuristics.result.compared_files import ComparedFiles
-from tests.files_doubles import PAIRS, sides, truth
+from tests.configurations.pairs import PAIRS, sides, truth
 from traces.missing import known
 from traces.settings.settings import Value
 

@@ -8,8 +8,8 @@ import pytest
 
 from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.measured import known_changes, measurements
-from tests.files_doubles import logged, said
-from tests.log_doubles import out_of_memory
+from tests.configurations.logs import out_of_memory
+from tests.configurations.pairs import logged, said
 from traces.missing import known
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"

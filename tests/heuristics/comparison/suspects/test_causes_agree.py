@@ -17,8 +17,8 @@ import diagnoser
 from diagnoser.demo import unpack
 from heuristics.comparison.comparison import compare
 from heuristics.result.result import Result
-from tests.comparison_doubles import kernel, rank, read_back, result, row
-from tests.contradicted_causes import contradictions
+from tests.agreement.causes import contradictions
+from tests.doubles.comparison import kernel, rank, read_back, result, row
 from traces.sections.rank import Rank
 
 NAMES = (

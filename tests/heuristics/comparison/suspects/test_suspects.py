@@ -17,8 +17,8 @@ from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.comparison.suspects.table import causes, fix_movers
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
-from tests.comparison_doubles import configuration, trace
-from tests.suspects_doubles import MS, change, facts, kernel_delta, moved, still
+from tests.doubles.comparison import configuration, trace
+from tests.doubles.suspects import MS, change, facts, kernel_delta, moved, still
 
 GRAPHED: dict[str, Any] = {"detected": {"graph_share_frac": 0.6}}
 UNGRAPHED: dict[str, Any] = {"detected": {"graph_share_frac": 0.1}}

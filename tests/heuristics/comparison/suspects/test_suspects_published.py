@@ -18,8 +18,8 @@ from bench.simulate.run import run
 from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
-from tests.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
-from tests.comparison_doubles import read_back
+from tests.doubles.comparison import read_back
+from tests.recordings.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
 
 SHORT = {"layer_count": 2, "microbatch_count": 2}
 """A quarter of the anchors' step: kernels and host are theirs, and each run is told in a second."""

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.find import find_suspects
 from heuristics.result.compared import Exchange, Exchanges, ExchangeSum, Suspect, Worked
-from tests.comparison_doubles import configuration, kernel
-from tests.suspects_doubles import MS, change, facts, kernel_delta, moved, still
+from tests.doubles.comparison import configuration, kernel
+from tests.doubles.suspects import MS, change, facts, kernel_delta, moved, still
 
 GEMMS = still("compute.gemm", 40)
 

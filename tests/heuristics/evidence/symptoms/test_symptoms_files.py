@@ -16,8 +16,8 @@ from heuristics.evidence.evidence import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.document import Rank
 from heuristics.figures.figures import figures_of
-from tests.document_doubles import exposed
-from tests.opinions_doubles import measured
+from tests.doubles.document import exposed
+from tests.doubles.opinions import measured
 from traces.errors import InputError
 from traces.missing import known
 

@@ -15,7 +15,7 @@ from reports.result.read import typed
 from reports.result.voice.book import book
 from reports.result.voice.kept import NOT_OURS, kept
 from reports.result.voice.phrases import GAP, phrases
-from tests.poison_doubles import (
+from tests.hostile.poison import (
     MARK,
     POISONS,
     assert_harmless,

@@ -38,7 +38,7 @@ from reports.write.figures.timeline import pixels
 from reports.write.lanes import Drawn
 from reports.write.palette import HUES
 from reports.write.text import write_text
-from tests.comparison_document_doubles import (
+from tests.doubles.comparison_document import (
     by_logs,
     document_of,
     not_comparable,
@@ -46,8 +46,8 @@ from tests.comparison_document_doubles import (
     unchanged,
     undecided,
 )
-from tests.document_doubles import HOSTILE, exposed, graph_only
-from tests.moe_pattern import moe_recording
+from tests.doubles.document import HOSTILE, exposed, graph_only
+from tests.recordings.moe_pattern import moe_recording
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.spelling import milliseconds, percent
 

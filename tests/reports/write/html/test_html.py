@@ -24,8 +24,8 @@ from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded, pieces
 from reports.write.html.page import write_html
 from reports.write.lanes import Stretch, lanes_of
-from tests.document_doubles import DISPATCH, exposed, graph_only
-from tests.html_doubles import HOSTILE, Elements, foreign, long, page_of
+from tests.doubles.document import DISPATCH, exposed, graph_only
+from tests.doubles.html import HOSTILE, Elements, foreign, long, page_of
 from traces.spelling import percent
 
 Export = Callable[..., Path]

@@ -13,9 +13,9 @@ from bench.simulate.export import write_export
 from reports.content.blocks import CodeBlock, Page, Plan, Spelling, Step, View, words
 from reports.result.codec import Document
 from reports.write.html.page import write_html
-from tests.browser import Browser, started
-from tests.document_doubles import DISPATCH, exposed
-from tests.html_doubles import HOSTILE, foreign, long, page_of
+from tests.doubles.document import DISPATCH, exposed
+from tests.doubles.html import HOSTILE, foreign, long, page_of
+from tests.read_back.browser import Browser, started
 
 _READY = """return new Promise(done => {
   const drawn = () => requestAnimationFrame(() => done(true));

@@ -13,8 +13,9 @@ from heuristics.result.compared import Compared
 from reports.content.blocks import Table, View
 from reports.content.comparison.difference import waterfall
 from reports.write.html.comparison import interval_of, waterfall_of, write_comparison_html
-from tests.browser import Browser, started
-from tests.comparison_document_doubles import (
+from tests.doubles.compared import Make, compared, many_rows, planted, typed
+from tests.doubles.comparison import rank, result, row, timeline
+from tests.doubles.comparison_document import (
     MS,
     by_logs,
     document_of,
@@ -24,9 +25,8 @@ from tests.comparison_document_doubles import (
     unchanged,
     undecided,
 )
-from tests.comparison_doubles import rank, result, row, timeline
-from tests.html_doubles import HOSTILE, Elements
-from tests.reports.content.test_comparison_text import Make, compared, many_rows, planted, typed
+from tests.doubles.html import HOSTILE, Elements
+from tests.read_back.browser import Browser, started
 from traces.spelling import percent, signed, signed_ms
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs, many_rows)

@@ -12,8 +12,8 @@ from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, write_ranks
 from reports.result.codec import Document
-from tests.browser import Browser, started
-from tests.html_doubles import page_of
+from tests.doubles.html import page_of
+from tests.read_back.browser import Browser, started
 
 _READY = """return new Promise(done => {
   const look = () => { if (document.body.dataset.ready) done(true); else setTimeout(look, 10); };

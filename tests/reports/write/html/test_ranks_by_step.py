@@ -8,7 +8,7 @@ from heuristics.result.result import Result
 from reports.content.analysis.called import short_name
 from reports.content.names import plain
 from reports.write.html.ranks import Map, Maps, heat_of, pair_of, step_maps_of
-from tests.result_doubles import double
+from tests.doubles.result import double
 from traces.missing import Missing
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank

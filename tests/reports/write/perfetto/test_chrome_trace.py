@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chrome_trace import NotATrace, read
+from tests.read_back.chrome_trace import NotATrace, read
 
 
 def event(**fields: Any) -> dict[str, Any]:

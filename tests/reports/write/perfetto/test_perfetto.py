@@ -25,10 +25,10 @@ from reports.result.codec import Document, decode
 from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
 from reports.write.perfetto.tracks import Process, Slice, Track, microseconds, render_events, rows
-from tests.chrome_trace import NotATrace, read
-from tests.comparison_document_doubles import document_of, regression
-from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
-from tests.planted import replaced
+from tests.doubles.comparison_document import document_of, regression
+from tests.doubles.document import DISPATCH, HOSTILE, exposed, graph_only
+from tests.hostile.planted import replaced
+from tests.read_back.chrome_trace import NotATrace, read
 
 Export = Callable[..., Path]
 MS = 1_000_000

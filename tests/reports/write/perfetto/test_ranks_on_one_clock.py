@@ -8,7 +8,7 @@ from typing import Any
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.write.perfetto.analysis import on_clock, write_perfetto
-from tests.result_doubles import double
+from tests.doubles.result import double
 from traces.ranks.clock_fit import ClockFit as Fitted
 from traces.sections.cause import Cause, ClockSource
 from traces.sections.rank import Rank, Step, Steps

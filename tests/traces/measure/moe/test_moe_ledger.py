@@ -12,7 +12,7 @@ from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
-from tests.communication_doubles import (
+from tests.recordings.launches import (
     ATTENTION,
     GATHER,
     GEMM,
@@ -27,7 +27,7 @@ from tests.communication_doubles import (
     Line,
     rank_of,
 )
-from tests.moe_truth import Figures, measured, over_layers, true_rows, true_tax
+from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows, true_tax
 from traces.measurements import measure_rank
 from traces.missing import Missing, known
 from traces.sections.rank import Moe

@@ -2,70 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
+from tests.recordings.measured_changes import ATTENTION, changes, surely
+from tests.recordings.replay import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
 from traces.account.device import find_queueing
-from traces.replay.changes.change import SURE, Change, Recorded
+from traces.replay.changes.change import Recorded
 from traces.replay.changes.graphs import find_scopes
 from traces.replay.changes.launches import uninterrupted
-from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
-from traces.replay.proofs import Cost
-from traces.replay.run import Borders, replay
-from traces.replay.without import without_unexplained
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
 NORM = "void transformer_engine::normalization::rmsnorm_fwd_general_kernel<float>(int)"
-ATTENTION = "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_kernel0_0"
-ROPE = "void fused_rope_forward_kernel<float>(int)"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
 TOPK = "void transformer_engine::fused_topk_with_score_function_forward_kernel<float>(int)"
 LOSS = "void transformer_engine::fused_moe_aux_loss_forward_kernel<float>(int)"
 MAP = "_row_id_map_pass_1_kernel"
 HOT = "_indices_to_multihot_kernel"
-ALL = ("communication", "host_overhead", "memory", "compute")
-KINDS = (
-    *(
-        "launch",
-        "python",
-        "arrival",
-        "gc",
-        "long_python_pauses",
-        "token_count_sync",
-        "recompute",
-        "allocator",
-    ),
-    *("ep_dispatch", "ep_combine", "ep_a2a", "ep_control", "gemm", "quantize"),
-)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "run.sqlite"
-
-
-def changes(
-    rank: RankTimeline, *steps: tuple[float, float], most: float = 1_000_000, **about: object
-) -> Mapping[str, Change]:
-    """Changes over some steps where every kind costs `most`, unless what is asked about says otherwise."""
-    found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
-    graph = build_graph(rank, found.windows, find_queueing(rank))
-    costs = {wall: Cost(us(most), dict.fromkeys(KINDS, us(most)), ()) for wall in ALL}
-    borders = Borders(graph.rows, [(step.start_ns, step.end_ns) for step in found.used])
-    subject = subject_of(rank, found, **about)  # type: ignore[arg-type]
-    timings = (without_unexplained(graph.timing), graph.timing)
-    bases = [(timing, int(borders.lengths_ns(replay(graph, timing)).sum())) for timing in timings]
-    return {one.kind: one for one in measure_changes(subject, graph, bases, borders, costs, 1).changes}
-
-
-def surely(saved_us: float) -> int:
-    """What is told as the lower end where a pessimistic replay saves so much, in ns."""
-    return int(saved_us * US * SURE.value)
 
 
 def recorded(rank: RankTimeline) -> Recorded:

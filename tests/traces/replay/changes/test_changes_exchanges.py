@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of
-from tests.traces.replay.changes.test_changes import ATTENTION, changes, surely
+from tests.recordings.measured_changes import ATTENTION, changes, surely
+from tests.recordings.replay import GEMM, SENDRECV, SYNC, US, Said, rank_of
 from traces.names.kernels import COMM_KINDS
 from traces.timeline import RankTimeline
 

@@ -1,0 +1,1 @@
+"""Second implementations, from the definitions or by plain SQL and loops: nothing of the program is used."""

@@ -1,0 +1,1 @@
+"""Parts of results, documents and pages made up for tests, with round numbers."""

@@ -1,0 +1,184 @@
+"""How a model is cut, as a matter of memory: given back, over more ranks for long sequences, by stage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heuristics.config.observed import Observed
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.guides.memory_use import stage_memory
+from heuristics.plan.plan import make_plan
+from heuristics.run.run import Run
+from heuristics.workflow.walk import RuleState
+from tests.configurations.sizes import published
+from tests.doubles.fixes import complete, given, need, states
+from tests.doubles.opinions import paying
+from tests.doubles.workflow import BY_ID, log_of, run_with
+from traces.settings.settings import Value
+
+MEM_6 = CATALOGUE["MEM-6"]
+MEM_15 = CATALOGUE["MEM-15"]
+MEM_16 = CATALOGUE["MEM-16"]
+MEM_17 = CATALOGUE["MEM-17"]
+HALF_USED = Observed(memory_bytes=80, peak_bytes=40)
+FULL = Observed(memory_bytes=80, peak_bytes=79)
+
+
+def qwen(pp: int, **more: Value) -> Run:
+    """Qwen3-30B of 48 layers on 64 ranks, 4096 tokens, two sequences a microbatch."""
+    return Run(
+        settings=published(
+            "qwen3_30b_a3b",
+            world_size=64,
+            tensor_model_parallel_size=1,
+            pipeline_model_parallel_size=pp,
+            expert_model_parallel_size=8,
+            expert_tensor_parallel_size=1,
+            seq_length=4096,
+            train__micro_batch_size=2,
+            train__global_batch_size=2048,
+            ddp__use_distributed_optimizer=True,
+            **more,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "knobs", "fix"),
+    [
+        (
+            "fit-smallest-model-parallel",
+            {"tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 1},
+            "MEM-15",
+        ),
+        (
+            "fit-smallest-model-parallel",
+            {"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 4},
+            "MEM-15",
+        ),
+        ("scale-cp-long-context", {"seq_length": 4_096, "context_parallel_size": 4}, "MEM-15"),
+        ("scale-cp-long-context", {"seq_length": 8_192, "context_parallel_size": 16}, "MEM-15"),
+        ("scale-cp-long-context", {"seq_length": 131_072, "context_parallel_size": 4}, "MEM-16"),
+        ("scale-cp-long-context", {"seq_length": 65_536, "context_parallel_size": 1}, "MEM-16"),
+    ],
+)
+def test_a_rule_about_parallel_sizes_names_the_fix_of_its_direction(
+    rule: str, knobs: dict[str, Value], fix: str
+) -> None:
+    """Audit W7, items 158 and 177."""
+    judged = BY_ID[rule].judge(run_with(knobs, log=log_of(steps=3, peak_gib=40)))
+    state: RuleState = "violated"
+    assert (judged.state, judged.fix) == (state, fix)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "lines"),
+    [
+        ({"seq_length": 4_096, "context_parallel_size": 4}, ("--context-parallel-size 1",)),
+        ({}, ("--tensor-model-parallel-size 2",)),
+        ({"tensor_model_parallel_size": 1}, ("--pipeline-model-parallel-size 1",)),
+        ({"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 1}, ()),
+    ],
+)
+def test_what_is_given_back_is_one_axis_at_a_time(knobs: dict[str, Value], lines: tuple[str, ...]) -> None:
+    assert MEM_15.knobs(complete(knobs)).megatron_lm == lines
+
+
+def test_parallelism_is_given_back_only_where_memory_has_room() -> None:
+    runs = [replace(complete(), observed=shown) for shown in (HALF_USED, FULL, Observed())]
+    assert states(MEM_15, "at most 50 %", *runs) == ["met", "unmet", "unknown"]
+    assert need(MEM_15, runs[2], "at most 50 %").stops
+
+
+@pytest.mark.parametrize(
+    ("length", "cp", "lines"),
+    [
+        (32_768, 1, ("--context-parallel-size 8",)),
+        (131_072, 1, ("--context-parallel-size 8",)),  # DP 8 gives no more
+        (12_292, 1, ("--context-parallel-size 2",)),  # CP4 takes 8 pieces, which do not divide it
+        (4_096, 1, ()),
+        (32_768, 8, ()),
+    ],
+)
+def test_context_parallelism_follows_the_length_as_far_as_ranks_divide(
+    length: int, cp: int, lines: tuple[str, ...]
+) -> None:
+    """Audit W7."""
+    run = complete({"seq_length": length, "context_parallel_size": cp})
+    assert MEM_16.knobs(run).megatron_lm == lines
+
+
+def test_short_sequences_refuse_context_parallelism() -> None:
+    runs = [complete({"seq_length": length}) for length in (8_192, 8_191)]
+    assert states(MEM_16, "sequences are long", *runs, complete()) == ["met", "unmet", "unknown"]
+
+
+def test_layers_move_off_the_stage_that_memory_fills() -> None:
+    """Audit item 189."""
+    run = qwen(4)
+    found = stage_memory(run)
+    assert found is not None
+    assert found.stages[0] == max(found.stages)
+    assert found.is_uneven
+    first, *_, last = found.layout.split("|")
+    assert (first[0], last[-1]) == ("E", "L")
+    assert first.count("t") < 12 < last.count("t")
+    assert found.layout.count("t") == 48
+    assert max(stage.count("t") for stage in found.layout.split("|")) <= 15
+    line = f'model.pipeline_model_parallel_layout="{found.layout}"'
+    assert line in MEM_17.knobs(run).megatron_bridge
+    assert states(MEM_17, "uneven in memory", run) == ["met"]
+
+
+def test_a_layout_by_memory_holds_what_it_promises() -> None:
+    run = qwen(4)
+    found = stage_memory(run)
+    assert found is not None
+    after = stage_memory(run.changed(MEM_17.change(run).in_run(run)))
+    assert after is not None
+    assert after.fullest == found.best < found.fullest
+
+
+def test_without_stages_or_sizes_nothing_is_balanced() -> None:
+    assert stage_memory(qwen(1)) is None
+    assert need(MEM_17, complete(), "uneven").stops
+
+
+def test_more_and_less_offload_are_two_titles_with_their_own_ceilings() -> None:
+    """Audit W14: copies of offload 23, recompute 17 of 1000 ns."""
+    costs = {"offload": 23, "recompute": 17}
+    plan = make_plan(
+        replace(paying("memory", costs), observed=Observed(offload=True)), ["memory"], {"MEM-6": MEM_6}
+    )
+    assert (plan.fixes[0].fix.title, plan.fixes[0].ceiling_frac) == ("Offload fewer activations", 0.023)
+    none = make_plan(
+        replace(paying("memory", {"recompute": 17}), observed=Observed(offload=False)),
+        ["memory"],
+        {"MEM-6": MEM_6},
+    )
+    assert none.fixes[0].fix.title == "Offload activations of single modules"
+    assert none.fixes[0].ceiling_frac == 0.017
+
+
+@pytest.mark.parametrize(
+    ("modules", "line"),
+    [
+        (("expert_fc1", "moe_act"), "--offload-modules expert_fc1"),
+        (("core_attn", "attn_proj", "moe_act"), "--offload-modules core_attn attn_proj"),
+    ],
+)
+def test_less_offload_is_fewer_of_the_modules_there_are(modules: tuple[str, ...], line: str) -> None:
+    knobs: dict[str, Value] = {"fine_grained_activation_offloading": True, "offload_modules": modules}
+    run = complete(knobs, core_version="0.16.1")
+    assert MEM_6.knobs(run).megatron_lm == (line,)
+    more = replace(run, does_not_fit=True)
+    assert set(modules) < set(MEM_6.change(more).set["offload_modules"])  # type: ignore[arg-type]
+
+
+def test_where_all_is_offloaded_nothing_is_left() -> None:
+    every = ("expert_fc1", "moe_act", "core_attn", "attn_proj")
+    knobs: dict[str, Value] = {"fine_grained_activation_offloading": True, "offload_modules": every}
+    run = replace(complete(knobs), does_not_fit=True)
+    assert states(MEM_6, "left to offload", run, given()) == ["unmet", "met"]

@@ -1,0 +1,162 @@
+"""What a person sees: commands before a terminal emulator, its screen as lines and as colours."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyte
+
+from bench.simulate.export import write_export
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run as simulated
+from bench.simulate.scenarios import SCENARIOS
+from diagnoser.cli import run
+from tests.places import ROOT
+
+SIXTEEN: Final = frozenset(
+    f"{bright}{name}"
+    for bright in ("", "bright")
+    for name in ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
+) | {"default"}
+"""The terminal's own colours as pyte calls them; `brown` is its dark yellow."""
+
+ESCAPE_AS_TEXT: Final = re.compile(r"\\u00|\\x1b|\\033|\[\d+(;\d+)*m")
+RECORDING, RESULT, CONFIGURATION, HISTORY = "run.sqlite", "run.json", "run.yaml", "history.sqlite"
+COMMANDS: Final = {
+    "analyze": ["analyze", RECORDING],
+    "analyze --full": ["analyze", RECORDING, "--full"],
+    "analyze -f markdown": ["analyze", RECORDING, "-f", "markdown"],
+    "compare": ["compare", RESULT, RECORDING],
+    "report": ["report", RESULT],
+    "doctor": ["doctor", RECORDING],
+    "check-config": ["check-config", CONFIGURATION],
+    "capture": ["capture", "--for", "walls"],
+    "explain": ["explain", "COM-2"],
+    "demo": ["demo"],
+    "demo list": ["demo", "list"],
+    "history list": ["history", "list"],
+    "history trend": ["history", "trend", "step_ns"],
+    "--help": ["--help"],
+    "analyze --help": ["analyze", "--help"],
+    "a wrong option": ["analyze", RECORDING, "--ful"],
+}
+"""Each command that prints, by a name; `a_place` makes the files that they name."""
+
+
+def a_place(folder: Path) -> Path:
+    """The folder with a recording, its result, a configuration, and a history with that result."""
+    write_export(folder / RECORDING, record(simulated(SCENARIOS["communication"]), View()), View().schema)
+    assert run(["analyze", str(folder / RECORDING), "-o", str(folder / RESULT)]) == 0
+    (folder / CONFIGURATION).write_text("num_moe_experts: 8\nexpert_model_parallel_size: 3\n")
+    assert run(["history", "add", str(folder / RESULT), "--store", str(folder / HISTORY)]) == 0
+    return folder
+
+
+class Tty(io.TextIOWrapper):
+    """A stream that says that it is a terminal, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+
+    def isatty(self) -> bool:
+        return True
+
+    def got(self) -> str:
+        self.flush()
+        buffer = self.buffer
+        assert isinstance(buffer, io.BytesIO)
+        return buffer.getvalue().decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Lines as they stand on the screen, and the colours of their letters."""
+
+    lines: list[str]
+    colours: frozenset[str]
+
+
+def seen(sent: str, columns: int) -> Seen:
+    """What a terminal of so many columns shows of what it was sent."""
+    rows = sent.count("\n") + len(sent) // columns + 2  # nothing scrolls away
+    screen = pyte.Screen(columns, rows)
+    pyte.Stream(screen).feed(sent.replace("\r\n", "\n").replace("\n", "\r\n"))
+    last = max(screen.buffer, default=-1) + 1
+    lines = [line.rstrip() for line in screen.display[:last]]
+    while lines and not lines[-1]:
+        lines.pop()
+    letters = [cell for row in range(last) for cell in screen.buffer[row].values() if cell.data.strip()]
+    return Seen(lines, frozenset(cell.fg for cell in letters) | frozenset(cell.bg for cell in letters))
+
+
+def in_terminal(columns: int, folder: Path, variables: dict[str, str]) -> dict[str, tuple[int, str]]:
+    """Of each command the exit code in a pseudo-terminal, and what it sent there; one after another."""
+    pid, terminal = pty.fork()
+    if pid == 0:  # pragma: no cover - the program's own process
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+        os.chdir(folder)
+        line = [sys.executable, "-m", "tests.read_back.terminal"]
+        os.execve(sys.executable, line, {**kept, "TERM": "xterm-256color", **variables})
+    sent = b""
+    while True:
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:  # Linux's way to say that the other end is closed
+            break
+        if not part:
+            break
+        sent += part
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    found = _ENDED.split(sent.decode("utf-8", "replace"))
+    return {
+        name: (int(code), text)
+        for text, name, code in zip(found[::3], found[1::3], found[2::3], strict=False)
+    }
+
+
+_ENDED: Final = re.compile("\x1e(.*?)\x1f(\\d+)\x1d")
+"""What stands after a command's output: its name and its exit code."""
+
+
+def _run_all() -> None:
+    for name, words in COMMANDS.items():
+        code = run(words)
+        print(f"\x1e{name}\x1f{code}\x1d", end="", flush=True)
+
+
+def seen_alike(columns: int, place: Path, plain_by: dict[str, str]) -> None:
+    """Every command shows the same lines with colours and without, and none as text."""
+    around = {"MOE_DIAG_HISTORY": str(place / HISTORY), "PYTHONPATH": str(ROOT)}
+    coloured = in_terminal(columns, place, around)
+    plain = in_terminal(columns, place, around | plain_by)
+    assert [*coloured] == [*COMMANDS]
+    for name, (code, sent) in coloured.items():
+        shown, bare = seen(sent, columns), seen(plain[name][1], columns)
+        reads_as_text(shown)
+        assert code == plain[name][0] in (0, 1, 2)
+        assert "NO_COLOR" in plain_by or "\x1b" not in plain[name][1]  # a bar may move the cursor
+        assert bare.lines == shown.lines, name
+        assert bare.colours == {"default"}, name
+
+
+def reads_as_text(screen: Seen) -> None:
+    """There is something, no escape stands as text, and the colours are the terminal's own."""
+    assert screen.lines
+    assert not [line for line in screen.lines if ESCAPE_AS_TEXT.search(line)]
+    assert screen.colours <= SIXTEEN
+
+
+if __name__ == "__main__":
+    _run_all()
