@@ -8,7 +8,7 @@ _NCCL: Final = "ncclDevKernel_{}(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 _ATEN: Final = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::{}>(int)"
 _NORM: Final = "transformer_engine::normalization::rmsnorm_{}_tuned_kernel"
 _SDPA: Final = "cudnn_generated_fort_native_sdpa_sm90_flash_{}_wgmma_f16_knob_26_64x64x128_1x4x1_kernel0_0"
-_FOREACH: Final = "void multi_tensor_apply_kernel<TensorListMetadata<(int)4>, {}>"
+_FOREACH: Final = "void multi_tensor_apply_kernel<TensorListMetadata{}>"
 
 KERNELS: Final = {
     "gemm": "nvjet_tst_128x256_64x4_2x1_v_bz_TNT",
@@ -23,8 +23,8 @@ KERNELS: Final = {
     "unpermute": "_unpermute_kernel",
     "add": _ATEN.format("CUDAFunctor_add<float>"),
     "fill": _ATEN.format("FillFunctor<long>"),
-    "gradient_norm": _FOREACH.format("L2NormFunctor<float>"),
-    "adam": _FOREACH.format("AdamFunctor<float>"),
+    "gradient_norm": _FOREACH.format("<(int)1>, L2NormFunctor<float, (int)1>"),
+    "adam": _FOREACH.format("<(int)4>, AdamFunctor<float>"),
     "all_reduce": _NCCL.format("AllReduce_Sum_bf16_RING_LL"),
     "all_gather": _NCCL.format("AllGather_RING_LL"),
     "reduce_scatter": _NCCL.format("ReduceScatter_Sum_bf16_RING_LL"),
