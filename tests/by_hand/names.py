@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 _NCCL: Final = "ncclDevKernel_{}(ncclDevKernelArgsStorage<(unsigned long)4096>)"
-_ATEN: Final = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::{}>(int)"
-_NORM: Final = "transformer_engine::normalization::rmsnorm_{}_tuned_kernel"
 _SDPA: Final = "cudnn_generated_fort_native_sdpa_sm90_flash_{}_wgmma_f16_knob_26_64x64x128_1x4x1_kernel0_0"
 _FOREACH: Final = "void multi_tensor_apply_kernel<TensorListMetadata{}>"
 
@@ -15,14 +13,13 @@ KERNELS: Final = {
     "grouped_gemm": "void cutlass::device_kernel<GroupProblemShape>",
     "attention": _SDPA.format("fprop"),
     "attention_backward": _SDPA.format("bprop"),
-    "norm": _NORM.format("fwd"),
-    "norm_backward": _NORM.format("bwd"),
+    "norm": "transformer_engine::normalization::rmsnorm_fwd_tuned_kernel",
+    "norm_backward": "transformer_engine::normalization::rmsnorm_bwd_tuned_kernel",
     "router": "fused_topk_with_score_function_forward_kernel",
     "permute": "_permute_kernel",
     "sort": "_sort_chunks_by_map_kernel",
     "unpermute": "_unpermute_kernel",
-    "add": _ATEN.format("CUDAFunctor_add<float>"),
-    "fill": _ATEN.format("FillFunctor<long>"),
+    "add": "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int)",
     "gradient_norm": _FOREACH.format("<(int)1>, L2NormFunctor<float, (int)1>"),
     "adam": _FOREACH.format("<(int)4>, AdamFunctor<float>"),
     "all_reduce": _NCCL.format("AllReduce_Sum_bf16_RING_LL"),
@@ -51,6 +48,5 @@ RANGES: Final = {
     "data": "enumerate(DataLoader)#_Iter.__next__",
     "gc": "gc generation 2",
     "checkpoint": "save_checkpoint",
-    "evaluation": "## validation ##",
     "optimizer": "Optimizer.step#FusedAdam.step",
 }

@@ -97,7 +97,7 @@ class Run:
         times, thread = (self.ns(start), self.ns(end)), self._thread(where)
         number = self.recording.call(CALLS.get(name, name), *times, **thread)
         if stream is not None:
-            about = {"correlation_id": number, "stream": stream, "pid": thread["pid"]}
+            about = {"correlation_id": number, "stream": stream, **self._process(where)}
             self.recording.synchronisation("stream", *times, **about)
         return number
 
@@ -105,7 +105,7 @@ class Run:
         """Stream `by` waits for what `stream` was given so far; by its id, or by the event's name alone."""
         us = US / UNITS[self.unit]
         record = self.call("event_record", recorded, recorded + us)
-        about = {"event_id": 5, "sync_id": record if with_id else None, "pid": self._thread({})["pid"]}
+        about = {"event_id": 5, "sync_id": record if with_id else None, **self._process({})}
         self.recording.event_record(stream=stream, correlation_id=record, **about)
         about |= {"stream": by, "correlation_id": self.call("stream_wait", waits, waits + us)}
         self.recording.synchronisation("stream wait", self.ns(waits), self.ns(waits) + US, **about)
@@ -208,6 +208,9 @@ class Run:
         where = self.where | where
         pid = 1_000 * (where.get("process", 0) + 1)
         return {"pid": pid, "tid": pid + where.get("thread", 0)}
+
+    def _process(self, where: dict[str, int]) -> dict[str, Any]:
+        return {"pid": self._thread(where)["pid"], "device": (self.where | where).get("device", 0)}
 
 
 @contextmanager

@@ -25,9 +25,9 @@ def test_the_work_and_the_syncs_of_another_process_explain_no_gap_of_this_one() 
     assert (run.budget(0)["idle"], run.budget(1)) == (100, {"compute.gemm": 250})
 
 
-@pytest.mark.parametrize("told_to_wait", [True, False])
-def test_a_dispatch_of_another_stream_holds_who_was_told_to_wait_for_it(told_to_wait: bool) -> None:
-    run = Run()
+@pytest.mark.parametrize(("told_to_wait", "process"), [(True, 0), (True, 1), (False, 0)])
+def test_a_dispatch_of_another_stream_holds_who_was_told_to_wait(told_to_wait: bool, process: int) -> None:
+    run = Run().process(process)
     run.work("gemm", 0, 100)
     run.on(stream=20).work("dispatch", 50, 160)
     if told_to_wait:
