@@ -197,6 +197,32 @@ def test_autograds_first_launch_waits_for_the_main_thread() -> None:
     assert run.account() == starved | {"launch_latency.arrival": 5}
 
 
+def test_a_thread_that_launches_nothing_holds_no_launch() -> None:
+    run = begun()
+    run.call("sync", 20, 150, thread=2)
+    run.work("gemm", 200, 260, launch=(190, 195))
+    starved = {"launch_starved.python": 90, "launch_starved.launch": 5}
+    assert run.account() == starved | {"launch_latency.arrival": 5}
+
+
+def test_the_cold_start_after_a_sync_is_over_when_compute_begins() -> None:
+    run = begun()
+    run.work("gemm", 140, 150, launch=10, stream=20)
+    run.call("sync", 20, 110, stream=7)
+    run.work("gemm", 200, 260, launch=(190, 195))
+    # the kernel of 140 was launched long before; 150-160 would be cold had it not run, and is Python's
+    starved = {"launch_starved.python": 40, "launch_starved.launch": 5}
+    assert run.account() == starved | {"launch_latency.arrival": 5, "dependency_stalled": 40}
+
+
+def test_giving_memory_back_is_the_allocators() -> None:
+    run = begun()
+    run.call("free", 110, 150)
+    run.work("gemm", 200, 260, launch=(190, 195))
+    starved = {"launch_starved.python": 50, "launch_starved.allocator": 40, "launch_starved.launch": 5}
+    assert run.account() == starved | {"launch_latency.arrival": 5}
+
+
 def test_within_a_graph_replay_nothing_is_said() -> None:
     run = begun()
     replay = run.call("graph_launch", 150, 160)
