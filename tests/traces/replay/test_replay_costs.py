@@ -3,240 +3,217 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from bench.simulate.recording import Row
-from tests.recordings.replay import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
-from traces.account.account import Account, measure_account
+from tests.by_hand.run import Run
+from tests.recordings.replay import US, begun, costs_of, subject_of, us
+from traces.account.account import measure_account
 from traces.account.device import find_queueing
-from traces.formats.open import read_trace
-from traces.intervals import spans
 from traces.missing import Missing
 from traces.replay.changes.costs import measure_costs
 from traces.steps.found import one_window
-from traces.timeline import build
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.sqlite"
-
 
 # communication
 
 
-def test_hidden_communication_costs_nothing(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 180, launch=(10, 12), stream=20)
-    said.kernel(GEMM, 100, 200, launch=(14, 16))
-    assert costs_of(path, said, (100, 200)).communication.ns == 0
+def test_hidden_communication_costs_nothing() -> None:
+    run = begun()
+    run.work("send_recv", 100, 180, launch=10, stream=20)
+    run.work("gemm", 100, 200, launch=14)
+    assert costs_of(run, (100, 200)).communication.ns == 0
 
 
-def test_exposed_communication_costs_its_length(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 160, launch=(10, 12))
-    said.kernel(GEMM, 160, 200, launch=(14, 16))
-    assert costs_of(path, said, (100, 200)).communication.ns == 60 * US
+def test_exposed_communication_costs_its_length() -> None:
+    run = begun()
+    run.work("send_recv", 100, 160, launch=10)
+    run.work("gemm", 160, 200, launch=14)
+    assert costs_of(run, (100, 200)).communication.ns == 60 * US
 
 
-def test_communication_behind_a_later_host_costs_only_the_difference(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 160, launch=(10, 12))
-    said.kernel(GEMM, 160, 200, launch=(145, 147))
+def test_communication_behind_a_later_host_costs_only_the_difference() -> None:
+    run = begun()
+    run.work("send_recv", 100, 160, launch=10)
+    run.work("gemm", 160, 200, launch=145)
     # launches arrive after 10 at the latest, so the host would let the GEMM begin at 155
-    assert costs_of(path, said, (100, 200)).communication.ns == 5 * US
+    assert costs_of(run, (100, 200)).communication.ns == 5 * US
 
 
-def test_communication_is_priced_by_kind(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 130, launch=(10, 12))
-    said.kernel(GATHER, 130, 150, launch=(13, 15))
-    said.kernel(GEMM, 150, 200, launch=(16, 18))
-    cost = costs_of(path, said, (100, 200)).communication
+def test_communication_is_priced_by_kind() -> None:
+    run = begun()
+    run.work("send_recv", 100, 130, launch=10)
+    run.work("all_gather", 130, 150, launch=13)
+    run.work("gemm", 150, 200, launch=16)
+    cost = costs_of(run, (100, 200)).communication
     assert cost.ns == 50 * US
     assert dict(cost.by_kind_ns) == {"sendrecv_unresolved": 30 * US, "other_comm": 20 * US}
 
 
-def test_kinds_side_by_side_give_nothing_alone(path: Path) -> None:
-    said = Said()
-    said.event(7, -7, 20, -5)
-    said.event(7, -3, 21, -1)
-    said.kernel(SENDRECV, 100, 150, launch=(10, 12), stream=20)
-    said.kernel(GATHER, 100, 150, launch=(13, 15), stream=21)
-    said.event(20, 16, 7, 18)
-    said.event(21, 20, 7, 22)
-    said.kernel(GEMM, 150, 200, launch=(24, 26))
-    cost = costs_of(path, said, (100, 200)).communication
+def test_kinds_side_by_side_give_nothing_alone() -> None:
+    run = begun()
+    run.wait(7, by=20, recorded=-7, waits=-5)
+    run.wait(7, by=21, recorded=-3, waits=-1)
+    run.work("send_recv", 100, 150, launch=10, stream=20)
+    run.work("all_gather", 100, 150, launch=13, stream=21)
+    run.wait(20, by=7, recorded=16, waits=18)
+    run.wait(21, by=7, recorded=20, waits=22)
+    run.work("gemm", 150, 200, launch=24)
+    cost = costs_of(run, (100, 200)).communication
     assert (cost.ns, dict(cost.by_kind_ns)) == (50 * US, {})
 
 
-def test_compute_is_no_longer_stretched_beside_it(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 200, launch=(10, 12), stream=20)
-    said.kernel(GEMM, 100, 350, launch=(14, 16))
+def test_compute_is_no_longer_stretched_beside_it() -> None:
+    run = begun()
+    run.work("send_recv", 100, 200, launch=10, stream=20)
+    run.work("gemm", 100, 350, launch=14)
     # of 250, 100 lie beside communication and would take 100 / 1.25 = 80 alone
-    assert costs_of(path, said, (100, 350), stretch_frac=0.25).communication.ns == 20 * US
+    assert costs_of(run, (100, 350), stretch_frac=0.25).communication.ns == 20 * US
 
 
 @pytest.mark.parametrize(("blocks", "saved_us"), [(105, 0), (106, 20), (132, 20)])
 def test_a_grid_that_finds_room_beside_communication_is_not_stretched_by_it(
-    path: Path, blocks: int, saved_us: int
+    blocks: int, saved_us: int
 ) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 200, launch=(10, 12), stream=20)
-    said.kernel(GEMM, 100, 350, launch=(14, 16), grid=(blocks, 1, 1))
+    run = begun()
+    run.work("send_recv", 100, 200, launch=10, stream=20)
+    run.work("gemm", 100, 350, launch=14, blocks=blocks)
     # 132 SMs less 26.4 for communication leave 105.6; a quarter more time for what needs all of them
     about = {"stretch_frac": 0.25, "stretch_measured": False, "sm_count": 132}
-    assert costs_of(path, said, (100, 350), **about).communication.ns == saved_us * US
+    assert costs_of(run, (100, 350), **about).communication.ns == saved_us * US
 
 
 # the host
 
 
-def starved() -> Said:
+def starved() -> Run:
     """Nothing is called from -8 to 180; the second kernel starts at 190."""
-    said = Said()
-    said.kernel(GEMM, 190, 290, launch=(180, 190))
-    return said
+    run = begun()
+    run.work("gemm", 190, 290, launch=(180, 190))
+    return run
 
 
-def test_a_gap_in_which_the_host_was_late_costs_its_length(path: Path) -> None:
-    cost = costs_of(path, starved(), (0, 290)).host_overhead
+def test_a_gap_in_which_the_host_was_late_costs_its_length() -> None:
+    cost = costs_of(starved(), (0, 290)).host_overhead
     assert cost.ns == 90 * US
     # without Python the launch begins at -8 and returns at 2, so the GPU is the limit
     assert cost.by_kind_ns["python"] == 90 * US
 
 
-def test_a_host_that_only_waits_for_a_busy_gpu_costs_nothing(path: Path) -> None:
-    said = Said()
+def test_a_host_that_only_waits_for_a_busy_gpu_costs_nothing() -> None:
+    run = begun()
     for place in range(1, 4):
         at = 100 * place
-        said.kernel(GEMM, at, at + 100, launch=(at - 60, at - 58))
-        said.kernel(GEMM, at, at + 20, launch=(at - 57, at - 55), stream=20)
-        said.sync_of(20, at - 54, at + 22)
-    assert costs_of(path, said, (0, 400)).host_overhead.ns == 0
+        run.work("gemm", at, at + 100, launch=(at - 60, at - 58))
+        run.work("gemm", at, at + 20, launch=(at - 57, at - 55), stream=20)
+        run.call("sync", at - 54, at + 22, stream=20)
+    assert costs_of(run, (0, 400)).host_overhead.ns == 0
 
 
-def test_allocator_calls_keep_their_time_but_a_faster_host_makes_them_sooner(path: Path) -> None:
-    said = Said()
-    said.call("cudaMalloc_v3020", 100, 160)
-    said.kernel(GEMM, 190, 290, launch=(180, 190))
+def test_allocator_calls_keep_their_time_but_a_faster_host_makes_them_sooner() -> None:
+    run = begun()
+    run.call("malloc", 100, 160)
+    run.work("gemm", 190, 290, launch=(180, 190))
     # the call begins at -8 and still takes 60, which leaves the launch at 52: the GEMM starts at 100
-    assert costs_of(path, said, (0, 290)).host_overhead.ns == 90 * US
+    assert costs_of(run, (0, 290)).host_overhead.ns == 90 * US
 
 
-def test_the_profilers_own_work_stays(path: Path) -> None:
-    said = starved()
-    gid = said.recording.global_id(1000, 1000)
-    row: Row = {"start": us(0), "end": us(170), "globalTid": gid, "nameId": "Buffer flush"}
-    said.recording.rows["PROFILER_OVERHEAD"] = [row]
+def test_the_profilers_own_work_stays() -> None:
+    run = starved()
+    run.flush(0, 170)
     # of the pause of 188 the profiler took 170
-    cost = costs_of(path, said, (0, 290)).host_overhead
+    cost = costs_of(run, (0, 290)).host_overhead
     assert cost.by_kind_ns["python"] == 18 * US
     assert cost.ns == 20 * US
 
 
-def test_the_profilers_own_work_within_a_call_stays(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 190, 290, launch=(-8, 190))
-    row: Row = {
-        "start": us(0),
-        "end": us(150),
-        "globalTid": said.recording.global_id(1000, 1000),
-        "nameId": "Buffer flush",
-    }
-    said.recording.rows["PROFILER_OVERHEAD"] = [row]
+def test_the_profilers_own_work_within_a_call_stays() -> None:
+    run = begun()
+    run.work("gemm", 190, 290, launch=(-8, 190))
+    run.flush(0, 150)
     # of the 190 of the window in which the call lasts, the profiler takes 150
-    assert costs_of(path, said, (0, 290)).host_overhead.ns == 40 * US
+    assert costs_of(run, (0, 290)).host_overhead.ns == 40 * US
 
 
-def test_a_small_copy_that_only_feeds_a_sync_goes(path: Path) -> None:
-    said = Said()
-    said.copy("d2h", 100, 110, launch=(10, 12), size_bytes=256)
-    said.call(SYNC, 14, 118)
-    said.kernel(GEMM, 130, 200, launch=(120, 122))
-    cost = costs_of(path, said, (0, 200)).host_overhead
+def test_a_small_copy_that_only_feeds_a_sync_goes() -> None:
+    run = begun()
+    run.work("d2h", 100, 110, launch=10, size_bytes=256)
+    run.call("sync", 14, 118)
+    run.work("gemm", 130, 200, launch=120)
+    cost = costs_of(run, (0, 200)).host_overhead
     # the host still waits for the kernel that ends at 100
     assert cost.ns == 30 * US
     assert cost.by_kind_ns["token_count_sync"] == 20 * US  # with the cold start of 2
 
 
-def test_a_large_copy_that_a_sync_waits_for_stays(path: Path) -> None:
-    said = Said()
-    said.copy("d2h", 100, 110, launch=(10, 12), size_bytes=1 << 20)
-    said.call(SYNC, 14, 118)
-    said.kernel(GEMM, 130, 200, launch=(120, 122))
-    cost = costs_of(path, said, (0, 200)).host_overhead
+def test_a_large_copy_that_a_sync_waits_for_stays() -> None:
+    run = begun()
+    run.work("d2h", 100, 110, launch=10, size_bytes=1 << 20)
+    run.call("sync", 14, 118)
+    run.work("gemm", 130, 200, launch=120)
+    cost = costs_of(run, (0, 200)).host_overhead
     assert cost.ns == 20 * US
     assert "token_count_sync" not in cost.by_kind_ns
 
 
 @pytest.mark.parametrize("cause", ["os_wait", "python", "gc", "checkpoint"])
-def test_after_its_cold_start_a_sync_is_no_cause_in_account_and_wall_alike(path: Path, cause: str) -> None:
-    said = Said()
-    said.call(SYNC, 10, 110)  # returns 10 after its work
-    said.kernel(GEMM, 5_180, 5_280, launch=(5_170, 5_175))
+def test_after_its_cold_start_a_sync_is_no_cause_in_account_and_wall_alike(cause: str) -> None:
+    run = begun()
+    run.call("sync", 10, 110)  # returns 10 after its work
+    run.work("gemm", 5_180, 5_280, launch=(5_170, 5_175))
     if cause == "os_wait":
-        gid = said.recording.global_id(1000, 1000)
+        gid = run.recording.global_id(1000, 1000)
         row: Row = {"start": us(115), "end": us(5_170), "globalTid": gid, "nameId": "pthread_cond_wait"}
-        said.recording.rows["OSRT_API"] = [row]
+        run.recording.rows["OSRT_API"] = [row]
     elif cause != "python":
-        text = {"gc": "gc generation 2", "checkpoint": "save_checkpoint"}[cause]
-        said.recording.range(text, us(160), us(5_170))
-    wall = Counter(costs_of(path, said, (0, 5_280)).host_overhead.by_kind_ns)
-    rank = build(read_trace(path)).ranks[0]
-    account = measure_account(rank, spans((0, us(5_280))), find_queueing(rank))
-    assert isinstance(account, Account)
-    told = account.launch_starved_ns
-    assert (told["sync"], told[cause]) == (60 * US, 5_010 * US)  # 10 of the call, 50 cold
+        run.range(cause, 160, 5_170)
+    wall = Counter(costs_of(run, (0, 5_280)).host_overhead.by_kind_ns)
+    told = run.account()
+    assert (told["launch_starved.sync"], told[f"launch_starved.{cause}"]) == (60, 5_010)  # 10 called, 50 cold
     wall["python"] += wall.pop("long_python_pauses", 0)
     assert (wall["sync"], wall[cause]) == (60 * US, 5_010 * US)
 
 
-def test_collection_and_loading_have_their_own_prices(path: Path) -> None:
-    said = starved()
-    said.recording.range("gc generation 2", us(100), us(130))
-    said.recording.range("enumerate(DataLoader)#_Iter.__next__", us(130), us(150))
-    kinds = costs_of(path, said, (0, 290)).host_overhead.by_kind_ns
+def test_collection_and_loading_have_their_own_prices() -> None:
+    run = starved()
+    run.range("gc", 100, 130)
+    run.range("data", 130, 150)
+    kinds = costs_of(run, (0, 290)).host_overhead.by_kind_ns
     assert (kinds["gc"], kinds["data"]) == (30 * US, 20 * US)
 
 
-def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices(path: Path) -> None:
-    said = Said()
-    said.kernel("rmsnorm_bwd_tuned_kernel", 80, 90, launch=(70, 72))
+def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices() -> None:
+    run = begun()
+    run.work("norm_backward", 80, 90, launch=70)
     for at in (92, 102):
-        said.copy("d2h", at, at + 9, launch=(at - 2, at + 8))
+        run.work("d2h", at, at + 9, launch=(at - 2, at + 8))
     for at in (160, 165):
-        said.copy("h2d", at + 1, at + 4, launch=(at, at + 5))
-    said.recording.range("CompiledKernel::compile", us(180), us(220))
-    said.kernel(GEMM, 240, 300, launch=(230, 232))
-    kinds = costs_of(path, said, (0, 300)).host_overhead.by_kind_ns
+        run.work("h2d", at + 1, at + 4, launch=(at, at + 5))
+    run.range("CompiledKernel::compile", 180, 220)
+    run.work("gemm", 240, 300, launch=230)
+    kinds = costs_of(run, (0, 300)).host_overhead.by_kind_ns
     assert (kinds["cpu_optimizer"], kinds["lazy_init"]) == (50 * US, 40 * US)
 
 
-def test_the_host_costs_no_more_than_the_account_lays_on_it(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 160, 260, launch=(150, 155), stream=20)
-    said.event(20, 156, 7, 158)
-    said.kernel(GEMM, 260, 300, launch=(160, 165))
+def test_the_host_costs_no_more_than_the_account_lays_on_it() -> None:
+    run = begun()
+    run.work("send_recv", 160, 260, launch=(150, 155), stream=20)
+    run.wait(20, by=7, recorded=156, waits=158)
+    run.work("gemm", 260, 300, launch=(160, 165))
     # with no host the exchange would lie under the first kernel, 160 earlier; the account has 100 to 165 as
     # starved, of which the last 5 lay under the exchange and count twice
-    cost = costs_of(path, said, (0, 300)).host_overhead
+    cost = costs_of(run, (0, 300)).host_overhead
     assert cost.ns == 70 * US
     assert max(cost.by_kind_ns.values()) <= cost.ns
 
 
-def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_thing_to_mend(
-    path: Path,
-) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 160, 260, launch=(150, 155), stream=20)
-    said.event(20, 156, 7, 158)
-    said.kernel(GEMM, 260, 1_550, launch=(160, 165))
+def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_thing_to_mend() -> None:
+    run = begun()
+    run.work("send_recv", 160, 260, launch=(150, 155), stream=20)
+    run.wait(20, by=7, recorded=156, waits=158)
+    run.work("gemm", 260, 1_550, launch=(160, 165))
     # 150 of 1,550 is below a tenth, and the account lays 80 less on the host, which is above a twentieth
-    costs = costs_of(path, said, (0, 1_550))
+    costs = costs_of(run, (0, 1_550))
     assert costs.host_overhead.ns == 70 * US
     assert "host_overhead" not in costs.without
 
@@ -244,146 +221,146 @@ def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_th
 # memory
 
 
-def test_a_recomputed_stretch_is_gone_with_its_collectives_and_calls(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 150, launch=(10, 12))
-    said.kernel(SENDRECV, 150, 170, launch=(14, 16))
-    said.call(SYNC, 17, 175)
-    said.kernel(GEMM, 190, 220, launch=(180, 182))
-    said.kernel(GEMM, 230, 300, launch=(220, 222))
-    cost = costs_of(path, said, (100, 300), recomputed=[1, 2, 3]).memory
+def test_a_recomputed_stretch_is_gone_with_its_collectives_and_calls() -> None:
+    run = begun()
+    run.work("gemm", 100, 150, launch=10)
+    run.work("send_recv", 150, 170, launch=14)
+    run.call("sync", 17, 175)
+    run.work("gemm", 190, 220, launch=180)
+    run.work("gemm", 230, 300, launch=220)
+    cost = costs_of(run, (100, 300), recomputed=[1, 2, 3]).memory
     # the last launch began 38 after the one before it; with all before gone, that is at 12 + 38 = 50
     assert cost.ns == 130 * US
     assert dict(cost.by_kind_ns) == {"recompute": 130 * US}
 
 
-def test_offload_copies_take_no_time(path: Path) -> None:
-    said = Said()
-    said.copy("d2h", 100, 140, launch=(10, 12))
-    said.copy("h2d", 140, 170, launch=(13, 15))
-    said.kernel(GEMM, 170, 200, launch=(16, 18))
-    cost = costs_of(path, said, (100, 200), offloaded=[1, 2]).memory
+def test_offload_copies_take_no_time() -> None:
+    run = begun()
+    run.work("d2h", 100, 140, launch=10)
+    run.work("h2d", 140, 170, launch=13)
+    run.work("gemm", 170, 200, launch=16)
+    cost = costs_of(run, (100, 200), offloaded=[1, 2]).memory
     assert (cost.ns, dict(cost.by_kind_ns)) == (70 * US, {"offload": 70 * US})
 
 
-def test_a_named_pause_between_offload_copies_stays(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 5, 10, launch=(0, 2))
-    said.copy("d2h", 10, 20, launch=(4, 6))
-    said.recording.range("gc generation 2", us(6), us(106))
-    said.copy("h2d", 110, 130, launch=(108, 110))
-    said.kernel(GEMM, 130, 150, launch=(112, 114))
+def test_a_named_pause_between_offload_copies_stays() -> None:
+    run = begun()
+    run.work("gemm", 5, 10, launch=0)
+    run.work("d2h", 10, 20, launch=4)
+    run.range("gc", 6, 106)
+    run.work("h2d", 110, 130, launch=108)
+    run.work("gemm", 130, 150, launch=112)
     # without the copies the last launch ends 100 of the range and 4 of its own after the first, at 106
-    cost = costs_of(path, said, (0, 150), offloaded=[2, 3]).memory
+    cost = costs_of(run, (0, 150), offloaded=[2, 3]).memory
     assert (cost.ns, dict(cost.by_kind_ns)) == (24 * US, {"offload": 24 * US})
 
 
-def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
-    said = Said()
-    said.copy("h2d", 100, 150, launch=(10, 12))
-    said.kernel(GEMM, 150, 170, launch=(13, 15))
-    said.copy("h2d", 170, 180, launch=(16, 18))
-    said.kernel(GEMM, 180, 200, launch=(19, 21))
-    cost = costs_of(path, said, (100, 200), resident=[1, 3], offloaded=[3]).memory
+def test_copies_of_what_lives_on_the_host_take_no_time() -> None:
+    run = begun()
+    run.work("h2d", 100, 150, launch=10)
+    run.work("gemm", 150, 170, launch=13)
+    run.work("h2d", 170, 180, launch=16)
+    run.work("gemm", 180, 200, launch=19)
+    cost = costs_of(run, (100, 200), resident=[1, 3], offloaded=[3]).memory
     # each alone: 50 + 10 of what lives on the host, 10 of offload, which is one of them
     assert (cost.ns, dict(cost.by_kind_ns)) == (60 * US, {"host_resident": 60 * US, "offload": 10 * US})
 
 
-def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -> Said:
+def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -> Run:
     """Steps from 100 and 200 us: memory is taken for 30 us, in some given back for 10 before."""
-    said = Said()
+    run = begun()
     for at in steps:
         if at in freed_at:
-            said.call("cudaFree_v3020", at, at + 10)
-        said.call("cudaMalloc_v3020", at + 10, at + 40)
-        said.kernel(GEMM, at + 60, at + 100, launch=(at + 50, at + 55))
-    return said
+            run.call("free", at, at + 10)
+        run.call("malloc", at + 10, at + 40)
+        run.work("gemm", at + 60, at + 100, launch=(at + 50, at + 55))
+    return run
 
 
-def test_allocator_calls_go_in_steps_after_the_first_that_fills_the_cache(path: Path) -> None:
-    found = costs_of(path, allocating(freed_at=(200,)), (100, 200), (200, 300))
+def test_allocator_calls_go_in_steps_after_the_first_that_fills_the_cache() -> None:
+    found = costs_of(allocating(freed_at=(200,)), (100, 200), (200, 300))
     assert found.memory.step_ns == (0, 40 * US)
     assert dict(found.memory.by_kind_ns) == {"allocator": 40 * US}
 
 
-def test_a_first_step_that_gives_memory_back_as_the_next_does_fills_no_cache(path: Path) -> None:
-    found = costs_of(path, allocating(freed_at=(100, 200)), (100, 200), (200, 300))
+def test_a_first_step_that_gives_memory_back_as_the_next_does_fills_no_cache() -> None:
+    found = costs_of(allocating(freed_at=(100, 200)), (100, 200), (200, 300))
     assert found.memory.step_ns == (40 * US, 40 * US)
 
 
-def test_a_cache_that_is_full_in_the_first_step_may_be_short_in_few_of_the_others(path: Path) -> None:
+def test_a_cache_that_is_full_in_the_first_step_may_be_short_in_few_of_the_others() -> None:
     """One free in the first step, a third of one in a mean other."""
     steps = (100, 200, 300, 400)
-    said = allocating((100, 300), steps)
-    found = costs_of(path, said, *((at, at + 100) for at in steps))
+    run = allocating((100, 300), steps)
+    found = costs_of(run, *((at, at + 100) for at in steps))
     assert found.memory.step_ns == (40 * US, 30 * US, 40 * US, 30 * US)
 
 
-def test_a_free_of_the_first_step_alone_is_start_up(path: Path) -> None:
-    found = costs_of(path, allocating(freed_at=(100,)), (100, 200), (200, 300))
+def test_a_free_of_the_first_step_alone_is_start_up() -> None:
+    found = costs_of(allocating(freed_at=(100,)), (100, 200), (200, 300))
     assert found.memory.step_ns == (0, 30 * US)
 
 
 # compute
 
 
-def test_a_grid_of_a_quarter_of_the_sms_takes_a_quarter(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(33, 1, 1))
-    said.kernel(GEMM, 200, 300, launch=(13, 15), grid=(11, 12, 1))
-    cost = costs_of(path, said, (100, 300), sm_count=132).compute
+def test_a_grid_of_a_quarter_of_the_sms_takes_a_quarter() -> None:
+    run = begun()
+    run.work("gemm", 100, 200, launch=10, blocks=33)
+    run.work("gemm", 200, 300, launch=13, blocks=132)
+    cost = costs_of(run, (100, 300), sm_count=132).compute
     assert cost is not None
     assert (cost.ns, dict(cost.by_kind_ns)) == (75 * US, {"gemm": 75 * US})
 
 
-def test_a_gemm_without_tensor_cores_takes_the_tf32_share_of_what_its_grid_takes(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(66, 1, 1))
-    said.kernel(GEMM, 200, 300, launch=(13, 15), grid=(132, 1, 1))
-    cost = costs_of(path, said, (100, 300), sm_count=132, simt=[1, 2], tensor_frac=0.125).compute
+def test_a_gemm_without_tensor_cores_takes_the_tf32_share_of_what_its_grid_takes() -> None:
+    run = begun()
+    run.work("gemm", 100, 200, launch=10, blocks=66)
+    run.work("gemm", 200, 300, launch=13, blocks=132)
+    cost = costs_of(run, (100, 300), sm_count=132, simt=[1, 2], tensor_frac=0.125).compute
     assert cost is not None
     # 100 -> 100 / 2 / 8 = 6.25 and 100 -> 12.5; alone: the grid of the first 50, tensor cores twice 87.5
     assert (cost.ns, dict(cost.by_kind_ns)) == (181_250, {"gemm": 50 * US, "no_tensor_cores": 175 * US})
 
 
-def test_without_peak_rates_tensor_cores_have_no_price(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(132, 1, 1))
-    cost = costs_of(path, said, (100, 200), sm_count=132, simt=[1]).compute
+def test_without_peak_rates_tensor_cores_have_no_price() -> None:
+    run = begun()
+    run.work("gemm", 100, 200, launch=10, blocks=132)
+    cost = costs_of(run, (100, 200), sm_count=132, simt=[1]).compute
     assert cost is not None
     assert cost.ns == 0
 
 
-def test_communication_with_few_blocks_is_no_under_filled_compute(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 200, launch=(10, 12), grid=(8, 1, 1))
-    cost = costs_of(path, said, (100, 200), sm_count=132).compute
+def test_communication_with_few_blocks_is_no_under_filled_compute() -> None:
+    run = begun()
+    run.work("send_recv", 100, 200, launch=10, blocks=8)
+    cost = costs_of(run, (100, 200), sm_count=132).compute
     assert cost is not None
     assert cost.ns == 0
 
 
-def test_without_the_number_of_sms_filling_has_no_price(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(33, 1, 1))
-    assert costs_of(path, said, (100, 200)).compute is None
+def test_without_the_number_of_sms_filling_has_no_price() -> None:
+    run = begun()
+    run.work("gemm", 100, 200, launch=10, blocks=33)
+    assert costs_of(run, (100, 200)).compute is None
 
 
 # steps and proofs
 
 
-def test_each_step_has_its_own_cost(path: Path) -> None:
-    said = Said()
+def test_each_step_has_its_own_cost() -> None:
+    run = begun()
     for at, exchange in ((100, 20), (200, 50)):
-        said.kernel(SENDRECV, at, at + exchange, launch=(at - 90, at - 88))
-        said.kernel(GEMM, at + exchange, at + 100, launch=(at - 86, at - 84))
-    cost = costs_of(path, said, (100, 200), (200, 300)).communication
+        run.work("send_recv", at, at + exchange, launch=(at - 90, at - 88))
+        run.work("gemm", at + exchange, at + 100, launch=(at - 86, at - 84))
+    cost = costs_of(run, (100, 200), (200, 300)).communication
     assert cost.step_ns == (20 * US, 50 * US)
     assert cost.ns == 70 * US
 
 
-def test_a_window_without_steps_has_no_cost_per_step(path: Path) -> None:
-    said = starved()
-    rank = rank_of(path, said)
+def test_a_window_without_steps_has_no_cost_per_step() -> None:
+    run = starved()
+    rank = run.rank()
     window = one_window("none", "", 0, us(290))
     queueing = find_queueing(rank)
     account = measure_account(rank, window.windows, queueing)
@@ -392,30 +369,30 @@ def test_a_window_without_steps_has_no_cost_per_step(path: Path) -> None:
     assert (found.host_overhead.ns, found.host_overhead.step_ns) == (90 * US, ())
 
 
-def test_small_costs_are_not_split(path: Path) -> None:
-    said = Said()
-    said.kernel(SENDRECV, 100, 101, launch=(10, 12))
-    said.kernel(GEMM, 101, 300, launch=(13, 15))
-    cost = costs_of(path, said, (100, 300)).communication
+def test_small_costs_are_not_split() -> None:
+    run = begun()
+    run.work("send_recv", 100, 101, launch=10)
+    run.work("gemm", 101, 300, launch=13)
+    cost = costs_of(run, (100, 300)).communication
     assert (cost.ns, dict(cost.by_kind_ns)) == (1 * US, {})
 
 
-def test_a_window_that_all_constraints_explain_misses_nothing_and_shrinks_with_its_work(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 200, launch=(10, 12))
-    said.kernel(GEMM, 200, 300, launch=(13, 15))
-    found = costs_of(path, said, (100, 300))
+def test_a_window_that_all_constraints_explain_misses_nothing_and_shrinks_with_its_work() -> None:
+    run = begun()
+    run.work("gemm", 100, 200, launch=10)
+    run.work("gemm", 200, 300, launch=13)
+    found = costs_of(run, (100, 300))
     assert (found.proofs.residual_free_error_frac, found.proofs.unexplained_frac) == (0, 0)
     assert found.proofs.elastic_frac == 0.5
     assert (found.refused, found.at_least) == (None, None)
 
 
-def test_waits_that_nothing_explains_refuse_the_costs(path: Path) -> None:
-    said = Said()
+def test_waits_that_nothing_explains_refuse_the_costs() -> None:
+    run = begun()
     for at in range(100, 900, 100):
-        said.kernel(GEMM, at, at + 100, launch=(at - 90, at - 88))
-    said.kernel(GEMM, 1_050, 1_100, launch=(810, 812))
-    found = costs_of(path, said, (100, 1_100))
+        run.work("gemm", at, at + 100, launch=(at - 90, at - 88))
+    run.work("gemm", 1_050, 1_100, launch=810)
+    found = costs_of(run, (100, 1_100))
     # gaps take no time here, so the 150 before the last kernel are unexplained
     assert found.proofs.residual_free_error_frac == 0.15
     assert found.proofs.unexplained_frac == 0.15
@@ -423,49 +400,49 @@ def test_waits_that_nothing_explains_refuse_the_costs(path: Path) -> None:
     assert "misses the window by 15 %" in found.refused.reason
 
 
-def polling(name: str) -> Said:
+def polling(name: str) -> Run:
     """A busy GPU whose host makes 90 calls a kernel and launches the next shortly before its end."""
-    said = Said()
+    run = begun()
     for at in range(100, 500, 100):
         for poll in range(90):
-            said.call(name, at - 99 + poll, at - 98 + poll)
-        said.kernel(GEMM, at, at + 100, launch=(at - 8, at - 6))
-    return said
+            run.call(name, at - 99 + poll, at - 98 + poll)
+        run.work("gemm", at, at + 100, launch=(at - 8, at - 6))
+    return run
 
 
-def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted(path: Path) -> None:
-    found = costs_of(path, polling("cudaEventQuery_v3020"), (100, 500))
+def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted() -> None:
+    found = costs_of(polling("cudaEventQuery_v3020"), (100, 500))
     assert found.proofs.elastic_frac < 0.4
     assert found.at_least is not None
     assert "the GPU is busy 100 % of the window" in found.at_least.reason
     assert found.refused is None
 
 
-def launched_in_time(lasts: int, ahead: int) -> Said:
+def launched_in_time(lasts: int, ahead: int) -> Run:
     """Four kernels in 400, each launched so long before its start by a host that makes no other call."""
-    said = Said()
+    run = begun()
     for at in range(100, 500, 100):
-        said.kernel(GEMM, at, at + lasts, launch=(at - ahead, at - ahead + 2))
-    return said
+        run.work("gemm", at, at + lasts, launch=at - ahead)
+    return run
 
 
-def test_a_host_that_never_goes_on_as_work_ends_is_the_next_limit_and_nothing_is_doubted(path: Path) -> None:
+def test_a_host_that_never_goes_on_as_work_ends_is_the_next_limit_and_nothing_is_doubted() -> None:
     """Its pauses end 92 after the end of one kernel and 8 before that of the next: none can be waiting."""
-    found = costs_of(path, launched_in_time(100, ahead=8), (100, 500))
+    found = costs_of(launched_in_time(100, ahead=8), (100, 500))
     assert found.proofs.elastic_frac < 0.4
     assert (found.proofs.unseen_frac, found.at_least) == (0, None)
 
 
-def test_a_host_that_goes_on_just_as_each_kernel_ends_may_be_waiting_for_it(path: Path) -> None:
+def test_a_host_that_goes_on_just_as_each_kernel_ends_may_be_waiting_for_it() -> None:
     """Three pauses of 98 end 3 after a kernel of 92; the window begins 3 into the first of them."""
-    found = costs_of(path, launched_in_time(92, ahead=5), (100, 500))
+    found = costs_of(launched_in_time(92, ahead=5), (100, 500))
     assert found.proofs.elastic_frac < 0.4
     assert found.proofs.unseen_frac == (95 + 98 + 98) / 400
     assert found.at_least is not None
 
 
-def test_without_an_account_there_is_no_replay(path: Path) -> None:
-    rank = rank_of(path, starved())
+def test_without_an_account_there_is_no_replay() -> None:
+    rank = starved().rank()
     window = one_window("none", "", 0, us(290))
     missing = Missing("absent_ns", "clocks are apart", "record again")
     assert measure_costs(subject_of(rank, window), missing, find_queueing(rank)) == Missing(
@@ -473,19 +450,19 @@ def test_without_an_account_there_is_no_replay(path: Path) -> None:
     )
 
 
-def test_a_kernel_across_a_border_counts_for_its_part_inside(path: Path) -> None:
+def test_a_kernel_across_a_border_counts_for_its_part_inside() -> None:
     """A window of 50 in the middle of an exchange of 1,000: without it all 50 are gone, and no more."""
-    said = Said()
-    said.kernel(GEMM, 0, 100, launch=(-20, -18))
-    said.kernel(SENDRECV, 100, 1_100, launch=(-17, -15))
-    said.kernel(GEMM, 1_100, 1_200, launch=(-14, -12))
-    assert costs_of(path, said, (600, 650)).communication.ns == 50 * US
+    run = begun()
+    run.work("gemm", 0, 100, launch=-20)
+    run.work("send_recv", 100, 1_100, launch=-17)
+    run.work("gemm", 1_100, 1_200, launch=-14)
+    assert costs_of(run, (600, 650)).communication.ns == 50 * US
 
 
-def test_half_of_the_work_across_a_border_is_half_of_it_in_the_replay(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 300, launch=(10, 12), grid=(50, 1, 1))
-    said.kernel(GEMM, 300, 400, launch=(13, 15), grid=(200, 1, 1))
-    found = costs_of(path, said, (200, 400), sm_count=100)
+def test_half_of_the_work_across_a_border_is_half_of_it_in_the_replay() -> None:
+    run = begun()
+    run.work("gemm", 100, 300, launch=10, blocks=50)
+    run.work("gemm", 300, 400, launch=13, blocks=200)
+    found = costs_of(run, (200, 400), sm_count=100)
     assert found.compute is not None
     assert found.compute.ns == 50 * US  # half of what filling it saves

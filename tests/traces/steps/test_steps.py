@@ -2,134 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-import diagnoser
-from bench.simulate.recording import Recording
+from tests.by_hand.run import Run
 from traces.errors import EmptySelection, UsageError
 from traces.steps.found import Step, from_steps
 from traces.steps.rules import alternate, leave_out_hiccups, leave_out_partial, leave_out_warm_up
 from traces.steps.selection import parse_selection
 
-Export = Callable[..., Path]
-US = 1_000
+THREE = [(1010, 1095), (1095, 1195), (1195, 1295)]
 
 
-def gemm(
-    recording: Recording, start_us: int, end_us: int, launch_us: int, stream: int = 7, tid: int = 1000
-) -> None:
-    name = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
-    recording.kernel(name, start_us * US, end_us * US, launch_ns=launch_us * US, stream=stream, tid=tid)
+def three_steps(text: str = "iteration {}", thread: int = 0) -> Run:
+    """Three steps of 100 us from 1,000 on: launched at +0, kernels at +10..+60 and +70..+95."""
+    run = Run()
+    for number in range(3):
+        step = run.at(1_000 + 100 * number)
+        step.range(text.format(number), 0, 99, thread=thread)
+        step.work("gemm", 10, 60, launch=1)
+        step.work("gemm", 70, 95, launch=2)
+    return run
 
 
-def three_steps(text: str = "iteration {}", tid: int | None = None) -> Recording:
-    """Three steps of 100 us: launched at +0, kernels at +10..+60 and +70..+95."""
-    recording = Recording()
-    for step in range(3):
-        begin = 1_000 + 100 * step
-        recording.range(text.format(step), begin * US, (begin + 99) * US, tid=tid)
-        gemm(recording, begin + 10, begin + 60, begin + 1)
-        gemm(recording, begin + 70, begin + 95, begin + 2)
-    return recording
-
-
-def rank_of(path: Path, **selection: str | int) -> dict[str, object]:
-    rank: dict[str, object] = diagnoser.analyze(path, **selection).to_dict()["ranks"][0]  # type: ignore[arg-type]
-    return rank
-
-
-def used(rank: dict[str, object]) -> list[list[int]]:
-    steps = rank["steps"]
-    assert isinstance(steps, dict)
-    return [[step["start_ns"] // US, step["end_ns"] // US] for step in steps["used"]]
-
-
-def test_a_step_begins_where_the_last_one_left_the_gpu_free(export: Export) -> None:
-    rank = rank_of(export(three_steps()))
-    assert rank["steps"]["source"] == "nvtx"  # type: ignore[index]
+def test_a_step_begins_where_the_last_one_left_the_gpu_free() -> None:
+    steps = three_steps().measured().steps
     # before the first step nothing was launched: it begins with its first kernel, the others with their wait
-    assert used(rank) == [[1010, 1095], [1095, 1195], [1195, 1295]]
-    assert rank["windows_ns"] == [[1010 * US, 1295 * US]]
+    assert (steps.source, three_steps().steps_found()) == ("nvtx", THREE)
+    assert steps.windows.total_ns == (1295 - 1010) * 1_000
 
 
-def test_a_step_begins_with_its_own_kernel_where_older_work_still_runs(export: Export) -> None:
-    recording = three_steps()
-    # launched in step 0, ends within step 1
-    recording.copy("d2h", 1050 * US, 1120 * US, size_bytes=8, launch_ns=1003 * US, stream=9)
-    assert used(rank_of(export(recording)))[:2] == [[1010, 1110], [1110, 1195]]
+def test_a_step_begins_with_its_own_kernel_where_older_work_still_runs() -> None:
+    run = three_steps()
+    run.work("d2h", 1050, 1120, launch=1003, stream=9)  # launched in step 0, ends within step 1
+    assert run.steps_found()[:2] == [(1010, 1110), (1110, 1195)]
 
 
-def test_kernels_that_autograd_launches_within_the_range_belong_to_the_step(export: Export) -> None:
-    recording = three_steps()
-    for step in range(3):
-        for part in range(5):
-            at = 1_060 + 100 * step + 2 * part
-            gemm(recording, at, at + 1, at - 30, tid=1001, stream=8)
-    assert rank_of(export(recording))["steps"]["source"] == "nvtx"  # type: ignore[index]
+def test_kernels_that_autograd_launches_within_the_range_belong_to_the_step() -> None:
+    run = three_steps()
+    for number in range(3):
+        for at in range(1_060 + 100 * number, 1_070 + 100 * number, 2):
+            run.work("gemm", at, at + 1, launch=at - 30, thread=1, stream=8)
+    assert run.measured().steps.source == "nvtx"
 
 
-def test_step_names_of_a_data_loader_are_no_steps(export: Export) -> None:
-    recording = three_steps("loader step {}", tid=1777)
-    assert rank_of(export(recording))["steps"]["source"] == "none"  # type: ignore[index]
+def test_step_names_of_a_data_loader_are_no_steps() -> None:
+    assert three_steps("loader step {}", thread=777).measured().steps.source == "none"
 
 
-def test_a_name_that_encloses_less_than_half_of_the_kernels_is_no_step(export: Export) -> None:
-    recording = three_steps()
-    for number in range(10):
-        gemm(recording, 2_000 + 10 * number, 2_005 + 10 * number, 1_990 + 10 * number)
-    assert rank_of(export(recording))["steps"]["source"] == "none"  # type: ignore[index]
+def test_a_name_that_encloses_less_than_half_of_the_kernels_is_no_step() -> None:
+    run = three_steps()
+    for at in range(2_000, 2_100, 10):
+        run.work("gemm", at, at + 5)
+    assert run.measured().steps.source == "none"
 
 
-def test_work_launched_between_two_ranges_is_part_of_no_step(export: Export) -> None:
-    recording = Recording()
-    for step in range(3):
-        begin = 1_000 + 200 * step
-        recording.range(f"iteration {step}", begin * US, (begin + 100) * US)
-        gemm(recording, begin + 10, begin + 60, begin + 1)
-        gemm(recording, begin + 70, begin + 90, begin + 2)
-    gemm(recording, 1_120, 1_190, 1_110)  # an evaluation after step 0
+def test_work_launched_between_two_ranges_is_part_of_no_step() -> None:
+    run = Run()
+    for number in range(3):
+        step = run.at(1_000 + 200 * number)
+        step.range(f"iteration {number}", 0, 100)
+        step.work("gemm", 10, 60, launch=1)
+        step.work("gemm", 70, 90, launch=2)
+    run.work("gemm", 1_120, 1_190)  # an evaluation after step 0
     # step 0 ends with its last kernel; step 1 begins when the evaluation has left the GPU free
-    assert used(rank_of(export(recording))) == [[1010, 1090], [1190, 1290], [1290, 1490]]
+    assert run.steps_found() == [(1010, 1090), (1190, 1290), (1290, 1490)]
 
 
-def test_registered_texts_give_the_same_steps(export: Export) -> None:
-    recording = Recording()
-    for step in range(2):
-        begin = 1_000 + 100 * step
-        recording.range(f"iteration {step}", begin * US, (begin + 99) * US, registered=True)
-        gemm(recording, begin + 10, begin + 60, begin + 1)
-    assert used(rank_of(export(recording))) == [[1010, 1060], [1060, 1160]]
+def test_registered_texts_give_the_same_steps() -> None:
+    run = Run()
+    for number in range(2):
+        step = run.at(1_000 + 100 * number)
+        run.recording.range(f"iteration {number}", step.ns(0), step.ns(99), registered=True)
+        step.work("gemm", 10, 60, launch=1)
+    assert run.steps_found() == [(1010, 1060), (1060, 1160)]
 
 
-def test_steps_from_a_to_b_leave_the_others_out_by_name(export: Export) -> None:
-    rank = rank_of(export(three_steps()), steps="1:3")
-    assert used(rank) == [[1095, 1195], [1195, 1295]]
-    assert rank["steps"]["source"] == "user"  # type: ignore[index]
-    assert [(step["index"], step["reason"]) for step in rank["steps"]["dropped"]] == [  # type: ignore[index]
-        (0, "not in --steps 1:3")
-    ]
+def test_steps_from_a_to_b_leave_the_others_out_by_name() -> None:
+    steps = three_steps().measured(steps="1:3").steps
+    assert three_steps().steps_found(steps="1:3") == THREE[1:]
+    assert steps.source == "user"
+    assert [(step.index, step.dropped) for step in steps.dropped] == [(0, "not in --steps 1:3")]
 
 
-def test_each_match_of_a_users_expression_is_a_step_and_nested_ones_are_not(export: Export) -> None:
-    recording = three_steps("batch {}")
-    recording.range("batch inner", 1_010 * US, 1_020 * US)
-    assert used(rank_of(export(recording), nvtx="batch")) == [[1010, 1095], [1095, 1195], [1195, 1295]]
+def test_each_match_of_a_users_expression_is_a_step_and_nested_ones_are_not() -> None:
+    run = three_steps("batch {}")
+    run.range("batch inner", 1_010, 1_020)
+    assert run.steps_found(nvtx="batch") == THREE
 
 
-def test_times_cut_kernels_exactly(export: Export) -> None:
-    rank = rank_of(export(three_steps()), start="1020us", end="1.080ms")
-    assert rank["windows_ns"] == [[1020 * US, 1080 * US]]
-    assert rank["budget_ns"]["compute"] == 50 * US  # type: ignore[index]
-    assert rank["budget_ns"]["idle"] == 10 * US  # type: ignore[index]
+def test_times_cut_kernels_exactly() -> None:
+    run = three_steps()
+    assert run.measured(start="1020us", end="1.080ms").steps.windows.total_ns == 60_000
+    assert run.budget(start="1020us", end="1.080ms") == {"compute.gemm": 50, "idle": 10}
 
 
-def test_a_window_beyond_the_recording_is_warned_of(export: Export) -> None:
-    path = export(three_steps())
-    document = diagnoser.analyze(path, start="0.9ms", end="1.4ms").to_dict()
-    assert document["ranks"][0]["budget_ns"]["window"] == 500 * US
+def test_a_window_beyond_the_recording_is_warned_of() -> None:
+    document = three_steps().document(start="0.9ms", end="1.4ms")
+    assert document["ranks"][0]["budget_ns"]["window"] == 500_000
     assert "215 us beyond" in document["warnings"][0]
 
 
@@ -143,11 +114,9 @@ def test_a_window_beyond_the_recording_is_warned_of(export: Export) -> None:
         ({"rank": 1}, "no rank is recorded"),
     ],
 )
-def test_an_empty_selection_names_the_nearest_there_is(
-    export: Export, selection: dict[str, str | int], hint: str
-) -> None:
+def test_an_empty_selection_names_the_nearest_there_is(selection: dict[str, Any], hint: str) -> None:
     with pytest.raises(EmptySelection) as error:
-        rank_of(export(three_steps()), **selection)
+        three_steps().document(**selection)
     assert hint in str(error.value)
 
 
@@ -278,52 +247,47 @@ def test_what_more_than_one_step_in_five_does_is_no_hiccup() -> None:
     assert slow_of([100] * 7 + [115, 115, 115]) == ()
 
 
-def test_time_of_the_recording_outside_its_steps_is_said_by_place(export: Export) -> None:
+def test_time_of_the_recording_outside_its_steps_is_said_by_place() -> None:
     """Steps from 1,010 to 1,295 us; a call at 300 us before, a kernel of an evaluation to 1,600 after."""
-    recording = three_steps()
-    recording.call("cudaMalloc", 300 * US, 310 * US)
-    recording.kernel("gemm", 1_500 * US, 1_600 * US, launch_ns=1_490 * US)
-    found = rank_of(export(recording))["steps"]["outside_ns"]  # type: ignore[index]
-    assert found == {"before_ns": 710 * US, "between_ns": 0, "after_ns": 305 * US}
+    run = three_steps()
+    run.call("malloc", 300, 310)
+    run.work("gemm", 1_500, 1_600)
+    found = run.document()["ranks"][0]["steps"]["outside_ns"]
+    assert found == {"before_ns": 710_000, "between_ns": 0, "after_ns": 305_000}
 
 
-def test_communication_without_compute_keeps_its_window(export: Export) -> None:
-    recording = Recording()
-    for step in range(3):
-        begin = 1_000 + 100 * step
-        recording.range(f"iteration {step}", begin * US, (begin + 99) * US)
-        recording.kernel(
-            "ncclDevKernel_SendRecv(int)", (begin + 10) * US, (begin + 60) * US, launch_ns=begin * US
-        )
-    rank = rank_of(export(recording))
-    assert rank["budget_ns"]["window"] > 0  # type: ignore[index]
-    assert rank["budget_ns"]["idle"] >= 0  # type: ignore[index]
-    assert all(start < end for start, end in used(rank))
+def test_communication_without_compute_keeps_its_window() -> None:
+    run = Run()
+    for number in range(3):
+        step = run.at(1_000 + 100 * number)
+        step.range(f"iteration {number}", 0, 99)
+        step.work("send_recv", 10, 60, launch=0)
+    assert run.steps_found() == [(1010, 1060), (1060, 1160), (1160, 1260)]
+    assert run.budget() == {"exposed_comm.sendrecv_unresolved": 150, "idle": 100}
 
 
-def test_of_two_threads_with_step_names_the_one_that_launches_the_kernels_decides(export: Export) -> None:
-    recording = three_steps("train_step_{}")
-    for step in range(4):
-        begin = 950 + 100 * step
-        recording.range(f"step {step}", begin * US, (begin + 100) * US, tid=1777)
-        recording.copy("h2d", begin * US, (begin + 1) * US, size_bytes=8, launch_ns=begin * US, tid=1777)
-    steps = rank_of(export(recording))["steps"]
-    assert steps["what"] == 'NVTX range "train_step_N"'  # type: ignore[index]
+def test_of_two_threads_with_step_names_the_one_that_launches_the_kernels_decides() -> None:
+    run = three_steps("train_step_{}")
+    for number in range(4):
+        loader = run.at(950 + 100 * number).on(thread=777)
+        loader.range(f"step {number}", 0, 100)
+        loader.work("h2d", 0, 1, launch=0, size_bytes=8)
+    assert run.measured().steps.what == 'NVTX range "train_step_N"'
 
 
-def test_a_range_that_was_never_closed_ends_where_the_next_begins(export: Export) -> None:
-    recording = three_steps()
-    recording.rows["NVTX_EVENTS"][0]["end"] = 5_000 * US  # as exported: the end of the capture
-    assert used(rank_of(export(recording))) == [[1010, 1095], [1095, 1195], [1195, 1295]]
+def test_a_range_that_was_never_closed_ends_where_the_next_begins() -> None:
+    run = three_steps()
+    run.recording.rows["NVTX_EVENTS"][0]["end"] = run.ns(5_000)  # as exported: the end of the capture
+    assert run.steps_found() == THREE
 
 
-def test_ranges_without_gpu_work_are_an_empty_selection(export: Export) -> None:
-    recording = three_steps()
-    recording.range("tail", 9_000 * US, 9_100 * US)
+def test_ranges_without_gpu_work_are_an_empty_selection() -> None:
+    run = three_steps()
+    run.range("tail", 9_000, 9_100)
     with pytest.raises(EmptySelection, match="no GPU work was launched in them"):
-        rank_of(export(recording), nvtx="tail")
+        run.measured(nvtx="tail")
 
 
-def test_a_window_that_is_mostly_unrecorded_is_refused(export: Export) -> None:
+def test_a_window_that_is_mostly_unrecorded_is_refused() -> None:
     with pytest.raises(EmptySelection, match="a number without unit is seconds"):
-        rank_of(export(three_steps()), start="0", end="5")
+        three_steps().measured(start="0", end="5")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.recordings.measured_changes import ATTENTION, changes, surely
-from tests.recordings.replay import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
+from tests.by_hand.run import Run
+from tests.recordings.measured_changes import changes, surely
+from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes.change import Recorded
 from traces.replay.changes.graphs import find_scopes
@@ -16,17 +15,10 @@ from traces.replay.graph import build_graph
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
-NORM = "void transformer_engine::normalization::rmsnorm_fwd_general_kernel<float>(int)"
-ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
-TOPK = "void transformer_engine::fused_topk_with_score_function_forward_kernel<float>(int)"
+ROPE = "void fused_rope_forward_kernel<float>(int)"
 LOSS = "void transformer_engine::fused_moe_aux_loss_forward_kernel<float>(int)"
 MAP = "_row_id_map_pass_1_kernel"
 HOT = "_indices_to_multihot_kernel"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.sqlite"
 
 
 def recorded(rank: RankTimeline) -> Recorded:
@@ -34,10 +26,10 @@ def recorded(rank: RankTimeline) -> Recorded:
     return Recorded(subject_of(rank, window), build_graph(rank, window.windows, find_queueing(rank)))
 
 
-def attention(said: Said, at: float, pause: float = 10) -> float:
+def attention(run: Run, at: float, pause: float = 10) -> float:
     """Norm, GEMM, attention, GEMM and addition of 2 us each, launched one after the other; when they end."""
-    for name in (NORM, GEMM, ATTENTION, GEMM, ADD):
-        said.kernel(name, at + pause, at + pause + 2, launch=(at + pause - 4, at + pause))
+    for name in ("norm", "gemm", "attention", "gemm", "add"):
+        run.work(name, at + pause, at + pause + 2, launch=(at + pause - 4, at + pause))
         at += pause
     return at + 2
 
@@ -45,108 +37,107 @@ def attention(said: Said, at: float, pause: float = 10) -> float:
 # which launches belong together
 
 
-def test_attention_reaches_from_its_norm_to_the_addition_after_it(path: Path) -> None:
-    said = Said()
-    attention(said, 100)
-    assert find_scopes(recorded(rank_of(path, said)))["attn"] == [[1, 2, 3, 4, 5]]
+def test_attention_reaches_from_its_norm_to_the_addition_after_it() -> None:
+    run = begun()
+    attention(run, 100)
+    assert find_scopes(recorded(run.rank()))["attn"] == [[1, 2, 3, 4, 5]]
 
 
-def test_the_router_begins_with_its_own_norm(path: Path) -> None:
-    said = Said()
-    at = attention(said, 100)
-    for name in (NORM, GEMM, TOPK, LOSS):
-        said.kernel(name, at + 10, at + 12, launch=(at + 6, at + 10))
+def test_the_router_begins_with_its_own_norm() -> None:
+    run = begun()
+    at = attention(run, 100)
+    for name in ("norm", "gemm", "router", LOSS):
+        run.work(name, at + 10, at + 12, launch=(at + 6, at + 10))
         at += 10
-    scopes = find_scopes(recorded(rank_of(path, said)))
+    scopes = find_scopes(recorded(run.rank()))
     assert (scopes["attn"], scopes["moe_router"]) == ([[1, 2, 3, 4, 5]], [[6, 7, 8, 9]])
 
 
-def test_preprocessing_is_the_maps_of_routing_alone(path: Path) -> None:
-    said = Said()
+def test_preprocessing_is_the_maps_of_routing_alone() -> None:
+    run = begun()
     for place, name in enumerate((HOT, MAP, "_permute_kernel")):
         at = 110 + 10 * place
-        said.kernel(name, at, at + 2, launch=(at - 4, at))
-    assert find_scopes(recorded(rank_of(path, said)))["moe_preprocess"] == [[1, 2]]
+        run.work(name, at, at + 2, launch=(at - 4, at))
+    assert find_scopes(recorded(run.rank()))["moe_preprocess"] == [[1, 2]]
 
 
-@pytest.mark.parametrize("between", [SYNC, "cudaFree_v3020", "cudaStreamWaitEvent_v3020"])
-def test_no_graph_reaches_across_a_call_that_parts_launches(path: Path, between: str) -> None:
-    said = Said()
-    for place, name in enumerate((NORM, GEMM, ATTENTION)):
+@pytest.mark.parametrize("between", ["sync", "free", "stream_wait"])
+def test_no_graph_reaches_across_a_call_that_parts_launches(between: str) -> None:
+    run = begun()
+    for place, name in enumerate(("norm", "gemm", "attention")):
         at = 110 + 20 * place
-        said.kernel(name, at, at + 2, launch=(at - 4, at))
-    said.call(between, 138, 140)
-    rank = rank_of(path, said)
+        run.work(name, at, at + 2, launch=(at - 4, at))
+    run.call(between, 138, 140)
+    rank = run.rank()
     assert uninterrupted(recorded(rank)) == [[0, 1, 2], [3]]
     assert find_scopes(recorded(rank))["attn"] == []
 
 
-def test_no_graph_reaches_across_a_collective(path: Path) -> None:
-    said = Said()
-    for place, name in enumerate((NORM, SENDRECV, GEMM, ATTENTION)):
+def test_no_graph_reaches_across_a_collective() -> None:
+    run = begun()
+    for place, name in enumerate(("norm", "send_recv", "gemm", "attention")):
         at = 110 + 20 * place
-        said.kernel(name, at, at + 2, launch=(at - 4, at))
-    assert find_scopes(recorded(rank_of(path, said)))["attn"] == []
+        run.work(name, at, at + 2, launch=(at - 4, at))
+    assert find_scopes(recorded(run.rank()))["attn"] == []
 
 
-def test_calls_that_wait_for_nothing_part_no_launches(path: Path) -> None:
-    said = Said()
+def test_calls_that_wait_for_nothing_part_no_launches() -> None:
+    run = begun()
     for place in range(2):
         at = 110 + 20 * place
-        said.kernel(GEMM, at, at + 2, launch=(at - 4, at))
-        said.call("cudaGetDevice_v3020", at + 3, at + 4)
-    assert [0, 1, 2] in uninterrupted(recorded(rank_of(path, said)))
+        run.work("gemm", at, at + 2, launch=(at - 4, at))
+        run.call("cudaGetDevice_v3020", at + 3, at + 4)
+    assert [0, 1, 2] in uninterrupted(recorded(run.rank()))
 
 
 # graphs
 
 
-def test_a_graph_saves_its_launches_and_what_lies_between_them(path: Path) -> None:
-    said = Said()
-    end = attention(said, 100)
-    found = changes(rank_of(path, said), (100, end))["graph_attn"]
+def test_a_graph_saves_its_launches_and_what_lies_between_them() -> None:
+    run = begun()
+    end = attention(run, 100)
+    found = changes(run.rank(), (100, end))["graph_attn"]
     # five launches end 10 apart; one of twice the 4 us of a launch and 0.2 us for each of 5 kernels stays,
     # then the kernels run back to back: 40 us of waiting less 5 of the longer call, less 4 x 2 of kernels
     assert found.low_ns == surely(40 - 5 - 8)
     assert found.high_ns == 40 * US + 4 * US - 8 * US
 
 
-def test_a_graph_that_is_there_says_what_a_graph_launch_takes(path: Path) -> None:
-    said = Said()
-    at = attention(said, 100)
+def test_a_graph_that_is_there_says_what_a_graph_launch_takes() -> None:
+    run = begun()
+    at = attention(run, 100)
     for _ in range(5):
-        number = said.call("cudaGraphLaunch_v10000", at + 10, at + 13)
-        for place in range(2):
-            start = us(at + 14 + place)
-            said.recording.kernel(GEMM, start, start + US, correlation_id=number, graph_node_id=place + 1)
+        number = run.call("graph_launch", at + 10, at + 13)
+        for node in (1, 2):
+            run.work("gemm", at + 13 + node, at + 14 + node, of=number, node=node)
         at += 20
-    found = changes(rank_of(path, said), (100, at))["graph_attn"]
+    found = changes(run.rank(), (100, at))["graph_attn"]
     # the host is late everywhere, so that the window loses what the host does, all but the call of 3 us
     assert (found.low_ns, found.high_ns) == (surely(41), 44 * US)
 
 
-def test_a_change_whose_costs_are_small_is_left_out(path: Path) -> None:
-    said = Said()
-    end = attention(said, 100)
-    assert changes(rank_of(path, said), (100, end), most=0) == {}
+def test_a_change_whose_costs_are_small_is_left_out() -> None:
+    run = begun()
+    end = attention(run, 100)
+    assert changes(run.rank(), (100, end), most=0) == {}
 
 
-def test_no_gain_is_above_what_its_kinds_cost(path: Path) -> None:
-    said = Said()
-    end = attention(said, 100)
-    found = changes(rank_of(path, said), (100, end), most=5)["graph_attn"]
+def test_no_gain_is_above_what_its_kinds_cost() -> None:
+    run = begun()
+    end = attention(run, 100)
+    found = changes(run.rank(), (100, end), most=5)["graph_attn"]
     assert (found.low_ns, found.high_ns) == (5 * US, 5 * US)
 
 
 # fewer kernels
 
 
-def test_of_neighbours_of_the_router_one_is_launched(path: Path) -> None:
-    said = Said()
-    for place, name in enumerate((TOPK, LOSS)):
+def test_of_neighbours_of_the_router_one_is_launched() -> None:
+    run = begun()
+    for place, name in enumerate(("router", LOSS)):
         at = 110 + 20 * place
-        said.kernel(name, at, at + 2, launch=(at - 4, at))
-    found = changes(rank_of(path, said), (100, 132))["fused_kernels"]
+        run.work(name, at, at + 2, launch=(at - 4, at))
+    found = changes(run.rank(), (100, 132))["fused_kernels"]
     # the second ran from 130; launched with the first at 110 it would begin at 112
     assert found.low_ns == surely(18)
 
@@ -154,21 +145,21 @@ def test_of_neighbours_of_the_router_one_is_launched(path: Path) -> None:
 # garbage collection
 
 
-def test_collections_move_to_the_edge_of_their_step(path: Path) -> None:
-    said = Said()
+def test_collections_move_to_the_edge_of_their_step() -> None:
+    run = begun()
     for place in range(3):
         at = 200 + 100 * place
-        said.recording.range("gc generation 2", us(at - 60), us(at - 10))
-        said.kernel(GEMM, at, at + 40, launch=(at - 5, at))
-    found = changes(rank_of(path, said), (0, 340), (340, 440))["collection_at_edges"]
+        run.range("gc", at - 60, at - 10)
+        run.work("gemm", at, at + 40, launch=(at - 5, at))
+    found = changes(run.rank(), (0, 340), (340, 440))["collection_at_edges"]
     # two in the first step and one in the second, 50 us each; one each stays
     assert (found.low_ns, found.high_ns) == (surely(50), 150 * US)
 
 
-def test_long_pauses_without_a_name_have_only_a_ceiling(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 1_000, 1_100, launch=(990, 1_000))
-    found = changes(rank_of(path, said), (0, 1_100))["collection_at_edges"]
+def test_long_pauses_without_a_name_have_only_a_ceiling() -> None:
+    run = begun()
+    run.work("gemm", 1_000, 1_100, launch=(990, 1_000))
+    found = changes(run.rank(), (0, 1_100))["collection_at_edges"]
     assert found.low_ns is None
     assert found.because == "no range names a collection; long pauses without a call could be something else"
 
@@ -176,36 +167,36 @@ def test_long_pauses_without_a_name_have_only_a_ceiling(path: Path) -> None:
 # memory
 
 
-def test_recompute_takes_its_collectives_and_syncs_along(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 150, launch=(10, 12))
-    said.kernel(SENDRECV, 150, 170, launch=(14, 16))
-    said.call(SYNC, 17, 175)
-    said.kernel(GEMM, 190, 220, launch=(180, 182))
-    said.kernel(GEMM, 230, 300, launch=(220, 222))
-    found = changes(rank_of(path, said), (100, 300), recomputed=[1, 2, 3])["recompute_dropped"]
+def test_recompute_takes_its_collectives_and_syncs_along() -> None:
+    run = begun()
+    run.work("gemm", 100, 150, launch=10)
+    run.work("send_recv", 150, 170, launch=14)
+    run.call("sync", 17, 175)
+    run.work("gemm", 190, 220, launch=180)
+    run.work("gemm", 230, 300, launch=220)
+    found = changes(run.rank(), (100, 300), recomputed=[1, 2, 3])["recompute_dropped"]
     assert found.low_ns is not None
     assert found.high_ns == 130 * US
     assert surely(110) <= found.low_ns <= surely(130)  # the pause before it, of 18, stays
 
 
-def test_narrowed_recompute_keeps_norms_and_activations(path: Path) -> None:
-    said = Said()
-    said.kernel(NORM, 100, 120, launch=(10, 12))
-    said.kernel(GEMM, 120, 180, launch=(14, 16))
-    said.kernel(GEMM, 180, 200, launch=(18, 20))
-    found = changes(rank_of(path, said), (0, 200), recomputed=[1, 2])
+def test_narrowed_recompute_keeps_norms_and_activations() -> None:
+    run = begun()
+    run.work("norm", 100, 120, launch=10)
+    run.work("gemm", 120, 180, launch=14)
+    run.work("gemm", 180, 200, launch=18)
+    found = changes(run.rank(), (0, 200), recomputed=[1, 2])
     assert found["recompute_narrowed"].low_ns == surely(60)
     assert found["recompute_narrowed"].high_ns == found["recompute_dropped"].high_ns == 80 * US
 
 
-def test_waits_that_nothing_explains_stay_where_that_gives_less(path: Path) -> None:
-    said = Said()
-    said.kernel(GEMM, 100, 160, launch=(13, 15))
-    said.kernel(GEMM, 120, 200, launch=(10, 12), stream=20)
-    said.event(20, 16, 7, 18)
-    said.kernel(GEMM, 200, 300, launch=(20, 22))
-    found = changes(rank_of(path, said), (0, 300), recomputed=[1])["recompute_dropped"]
+def test_waits_that_nothing_explains_stay_where_that_gives_less() -> None:
+    run = begun()
+    run.work("gemm", 100, 160, launch=13)
+    run.work("gemm", 120, 200, launch=10, stream=20)
+    run.wait(20, by=7, recorded=16, waits=18)
+    run.work("gemm", 200, 300, launch=20)
+    found = changes(run.rank(), (0, 300), recomputed=[1])["recompute_dropped"]
     # the other stream's kernel was launched by 12 and began at 120: with that wait the last one begins at 200
     # whatever is recomputed
     assert found.low_ns == 0
