@@ -23,7 +23,7 @@ from typing import Final
 from bench.mutate import python_changes, row_changes
 from bench.mutate.judge import Judge, Verdict, together
 from bench.mutate.mutant import Mutant
-from bench.mutate.seen import PRODUCT, Seen, look
+from bench.mutate.seen import PRODUCT, Seen, collected, look
 from bench.mutate.siblings import siblings_of
 from bench.mutate.tree import copied
 from tests.places import ROOT
@@ -58,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> None:
     seen_in = KEPT / "seen"
     if options.look or not (seen_in / "coverage").exists():
         look(trees[0], seen_in, options.jobs)
-    seen = Seen(seen_in)
+    seen = Seen(seen_in, collected(trees[0]))
     drawn = [one for folder in options.folders for one in draw(folder, options.count, options.seed)]
     equivalent = _equivalent()
     asked = [one for one in drawn if _said(one) not in equivalent]

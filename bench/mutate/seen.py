@@ -17,6 +17,8 @@ from coverage.numbits import numbits_to_nums
 from bench.mutate.tree import environment
 from tests.places import ROOT
 
+NEW_S = 0.05
+"""What a test is thought to take that was written since."""
 PRODUCT = ("moe_diag", "diagnoser", "traces", "heuristics", "reports")
 _SETTINGS = """
 [run]
@@ -55,15 +57,31 @@ def look(tree: Path, folder: Path, jobs: int) -> None:
     subprocess.run((python, "-m", "coverage", "combine", "-q", rc), cwd=tree, env=told, check=True)
 
 
-class Seen:
-    """What `look` kept in a folder. A test is named by pytest's node id."""
+def collected(tree: Path) -> set[str]:
+    """The tests of the product that the copy has."""
+    words = (str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
+    told = subprocess.run(
+        (*words, *product_tests()),
+        cwd=tree,
+        env=environment(tree),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return {line for line in told.stdout.splitlines() if "::" in line}
 
-    def __init__(self, folder: Path) -> None:
+
+class Seen:
+    """What `look` kept in a folder, of the tests that are still there. A test is named by pytest's node id."""
+
+    def __init__(self, folder: Path, there: set[str]) -> None:
         self._tree = (folder / "tree").read_text(encoding="utf-8")
         self._data = folder / "coverage"
         told: list[dict[str, Any]] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
         self.took_s: dict[str, float] = {name: s for one in told for name, s in one["took_s"].items()}
         self.failed = {name for one in told for name in one["failed"]}
+        self.new = there - set(self.took_s)
+        self.took_s = {name: self.took_s.get(name, NEW_S) for name in there}
 
     def of_lines(self, file: str, lines: Iterable[int] | None) -> set[str]:
         """The tests that ran any of the lines of a file, or the file at all for None."""
