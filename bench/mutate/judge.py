@@ -21,6 +21,8 @@ FIRST_S: Final = 3.0
 SECOND_S: Final = 40.0
 """Seconds of tests that are asked of one mutant in all before it goes to all tests with the others."""
 FIRST_FILES: Final = 4
+UNCHANGED: Final = "tests/traces/test_intervals.py"
+"""Tests that are quick and must pass before any mutant is judged."""
 PATIENCE: Final = 5.0
 """A mutant that takes so many times the tests' own time, and START_S, is endless."""
 START_S: Final = 40.0
@@ -49,6 +51,9 @@ class Judge:
             stdout=subprocess.PIPE,
             text=True,
         )
+        by = self.killer([UNCHANGED])
+        if by:
+            raise RuntimeError(f"no test can be judged: {by} fails in an unchanged copy")
 
     def judge(self, mutant: Mutant) -> Verdict:
         """By the tests that run its lines, as many as their time allows."""

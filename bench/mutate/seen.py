@@ -72,7 +72,7 @@ def collected(tree: Path) -> set[str]:
 
 
 class Seen:
-    """What `look` kept in a folder, of the tests that are still there. A test is named by pytest's node id."""
+    """What `look` kept in a folder, of the tests that are still there, by pytest's node ids."""
 
     def __init__(self, folder: Path, there: set[str]) -> None:
         self._tree = (folder / "tree").read_text(encoding="utf-8")

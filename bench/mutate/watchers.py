@@ -14,7 +14,7 @@ from tests.places import ROOT
 
 
 def watchers(mutant: Mutant, seen: Seen) -> list[str]:
-    """In order: the folder's own (new ones always) before others, one of each file before a second, quick before slow."""
+    """In order: the folder's own (new ones always), one of each file before a second, quick before slow."""
     own = f"tests/{Path(mutant.file).parent}/"
     found = _by_lines(mutant, seen) if mutant.file.endswith(".py") else _by_words(mutant, seen)
     found |= {name for name in seen.new if name.startswith(own)}

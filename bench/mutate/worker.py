@@ -19,7 +19,7 @@ import pytest
 
 _LIBRARIES = (
     *("numpy", "pandas", "numba", "yaml", "jinja2", "rich", "rich.console", "hypothesis", "jsonschema"),
-    *("sqlite3", "matplotlib", "xdist", "unittest.mock", "hypothesis.strategies", "sqlite_utils"),
+    *("sqlite3", "matplotlib", "unittest.mock", "hypothesis.strategies", "sqlite_utils"),
 )
 _POLL_S = 0.02
 
@@ -43,7 +43,8 @@ def _run(tests: list[str], answer: int) -> None:
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
     first = _First()
-    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    ignored = "ignore::pytest.PytestAssertRewriteWarning"  # a plug-in of one of the libraries
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-W", ignored, *tests]
     code = int(pytest.main(words, plugins=[first]))
     os.write(answer, json.dumps({"code": code, "by": first.by}).encode())
     os._exit(0)
