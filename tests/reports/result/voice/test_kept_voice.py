@@ -34,7 +34,7 @@ from traces.settings.spelling import harness_line, spell
 
 TEXTS = ("text", "markdown", "jira", "html", "json", "csv", "perfetto", "megatron-lm", "bridge")
 WORD = re.compile(r"[a-z]{3,}")
-OF_EACH = 8
+OF_EACH = 4
 """Fields of a document that are poisoned here; the others: test_every_field_poisoned.py."""
 
 
@@ -88,10 +88,11 @@ def test_the_walk_notices_what_gets_out(kept_documents: dict[str, Document]) -> 
 
 @pytest.mark.parametrize("poison", POISONS)
 def test_no_poison_is_a_line_of_ours(poison: str, kept_documents: dict[str, Document]) -> None:
-    document = kept_documents["analysis"]
-    for field in (".fixes[*].knobs.megatron_lm[*]", ".fixes[*].verify", ".fixes[*].sources[*]", ".command"):
-        planted = planted_at(document, fields_in(document)[field], POISONS[poison])
-        assert_harmless(planted, f"{field}: {poison}", ("text", "html", "json"))
+    document = planted = kept_documents["analysis"]
+    for field in (".fixes[*].knobs.megatron_lm[*]", ".fixes[*].verify", ".fixes[*].sources[*]"):
+        planted = planted_at(planted, fields_in(document)[field], POISONS[poison])
+    for one in (planted, planted_at(document, fields_in(document)[".command"], POISONS[poison])):
+        assert_harmless(one, poison, ("text", "html", "json"))
 
 
 @pytest.mark.parametrize(
