@@ -117,7 +117,10 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
         at = at[~np.isin(at, offloaded)]
     within = _within_passes(rank, at, steps)
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
-    return np.sort(np.concatenate((at[within & inside], _by_rows(rank, at[~within], inside[~within], steps))))
+    found, others = at[within & inside], inside & ~within
+    if len(found) and int(others.sum()) <= BATCH_TENSORS.value * len(steps.used):
+        return found  # the tensors of a batch, wherever in a step each of them comes
+    return np.sort(np.concatenate((found, _by_rows(rank, at[~within], inside[~within], steps))))
 
 
 def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) -> IntArray:

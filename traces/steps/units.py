@@ -17,7 +17,7 @@ from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
 from traces.names.ranges import cause_of_range, family
 from traces.steps.found import Found, Step
-from traces.steps.rules import PARTIAL, WARM_UP
+from traces.steps.rules import FEWEST, PARTIAL, SLOW_STEPS, WARM_UP
 from traces.timeline import RankTimeline
 
 _HANDICAPS: Final = ("data", "gc", "lazy_init", "logging")
@@ -32,7 +32,7 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     step where the GPU has done all of its own.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
-    if len(used) < 2:
+    if not FEWEST.value <= len(used) < SLOW_STEPS.value:  # of two neither tells; of many their lengths do
         return steps
     begin_ns, end_ns = np.array([(steps[at].start_ns, steps[at].end_ns) for at in used], dtype=np.int64).T
     copies_more, since_ns = _copies_more(rank, begin_ns, end_ns)
@@ -89,6 +89,7 @@ def _told(rank: RankTimeline) -> Iterator[tuple[HostSpans | Ranges, IntArray, tu
 
 def _in_few_steps(kind: IntArray, step: IntArray, of: int) -> BoolArray:
     """Which spans, shape (m,), are of a kind whose spans begin in fewer than half of so many steps."""
-    pairs = np.unique(np.stack((kind, step)), axis=1)
-    few: BoolArray = (2 * np.bincount(pairs[0], minlength=1) < of)[kind]
+    begins = np.zeros((int(kind.max(initial=0)) + 1, of + 1), dtype=np.bool_)
+    begins[kind, step] = True  # before the first step is a place of its own, the last
+    few: BoolArray = (2 * begins.sum(axis=1) < of)[kind]
     return few

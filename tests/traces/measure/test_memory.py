@@ -372,9 +372,13 @@ def test_without_steps_copies_of_different_sizes_that_fill_the_window_live_on_th
 def read_both_ways(
     recording: Recording, at_us: int, sizes: tuple[int, ...], batch: int = 0, gradients: bool = False
 ) -> None:
-    """1 ms: two layers forward, then backward, 200 us each: copies of 20 us, a kernel that names no pass."""
+    """1 ms: two layers forward, then backward, 200 us each: copies of 20 us, a kernel that names no pass.
+
+    A batch comes first, its labels before backward.
+    """
     if batch:
         recording.copy("h2d", at_us * 1_000, at_us * 1_000 + 90_000, size_bytes=batch)
+        recording.copy("h2d", at_us * 1_000 + 450_000, at_us * 1_000 + 460_000, size_bytes=batch // 8)
     for place, name in enumerate((GEMM, GEMM, GRADIENT, GRADIENT)):
         begin = (at_us + 100 + 200 * place) * 1_000
         for size in sizes:
