@@ -117,10 +117,22 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
         at = at[~np.isin(at, offloaded)]
     within = _within_passes(rank, at, steps)
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
-    found, others = at[within & inside], inside & ~within
-    if len(found) and int(others.sum()) <= BATCH_TENSORS.value * len(steps.used):
-        return found  # the tensors of a batch, wherever in a step each of them comes
+    if (within & inside).sum() < RECURS.value**2 * len(steps.used):
+        within[:] = False  # a model has several layers, and each is read both ways
+    found, others = at[within & inside], at[inside & ~within]
+    if _are_batches(sizes[rows.row[others]], sizes[rows.row[found]], len(steps.used)):
+        return found
     return np.sort(np.concatenate((found, _by_rows(rank, at[~within], inside[~within], steps))))
+
+
+def _are_batches(others: IntArray, weights: IntArray, steps: int) -> bool:
+    """Whether copies of other sizes are the tensors of batches, wherever in a step each of them comes.
+
+    Each size comes at most once where one of the weights comes twice, and few are of a step.
+    """
+    if not len(weights) or len(others) > BATCH_TENSORS.value * steps:
+        return False
+    return 2 * max(Counter(others.tolist()).values(), default=0) <= min(Counter(weights.tolist()).values())
 
 
 def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) -> IntArray:
@@ -149,30 +161,38 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     result = np.zeros(len(at), dtype=np.bool_)
     step = steps.used_at(rows.start_ns[at])
     names = _in_all_steps(rows, steps) if (step >= 0).any() else []
+    codes = [code for code, name in enumerate(compute_classes()) if name in _MATRIX]
+    products = np.array([int(rows.key[same[0]]) in codes for same in names], dtype=np.bool_)
     for _, same in places_of_each(size) if names else ():
         between = np.flatnonzero(step[same[:-1]] >= 0)
-        begin_ns = rows.start_ns[at[same]]
-        counts = [np.diff(np.searchsorted(one_ns, begin_ns))[between] > 0 for one_ns in names]
-        held, of_step = np.array(counts).T, step[same[between]]
+        begin_ns, of_step = rows.start_ns[at[same]], step[same[between]]
+        counts = [np.diff(np.searchsorted(rows.start_ns[one], begin_ns))[between] for one in names]
+        held = np.array(counts).T
         several = [held[of_step == one] for one in distinct(of_step) if (of_step == one).sum() > 1]
-        result[same] = bool(several) and not any(map(_nested, several))
+        whole = several[:-1] or several  # behind the last copy of all nothing is known
+        result[same] = bool(whole) and all(_differ(one, products) for one in whole)
     return result
 
 
 def _in_all_steps(rows: Activities, steps: Steps) -> list[IntArray]:
-    """When the kernels of each name start, of names of compute that all used steps have."""
+    """Places of the kernels of each name, of names of compute that all used steps have."""
     compute = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0))
     step, found = steps.used_at(rows.start_ns[compute]), []
     for _, same in places_of_each(rows.name[compute]):
         if len(distinct(step[same][step[same] >= 0])) == len(steps.used):
-            found.append(rows.start_ns[compute[same]])
+            found.append(compute[same])
     return found
 
 
-def _nested(held: BoolArray) -> bool:
-    """Whether of any two sets, rows of a mask of shape (sets, names), one holds the other."""
+def _differ(counts: IntArray, products: BoolArray) -> bool:
+    """Whether of two sets of kernels, rows of shape (sets, names), each has one that the other lacks.
+
+    Their products have to differ in number too: what comes once a step, beside whole passes, has none.
+    """
+    held = counts > 0
     rising = held[np.argsort(held.sum(axis=1))]
-    return not (rising[:-1] & ~rising[1:]).any()
+    nested = not (rising[:-1] & ~rising[1:]).any()
+    return not nested and bool((counts[1:, products] != counts[:1, products]).any())
 
 
 def _rows(rank: RankTimeline, at: IntArray) -> IntArray:

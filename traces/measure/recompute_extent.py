@@ -234,8 +234,14 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     return theirs & ~backward & ~gradients & holds[stretch]
 
 
+_PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
+
+
 def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> BoolArray:
-    """Kernels of backward that ran outside of it by the same name and grid; the longest, at most as many."""
+    """Kernels of backward that ran outside of it by the same name and grid; the longest, at most as many.
+
+    None where no product is among them: sums and copies are alike everywhere.
+    """
     rows, result = rank.activities, np.zeros(len(rank.activities), dtype=np.bool_)
     compute = np.flatnonzero(inside & (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL))
     shape = rank.columns.kernels.shape[rows.row[compute]]
@@ -244,7 +250,8 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
         again = backward[compute[same]]
         longest = same[again][np.argsort(-length_ns[same[again]], kind="stable")]
         result[compute[longest[: int((~again).sum())]]] = True
-    return result
+    products = rank.named(lambda _, kernel: kernel.class_ in _PRODUCTS)
+    return result if (result & products).any() else np.zeros_like(result)
 
 
 def _backward_by_name(rank: RankTimeline) -> BoolArray:
