@@ -38,6 +38,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     when: str = ""
     record: str = ""
     release: str = ""
+    absent: bool = False
 
     def __post_init__(self) -> None:
         for text in filter(None, (self.holds, self.when or self.already)):
@@ -62,7 +63,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         text, met_by, told_by = (
             _LANGUAGE.filled(one, run, known) for one in (self.text, self.met_by, self.told_by or told)
         )
-        return (holds(text, fact, met_by, told_by, self.blocks),)
+        return (replace(holds(text, fact, met_by, told_by, self.blocks), absent=self.absent),)
 
 
 def named(name: str) -> Any:

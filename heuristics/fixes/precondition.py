@@ -24,7 +24,8 @@ class Precondition:
     tell. `blocks`: the fix is not to be tried while it is unknown; `late`: not before others. `source`: of
     the rule that asks for it. `release`: the release it is about, where it asks for nothing else. `order`: it
     only asks that another fix comes first, and so for nothing where that fix cannot be made. `is_active`: it
-    asks that the run does not do already what the fix would change.
+    asks that the run does not do already what the fix would change. `absent`: where it is not met, there is
+    no such option in what runs.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Precondition:
     late: bool = False
     order: bool = False
     is_active: bool = False
+    absent: bool = False
 
     @property
     def stops(self) -> bool:

@@ -21,7 +21,7 @@ from heuristics.plan.gains import (
     with_perhaps,
 )
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
-from heuristics.result.judged import Room
+from heuristics.result.judged import Refusal, Room
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
@@ -79,7 +79,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
         if not need.cure or need.cure not in one.met_by:
             text = say("plan.needs", need=need.text)
             is_set = need.is_active and need.state == "unmet"
-            yield refused("needs", text, need.cure, need.source, is_turn=need.order, is_set=is_set)
+            kind: Refusal = "absent" if need.absent else "needs"
+            yield refused(kind, text, need.cure, need.source, is_turn=need.order, is_set=is_set)
     for other in (earlier.fix for earlier in one.earlier):
         if other.id in one.fix.excludes or one.fix.id in other.excludes:
             leave = say("plan.leave-out", fix=other.id)

@@ -33,7 +33,7 @@ ReasonId = Literal[
     "earlier_result",
 ]
 """Why a verdict is not surer, the most decisive first."""
-Refusal = Literal["needs", "excluded", "forbidden", "rejected", "little", "nothing"]
+Refusal = Literal["needs", "absent", "excluded", "forbidden", "rejected", "little", "nothing"]
 """Why a fix is not in the plan: it needs something, another excludes it, rules or the framework reject it,
 what it acts on is little, or what it could win costs nothing."""
 

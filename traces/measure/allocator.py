@@ -1,8 +1,9 @@
 """Which frees are the caching allocator's: it frees what it kept within an allocation that found no room.
 
-Its frees stand in one run right before that allocation, in the same operator. A library that takes a
-workspace for a kernel frees it behind that kernel; a program whose cache is off frees each tensor where it
-dies. No setting of the allocator changes these.
+Its frees stand in one run right before that allocation, in the same operator, and it asked the driver before
+it gave anything back. A library that takes a workspace for a kernel frees it behind that kernel, or frees the
+last one before it takes one for a convolution; a program whose cache is off frees each tensor where it dies.
+No setting of the allocator changes these.
 """
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from traces.account.calls import CallKind, call_kinds
 from traces.addresses.nested import innermost
 from traces.arrays import BoolArray, IntArray
-from traces.groups import begins
-from traces.timeline import RankTimeline
+from traces.groups import begins, next_at
+from traces.timeline import RankTimeline, Source
 
 
 def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
@@ -27,14 +28,36 @@ def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
     order = order[np.lexsort((calls.start_ns[order], calls.thread_gid[order]))]
     thread, frees = calls.thread_gid[order], freeing[order]
     place, allocates = _innermost_range(rank, order), kind[order] == CallKind.ALLOCATE
+    of_library = _before_convolutions(rank, order, frees | allocates, frees, place)
     first = np.flatnonzero(begins(frees, thread))
     last = np.append(first[1:], len(order)) - 1
     runs = np.flatnonzero(frees[first])
     for begin, end in zip(first[runs], last[runs], strict=True):
         after = end + 1
         is_own = after < len(order) and thread[after] == thread[end] and place[after] == place[end]
-        own[order[begin : end + 1]] = is_own and allocates[after]
+        own[order[begin : end + 1]] = is_own and allocates[after] and not of_library[begin]
     return freeing, own
+
+
+def _before_convolutions(
+    rank: RankTimeline, order: IntArray, moves: BoolArray, frees: BoolArray, place: IntArray
+) -> BoolArray:
+    """Which calls, in order by thread, stand before a convolution's launch in its operator, after a free.
+
+    `moves`: those that allocate or free; the first of them since the launch before is what counts.
+    """
+    rows, count = rank.activities, len(order)
+    launched = rows.call[(rows.source == Source.KERNEL) & (rows.call >= 0)]
+    convolved = rows.call[rank.named(lambda _, kernel: kernel.class_ == "convolution") & (rows.call >= 0)]
+    launches, thread = np.isin(order, launched), rank.columns.calls.thread_gid[order]
+    stretch = np.cumsum(np.append(False, launches[:-1])[:count] | begins(thread))
+    moved = np.flatnonzero(moves)
+    first = moved[begins(stretch[moved].astype(np.int64))]
+    then = next_at(launches)[:-1]
+    last = np.minimum(then, count - 1)
+    same = (then < count) & (thread[last] == thread) & (place[last] == place)
+    found: BoolArray = same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
+    return found
 
 
 def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:

@@ -8,6 +8,7 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import COPY_KINDS
 from traces.cures import cure
+from traces.groups import places_of_each
 from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in, subtract
 from traces.limits import Limit
 from traces.missing import Missing, gap
@@ -53,7 +54,8 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     """Places in the activities of the used steps' copies that leave the GPU and come back.
 
     Back within the time of the longest used step: what Adam on the CPU takes at a step's end comes back in
-    the next.
+    the next. What comes in twice as often as it goes out is none: weights are read forward and backward,
+    and a gradient of their size goes out once.
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
@@ -71,7 +73,8 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     for one in distinct(size[used & out & (size >= LARGE.value)]).tolist():
         pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
         touching = [pair for pair in pairs if used[list(pair)].any()]
-        if len(touching) >= OFFLOAD_PAIRS.value * len(steps.used):
+        read = int((used & back & (size == one)).sum())
+        if len(touching) >= OFFLOAD_PAIRS.value * len(steps.used) and 2 * len(touching) > read:
             found += [place for pair in touching for place in pair if used[place]]
     return at[np.array(found, dtype=np.int64)]
 
@@ -100,7 +103,8 @@ def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int)
 def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Missing) -> IntArray | Missing:
     """Places in the activities of copies that bring what lives in host memory: weights, optimizer state.
 
-    Large ones from the host that are neither in `offloaded` nor input batches, where more than one row of
+    Large ones from the host that are not in `offloaded`: those of a size that comes within a pass, see
+    `_within_passes`. Of the others those that are no input batches, where more than one row of
     them comes in each used step, with those of a size that recurs among them; without steps where they fill
     enough of the window.
     """
@@ -111,8 +115,29 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     at = at[sizes[rows.row[at]] >= LARGE.value]
     if not isinstance(offloaded, Missing):
         at = at[~np.isin(at, offloaded)]
+    within = _within_passes(rank, at, steps)
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
-    first = _rows(rank, at)
+    if (within & inside).sum() < RECURS.value**2 * len(steps.used):
+        within[:] = False  # a model has several layers, and each is read both ways
+    found, others = at[within & inside], at[inside & ~within]
+    if _are_batches(sizes[rows.row[others]], sizes[rows.row[found]], len(steps.used)):
+        return found
+    return np.sort(np.concatenate((found, _by_rows(rank, at[~within], inside[~within], steps))))
+
+
+def _are_batches(others: IntArray, weights: IntArray, steps: int) -> bool:
+    """Whether copies of other sizes are the tensors of batches, wherever in a step each of them comes.
+
+    Each size comes at most once where one of the weights comes twice, and few are of a step.
+    """
+    if not len(weights) or len(others) > BATCH_TENSORS.value * steps:
+        return False
+    return 2 * max(Counter(others.tolist()).values(), default=0) <= min(Counter(weights.tolist()).values())
+
+
+def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) -> IntArray:
+    """Of copies that no size tells apart, those that live on the host by the rows they come in."""
+    rows, sizes, first = rank.activities, rank.columns.copies.size_bytes, _rows(rank, at)
     weights = ~_batches(rank, at, first) & inside
     found = at[weights]
     if not steps.used:
@@ -123,6 +148,51 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
         return at[:0]
     recur = [one for one, count in Counter(sizes[rows.row[found]].tolist()).items() if count >= often]
     return at[weights | (inside & np.isin(sizes[rows.row[at]], recur))]
+
+
+def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
+    """Which of the copies, in order of start, are of a size that comes in several parts of a pass.
+
+    Between two copies of a batch lies a whole pass, with or without what comes once a step. What is read
+    forward and again backward has other kernels behind it each time: of two stretches from one copy to the
+    next each holds one that the other lacks, in every used step. Only names count that all these steps have.
+    """
+    rows, size = rank.activities, rank.columns.copies.size_bytes[rank.activities.row[at]]
+    result = np.zeros(len(at), dtype=np.bool_)
+    step = steps.used_at(rows.start_ns[at])
+    names = _in_all_steps(rows, steps) if (step >= 0).any() else []
+    codes = [code for code, name in enumerate(compute_classes()) if name in _MATRIX]
+    products = np.array([int(rows.key[same[0]]) in codes for same in names], dtype=np.bool_)
+    for _, same in places_of_each(size) if names else ():
+        between = np.flatnonzero(step[same[:-1]] >= 0)
+        begin_ns, of_step = rows.start_ns[at[same]], step[same[between]]
+        counts = [np.diff(np.searchsorted(rows.start_ns[one], begin_ns))[between] for one in names]
+        held = np.array(counts).T
+        several = [held[of_step == one] for one in distinct(of_step) if (of_step == one).sum() > 1]
+        whole = several[:-1] or several  # behind the last copy of all nothing is known
+        result[same] = bool(whole) and all(_differ(one, products) for one in whole)
+    return result
+
+
+def _in_all_steps(rows: Activities, steps: Steps) -> list[IntArray]:
+    """Places of the kernels of each name, of names of compute that all used steps have."""
+    compute = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0))
+    step, found = steps.used_at(rows.start_ns[compute]), []
+    for _, same in places_of_each(rows.name[compute]):
+        if len(distinct(step[same][step[same] >= 0])) == len(steps.used):
+            found.append(compute[same])
+    return found
+
+
+def _differ(counts: IntArray, products: BoolArray) -> bool:
+    """Whether of two sets of kernels, rows of shape (sets, names), each has one that the other lacks.
+
+    Their products have to differ in number too: what comes once a step, beside whole passes, has none.
+    """
+    held = counts > 0
+    rising = held[np.argsort(held.sum(axis=1))]
+    nested = not (rising[:-1] & ~rising[1:]).any()
+    return not nested and bool((counts[1:, products] != counts[:1, products]).any())
 
 
 def _rows(rank: RankTimeline, at: IntArray) -> IntArray:

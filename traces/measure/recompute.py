@@ -15,6 +15,7 @@ from traces.limits import Limit
 from traces.measure.recompute_extent import (
     Launched,
     Stretches,
+    as_forward,
     pair_units,
     recompute_at_most_ns,
     stretches,
@@ -100,13 +101,24 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
+    more = (found.missing is not None or found.recompute_ns == 0) and _more_products(rank, roles, inside)
+    if found.recompute_ns == 0 and more:
+        found = _untold("backward has more matrix products than two for each of forward's", "none is needed")
     if found.recompute_ns == 0 and (under_checkpoints(rank, roles) & inside).any():
         found = _untold(
             "backward runs kernels under a checkpoint, and no module is seen twice", "none is needed"
         )
     if found.missing is None:
         return found
-    return replace(found, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows))
+    return replace(found, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows, more=more))
+
+
+def _more_products(rank: RankTimeline, roles: Roles, inside: BoolArray) -> bool:
+    """Whether backward has more products than two for each of forward's, and some of them are forward's."""
+    products = inside & rank.named(lambda _, kernel: kernel.class_ in ("gemm", "grouped_gemm"))
+    theirs, others = int((products & roles.autograd).sum()), int((products & ~roles.autograd).sum())
+    more = theirs > 2 * TWICE.value * others
+    return bool(more and (products & as_forward(rank, roles.autograd, inside)).any())
 
 
 def _found(

@@ -13,7 +13,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import NULL, HostSpans, Ranges
-from traces.groups import mask_of, mask_within, passing, places_in
+from traces.groups import group_of, mask_of, mask_within, passing, places_in, places_of_each
 from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, compute_classes
@@ -166,20 +166,27 @@ FAMILIES: Final = ("attention", "norm", "activation")
 """Operations with kernels of their own both ways. Matrix products have two in backward for one in forward."""
 
 
-def recompute_at_most_ns(rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans) -> int | None:
+def recompute_at_most_ns(
+    rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, *, more: bool = False
+) -> int | None:
     """Wall time in the windows that recompute can take at most; None where no witness bounds it.
 
-    Nothing where nothing runs backward: hardly any kernel is of unknown class, or one thread launches all of
-    a PyTorch program, whose backward has threads of its own. Else all that lies in backward between two
-    kernels that are backward by name, where one of it is forward by name, but not where each family runs
-    forward once for each time it runs backward; and what runs again `under_checkpoints`.
+    Nothing is backward: hardly any kernel is of unknown class, or one thread launches all of a PyTorch
+    program, whose backward has threads of its own; then what another thread launches as the first one does.
+    Else what backward launches as forward does, and all that lies in it between two kernels that are backward
+    by name, where one of it is forward by name; neither where each family runs forward once for each time it
+    runs backward, unless there are `more` products. And what runs again `under_checkpoints`.
     `inside`, shape (n,): the activities that start in the windows.
     """
     if not roles.backward.any():
-        return 0 if _few_unknown(rank, inside) or _one_thread(rank, inside) else None
-    again = under_checkpoints(rank, roles)
-    if not _once_each(rank, inside):
-        again |= _with_forward_names(rank, _in_backward(rank, roles))
+        if not _few_unknown(rank, inside) and not _one_thread(rank, inside):
+            return None
+        again = as_forward(rank, _of_another_thread(rank, inside), inside)
+    else:
+        again = under_checkpoints(rank, roles)
+        if more or not _once_each(rank, inside):
+            backward = _in_backward(rank, roles)
+            again |= _with_forward_names(rank, backward) | as_forward(rank, backward, inside)
     return intersect(instants_of(rank.activities, again & inside), windows).total_ns
 
 
@@ -214,17 +221,37 @@ _OF_GRADIENTS: Final = ("dp_reduce_scatter", "dp_all_gather", "all_reduce", "oth
 """Communication that backward launches beside its own work, and that no forward pass repeats."""
 
 
-def _with_forward_names(rank: RankTimeline, in_backward: BoolArray) -> BoolArray:
+def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     """Of backward what is launched between two kernels of that name, where one of it is forward by name."""
     rows, order = rank.activities, launch_order(rank.activities)
     backward = _backward_by_name(rank)
     gradients = (rows.bucket == Bucket.COMM) & np.isin(rows.key, [*map(COMM_KINDS.index, _OF_GRADIENTS)])
-    ends = backward | (~in_backward & (rows.source == Source.KERNEL))
+    ends = backward | (~theirs & (rows.source == Source.KERNEL))
     stretch = np.empty(len(rows), dtype=np.int64)
     stretch[order] = np.cumsum(ends[order])
-    forward = in_backward & rank.named(lambda _, kernel: kernel.phase == "fwd")
+    forward = theirs & rank.named(lambda _, kernel: kernel.phase == "fwd")
     holds = np.bincount(stretch[forward], minlength=len(rows) + 1) > 0
-    return in_backward & ~backward & ~gradients & holds[stretch]
+    return theirs & ~backward & ~gradients & holds[stretch]
+
+
+_PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
+
+
+def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> BoolArray:
+    """Kernels of backward that ran outside of it by the same name and grid; the longest, at most as many.
+
+    None where no product is among them: sums and copies are alike everywhere.
+    """
+    rows, result = rank.activities, np.zeros(len(rank.activities), dtype=np.bool_)
+    compute = np.flatnonzero(inside & (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL))
+    shape = rank.columns.kernels.shape[rows.row[compute]]
+    length_ns = rows.end_ns[compute] - rows.start_ns[compute]
+    for _, same in places_of_each(group_of(rows.name[compute], shape)):
+        again = backward[compute[same]]
+        longest = same[again][np.argsort(-length_ns[same[again]], kind="stable")]
+        result[compute[longest[: int((~again).sum())]]] = True
+    products = rank.named(lambda _, kernel: kernel.class_ in _PRODUCTS)
+    return result if (result & products).any() else np.zeros_like(result)
 
 
 def _backward_by_name(rank: RankTimeline) -> BoolArray:
@@ -244,6 +271,18 @@ def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
     threads = distinct(rows.launch_thread[inside & (rows.source == Source.KERNEL)])
     of_pytorch = any("at::native" in name for name in rank.columns.kernel_names)
     return of_pytorch and len(threads) == 1 and threads[0] != NULL
+
+
+def _of_another_thread(rank: RankTimeline, inside: BoolArray) -> BoolArray:
+    """What other threads launched than the one that begins the window: forward comes first."""
+    rows = rank.activities
+    launched = np.flatnonzero(inside & (rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL))
+    if not len(launched):
+        return np.zeros(len(rows), dtype=np.bool_)
+    thread = rows.launch_thread
+    first = launched[np.argmin(rows.launch_ns[launched])]
+    others: BoolArray = (thread != NULL) & (thread != thread[first])
+    return others
 
 
 def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:

@@ -20,6 +20,7 @@ from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
 from traces.steps.selection import Selection, seconds
+from traces.steps.units import mark_units
 from traces.timeline import RankTimeline
 from traces.training import Roles, judge_training, roles_of
 
@@ -61,7 +62,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
         # without launches a range lies on the host's clock only, ahead of its work
         ways = (*ways[1:], ways[0])
     found = [
-        from_steps(source, way.what, tuple(leave_out_unusual(rank, way)))
+        from_steps(source, way.what, tuple(mark_units(rank, way, leave_out_unusual(rank, way))))
         for source, way in ways
         if way is not None
     ]

@@ -20,7 +20,8 @@ class Step:
     """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used.
 
     `is_warm_up`: left out as the first one, which takes longer than all others; `initialises`: calls that
-    load modules or allocate are why. `has_more`: it holds kernels that the others do not.
+    load modules or allocate are why. `has_more`: it holds a unit that the others do
+    not: more kernels, a save.
     """
 
     index: int

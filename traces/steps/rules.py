@@ -190,13 +190,13 @@ def alternate(lengths_ns: list[int]) -> bool:
     """
     middle = median(lengths_ns)
     far = [abs(length - middle) > RHYTHM.value * middle for length in lengths_ns]
-    return sum(far) >= max(2, FAR.value * len(lengths_ns)) or _in_turn(far)
+    return sum(far) >= max(2, FAR.value * len(lengths_ns)) or _in_turn(far, int(ROUNDS.value))
 
 
-def _in_turn(far: Sequence[bool]) -> bool:
+def _in_turn(far: Sequence[bool], rounds: int) -> bool:
     """Whether every so many-th step of all is far off, as the slowest of five and more loaders makes it."""
     places = np.flatnonzero(far)
-    if len(places) < ROUNDS.value:
+    if len(places) < rounds:
         return False
     apart = np.diff(places)
     before, after = places[0], len(far) - places[-1]
@@ -215,20 +215,22 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
 def leave_out_hiccups(steps: Steps) -> Steps:
     """Leave out used steps that are far longer than the others: counted apart, in no other figure.
 
-    Of few steps that is one which holds more kernels than the others, and is longer than each of these.
+    Of few steps these are fewer than half, which hold more than the others (`units.py`) and are longer than
+    each of these, at no rhythm.
     """
     lengths = steps.lengths_ns()
-    if len(lengths) < FEWEST.value or alternate(lengths):
+    if len(lengths) < FEWEST.value:
         return steps
-    middle = median(lengths)
-    if len(lengths) < SLOW_STEPS.value:
+    middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
+    if few:
         usual_ns = max((step.length_ns for step in steps.used if not step.has_more), default=max(lengths))
-        limit_ns = (1 + SLOW_FRAC.value) * usual_ns
+        limit_ns, most = (1 + SLOW_FRAC.value) * usual_ns, (len(lengths) - 1) // 2
     else:
         spread = _SCALE * median(abs(length - middle) for length in lengths)
         limit_ns = middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
+        most = max(int(EXCEPTIONS.value * len(lengths)), 1)
     far = [length > limit_ns for length in lengths]
-    if sum(far) > max(EXCEPTIONS.value * len(far), 1) or _in_turn(far):
+    if sum(far) > most or _in_turn(far, 2 if few else int(ROUNDS.value)) or (not few and alternate(lengths)):
         return steps
     slow = {step.index: step for step, is_far in zip(steps.used, far, strict=True) if is_far}
     recorded = tuple(

@@ -1,11 +1,13 @@
-"""What a page calls a rank: by number and GPU, and by process or recording where another has the same."""
+"""What a page calls a rank: by number and GPU, and by process, node or file where another has the same."""
 
+from collections import defaultdict
 from typing import Final
 
 from heuristics.result.result import Result, index_of
 from reports.content.blocks import Code, Words, words
 from reports.content.names import plain, who
 from traces.missing import known
+from traces.names.file_names import WITHHELD
 from traces.sections.rank import Rank
 
 _WIDTH: Final = 24
@@ -19,9 +21,10 @@ def name_of_rank(result: Result, place: int) -> Words:
     of_trace = sum(one.trace == rank.trace for one in result.ranks)
     unnumbered = known(rank.rank) is None and of_trace == 1 and len(result.traces) > 1
     named = who(rank) + (f", process {process}" if beside and process is not None else "")
-    if unnumbered or any(one.trace != rank.trace for one in twins):
-        return words(f"{named} of ", Code(rank.trace))
-    return words(named)
+    if not unnumbered and all(one.trace == rank.trace for one in twins):
+        return words(named)
+    on = _node(result, rank)
+    return words(f"{named} of ", *((Code(rank.trace),) if on is None else (f"node {on}",)))
 
 
 def short_name(result: Result, place: int) -> Words:
@@ -31,6 +34,20 @@ def short_name(result: Result, place: int) -> Words:
         return words(who(rank))
     *first, last = name_of_rank(result, place)
     return (*first, Code(_end(last.text))) if isinstance(last, Code) else (*first, last)
+
+
+def _node(result: Result, rank: Rank) -> int | None:
+    """The number of its node, from 0, where the name of its recording is withheld: nobody could look it up.
+
+    Recordings of several GPUs each, one of which has the same number in all of them, are of a node each.
+    """
+    if WITHHELD not in rank.trace:
+        return None
+    recorded = defaultdict[str, set[str]](set)
+    for one in result.ranks:
+        recorded[one.trace].add(who(one))
+    of_nodes = min(map(len, recorded.values())) > 1 and set.intersection(*recorded.values())
+    return [*recorded].index(rank.trace) if of_nodes else None
 
 
 def called(result: Result, rank: Rank) -> str:

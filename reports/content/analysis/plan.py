@@ -293,7 +293,8 @@ def _why_none(result: Result) -> str:
         decided = not (open_walls(result) or unused(result))
         return "Nothing in this recording calls for a change." if decided else ""
     if result.refused:
-        first = result.refused[0]
         refused = counted(len(result.refused), "known change was", "known changes were")
-        return f"No change fits: {refused} refused; {first.id}: {first.because}."
+        there = [one for one in result.refused if one.kind != "absent"]
+        why = f"; {there[0].id}: {there[0].because}" if there else ""
+        return f"No change fits: {refused} refused{why}."
     return "No change is known here for this framework."

@@ -81,6 +81,12 @@ def test_expandable_segments_are_for_a_caching_allocator_that_has_them(
     assert ("MEM-18" in ids(plan)) == (shown.get("allocator_retries") is False)
 
 
+@pytest.mark.parametrize(("shown", "kind"), [("rocm", "absent"), ("rollout_engine", "needs")])
+def test_what_the_stack_may_not_have_is_absent_and_what_the_run_forbids_is_not(shown: str, kind: str) -> None:
+    refused = planned("memory", "allocator", "pytorch", Observed(in_use=(shown,))).refused
+    assert [one.kind for one in refused if one.fix.id == "MEM-1"] == [kind]
+
+
 def test_sends_that_cannot_be_of_experts_ask_for_the_balance_of_stages_and_no_dispatcher() -> None:
     shown = Observed(dispatcher="alltoall", moe=True, sendrecv_of_experts=False)
     plan = planned("communication", "sendrecv_unresolved", "megatron", shown)

@@ -8,8 +8,11 @@ from pathlib import Path
 import msgspec
 
 import diagnoser
+from heuristics.result.judged import Refused, Verdict
+from heuristics.result.result import Result
 from reports.content.analysis.plan import plan
 from tests.configurations.check import written
+from tests.doubles.result import double
 
 OFFLOADED = """\
 model:
@@ -35,3 +38,14 @@ def test_a_known_wall_is_planned_for_before_anything_is_recorded(tmp_path: Path)
     assert "Find the code that allocates" in without
     assert "Record again, to judge" in without
     assert "Record what is missing" not in without
+
+
+def test_an_option_that_does_not_exist_here_is_not_named_as_the_reason() -> None:
+    wall = double(Verdict, wall="memory")
+    segments = double(Refused, id="MEM-1", because="needs: another GPU", kind="absent")
+    cache = double(Refused, id="MEM-18", because="needs: frees beside the cache", kind="needs")
+    both = double(Result, verdict=wall, refused=(segments, cache))
+    assert "2 known changes were refused; MEM-18: needs: frees beside the cache." in str(plan(both))
+    alone = str(plan(double(Result, verdict=wall, refused=(segments,))))
+    assert "No change fits: 1 known change was refused." in alone
+    assert "MEM-1" not in alone

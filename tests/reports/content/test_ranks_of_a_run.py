@@ -328,3 +328,30 @@ def test_one_rank_alone_has_no_line_no_part_and_no_map() -> None:
     alone = double(Result, ranks=(double(Rank),))
     assert run_lines(alone) == ()
     assert ranks_part(alone) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "devices", "called"),
+    [
+        (("a_WITHHELD#1.sqlite", "a_WITHHELD#2.sqlite"), (0, 1, 0, 1), "GPU 1 of node 1"),
+        (("a_WITHHELD#1.sqlite", "a_WITHHELD#2.sqlite"), (0, 1, 2, 3), "GPU 3"),  # may be of one node
+        (("run1.sqlite", "run2.sqlite"), (0, 1, 0, 1), "GPU 1 of run2.sqlite"),  # a name to look up
+    ],
+)
+def test_a_gpu_of_a_recording_whose_name_is_withheld_is_of_a_node(
+    names: tuple[str, str], devices: tuple[int, ...], called: str
+) -> None:
+    traces = tuple(double(Trace, name=name) for name in names)
+    unknown = Missing("rank", "not recorded", "")
+    ranks = tuple(
+        double(Rank, trace=names[place // 2], device=device, rank=unknown)
+        for place, device in enumerate(devices)
+    )
+    assert plain(short_name(double(Result, ranks=ranks, traces=traces), 3)) == called
+
+
+def test_recordings_of_one_gpu_each_are_no_nodes() -> None:
+    names = ("WITHHELD#1.sqlite", "WITHHELD#2.sqlite")
+    ranks = tuple(double(Rank, trace=name, device=0, rank=Missing("", "", "")) for name in names)
+    traces = tuple(double(Trace, name=name) for name in names)
+    assert plain(short_name(double(Result, ranks=ranks, traces=traces), 1)) == "GPU 0 of WITHHELD#2.sqlite"

@@ -23,9 +23,9 @@ def recorded(operators: Sequence[tuple[str, tuple[str, ...]]]) -> Recording:
         for name, calls in operators:
             first = at
             for call in calls:
-                if call == LAUNCH:
+                if call in (LAUNCH, CONVOLVE):
                     recording.kernel(
-                        KERNEL,
+                        KERNEL if call == LAUNCH else "igemm_fwd_gtcx3_nhwc_bf16_bx0",
                         at + 5_000,
                         at + 9_000,
                         grid=(132, 1, 1),
@@ -41,16 +41,30 @@ def recorded(operators: Sequence[tuple[str, tuple[str, ...]]]) -> Recording:
     return recording
 
 
+CONVOLVE = "convolve"
 CONV, EMPTY, BACK = "aten::convolution", "aten::empty", "autograd::engine::evaluate_function: ReluBackward0"
 CACHE = [(CONV, (LAUNCH,)), (EMPTY, (FREE, FREE, ALLOCATE)), (CONV, (LAUNCH,))]
 WORKSPACE = [(CONV, (ALLOCATE, LAUNCH, FREE)), (CONV, (ALLOCATE, LAUNCH, FREE))]
+TAKEN_ANEW = [
+    (CONV, (CONVOLVE,)),
+    (CONV, (FREE, ALLOCATE, CONVOLVE)),
+    (CONV, (FREE, ALLOCATE, FREE, ALLOCATE, CONVOLVE)),
+]
+ASKED_FIRST = [(CONV, (CONVOLVE,)), (CONV, (ALLOCATE, FREE, ALLOCATE, CONVOLVE))]
 NO_CACHE = [(EMPTY, (ALLOCATE,)), (CONV, (LAUNCH,)), (BACK, (FREE,)), (EMPTY, (ALLOCATE,)), (CONV, (LAUNCH,))]
 
 
 @pytest.mark.parametrize(
     ("operators", "foreign_frac", "retry_frac"),
-    [(CACHE, 0.0, 1.0), (WORKSPACE, 1.0, 0.0), (NO_CACHE, 1.0, 0.0), ([(CONV, (LAUNCH,))], 0.0, 0.0)],
-    ids=["full cache", "a library's workspace", "no cache", "nothing is freed"],
+    [
+        (CACHE, 0.0, 1.0),
+        (WORKSPACE, 1.0, 0.0),
+        (TAKEN_ANEW, 1.0, 0.0),
+        (ASKED_FIRST, 0.0, 1.0),
+        (NO_CACHE, 1.0, 0.0),
+        ([(CONV, (LAUNCH,))], 0.0, 0.0),
+    ],
+    ids=["full cache", "workspace", "taken anew", "asked first", "no cache", "nothing is freed"],
 )
 def test_only_frees_that_make_room_for_an_allocation_are_retries_of_the_cache(
     export: Export,

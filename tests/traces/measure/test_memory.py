@@ -369,6 +369,52 @@ def test_without_steps_copies_of_different_sizes_that_fill_the_window_live_on_th
     assert memory_of(rank, one_window("none", "", 0, 5 * 10**6)).host_resident_copies == 0
 
 
+def read_both_ways(
+    recording: Recording, at_us: int, sizes: tuple[int, ...], batch: int = 0, gradients: bool = False
+) -> None:
+    """1 ms: two layers forward, then backward, 200 us each: copies of 20 us, a kernel that names no pass.
+
+    A batch comes first, its labels before backward.
+    """
+    if batch:
+        recording.copy("h2d", at_us * 1_000, at_us * 1_000 + 90_000, size_bytes=batch)
+        recording.copy("h2d", at_us * 1_000 + 450_000, at_us * 1_000 + 460_000, size_bytes=batch // 8)
+    for place, name in enumerate((GEMM, GEMM, GRADIENT, GRADIENT)):
+        begin = (at_us + 100 + 200 * place) * 1_000
+        for size in sizes:
+            recording.copy("h2d", begin, begin + 20_000, size_bytes=size, launch_ns=begin - 9_000)
+            if gradients and name == GRADIENT:
+                recording.copy("d2h", begin + 110_000, begin + 120_000, size_bytes=size, stream=9)
+            begin += 20_000
+        recording.kernel(name, begin, begin + 50_000, launch_ns=begin - 5_000)
+
+
+@pytest.mark.parametrize("sizes", [(2 * MIB,), (2 * MIB, 3 * MIB)])
+@pytest.mark.parametrize(("batch", "gradients"), [(0, False), (64 * MIB, False), (0, True)])
+def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_gradients(
+    export: Export, sizes: tuple[int, ...], batch: int, gradients: bool
+) -> None:
+    recording = Recording()
+    for k in range(3):
+        read_both_ways(recording, 1_000 * k, sizes, batch, gradients)
+    found = memory_of(rank_of(export(recording)), steps_of(3))
+    assert found.host_resident_copies == 3 * 4 * len(sizes)
+    assert found.host_resident_union_ns == 3 * 4 * len(sizes) * 20_000
+    assert found.offload_copies == 0
+
+
+def test_batches_of_passes_with_and_without_backward_do_not_live_on_the_host(export: Export) -> None:
+    recording = Recording()
+    for k in range(3):
+        for place, names in enumerate(((GEMM,), (GEMM, GRADIENT), (GEMM, GRADIENT))):
+            begin = k * 10**6 + place * 300_000
+            recording.copy("h2d", begin, begin + 50_000, size_bytes=64 * MIB)
+            for number, name in enumerate(names):
+                start = begin + 60_000 + 100_000 * number
+                recording.kernel(name, start, start + 90_000, launch_ns=start - 5_000)
+    assert memory_of(rank_of(export(recording)), steps_of(3)).host_resident_copies == 0
+
+
 def test_a_model_that_is_loaded_once_does_not_live_on_the_host(export: Export) -> None:
     recording = Recording()
     for place in range(20):

@@ -78,3 +78,50 @@ def test_what_a_checkpoint_runs_before_backward_counts_without_any_name(export: 
 
 def test_a_checkpoint_that_is_saved_computes_nothing_again(export: Export) -> None:
     assert trained(export, (GEMM,), "save_checkpoint").at_most_ns == 0
+
+
+PLAIN, SHORT = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT", "nvjet_tst_64x64_64x4_2x1_v_bz_TNT"
+
+
+def by_threads(export: Export, *orders: tuple[int, Sequence[str]], named: bool = True) -> Recompute:
+    """Kernels of 10 us by thread, in order; backward's thread has PyTorch's name, or none."""
+    line = Line()
+    for thread, names in orders:
+        for name in names:
+            line.run(name, tid=thread)
+    rank = rank_of(export(line.recording))
+    if named:
+        rank.columns.thread_names[line.recording.global_id(MAIN, AUTOGRAD)] = "pt_autograd_0"
+    return measure_recompute(rank, spans((0, line.now * 1_000)))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_another_thread_launches_as_forward_did_may_run_again(export: Export, named: bool) -> None:
+    """No name says forward or backward; of three products two are forward's, as many as ran there."""
+    found = by_threads(
+        export,
+        (MAIN, (PLAIN, SHORT, PLAIN)),
+        (AUTOGRAD, (PLAIN, SHORT, PLAIN, PLAIN, GEMM, GEMM)),
+        named=named,
+    )
+    assert found.at_most_ns == 3 * 10_000
+
+
+def test_what_backward_alone_launches_is_no_forward(export: Export) -> None:
+    assert by_threads(export, (MAIN, (PLAIN, SHORT)), (AUTOGRAD, (GEMM, GEMM)), named=False).at_most_ns == 0
+
+
+ATTENTION = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"
+ATTENTION_BACKWARD = "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26"
+
+
+@pytest.mark.parametrize(("again", "at_most_ns"), [((PLAIN, PLAIN), 20_000), ((), None)])
+def test_attention_that_runs_once_proves_nothing_of_more_products_than_gradients(
+    export: Export, again: Sequence[str], at_most_ns: int | None
+) -> None:
+    """Four products forward, eight of gradients backward; two more run as forward's do."""
+    forward = (PLAIN, PLAIN, ATTENTION, PLAIN, PLAIN)
+    backward = (*again, ATTENTION_BACKWARD, *[GEMM] * 8)
+    found = by_threads(export, (MAIN, forward), (AUTOGRAD, backward))
+    assert found.at_most_ns == at_most_ns
+    assert (found.recompute_ns == 0) == (at_most_ns is None)

@@ -1,0 +1,95 @@
+"""Steps that hold a unit which the others do not, a save or an evaluation, beside those with more kernels.
+
+Told by copies of weights to the host, by files that are written, or by what the host does in few steps alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from traces.account.host import COPIED
+from traces.arrays import BoolArray, IntArray
+from traces.columns import HostSpans, Ranges
+from traces.groups import passing
+from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
+from traces.names.ranges import cause_of_range, family
+from traces.steps.found import Found, Step
+from traces.steps.rules import FEWEST, PARTIAL, SLOW_STEPS, WARM_UP
+from traces.timeline import RankTimeline
+
+_HANDICAPS: Final = ("data", "gc", "lazy_init", "logging")
+"""What every step may have more or less of: one that has more is slower, and holds no other unit."""
+_WRITES: Final = frozenset(["fsync", "fwrite", "pwrite", "pwrite64", "write", "writev"])
+
+
+def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step]:
+    """Mark the used steps that copy more to the host than the usual one, or do what most others do not.
+
+    What the host does has to be over half of what the step takes more than the usual one. It lies in the next
+    step where the GPU has done all of its own.
+    """
+    used = [place for place, step in enumerate(steps) if step.dropped is None]
+    if not FEWEST.value <= len(used) < SLOW_STEPS.value:  # of two neither tells; of many their lengths do
+        return steps
+    begin_ns, end_ns = np.array([(steps[at].start_ns, steps[at].end_ns) for at in used], dtype=np.int64).T
+    copies_more, since_ns = _copies_more(rank, begin_ns, end_ns)
+    host_end_ns = found.host_end_ns[used]
+    saving = union(since_ns[copies_more], host_end_ns[copies_more])
+    apart_ns = covered_ns(
+        begin_ns, end_ns, join(saving, _apart(rank, found.host_start_ns[used], host_end_ns))
+    )
+    usual_ns = median(steps[place].length_ns for place in used)
+    result = list(steps)
+    for at, place in enumerate(used):
+        more_ns = WARM_UP.value * (steps[place].length_ns - usual_ns)
+        if copies_more[at] or 0 < more_ns < apart_ns[at] - np.median(np.delete(apart_ns, at)):
+            result[place] = replace(steps[place], has_more=True)
+    return result
+
+
+def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tuple[BoolArray, IntArray]:
+    """Which steps copy more to the host than the usual one, in large copies, and when each first did."""
+    rows, sizes = rank.activities, rank.columns.copies.size_bytes
+    out = np.flatnonzero(rows.copies("memcpy_d2h"))
+    out = out[sizes[rows.row[out]] >= COPIED.value]
+    so_far = np.append(0, np.cumsum(sizes[rows.row[out]]))
+    begin, end = (np.searchsorted(rows.start_ns[out], border_ns) for border_ns in (begin_ns, end_ns))
+    copied = so_far[end] - so_far[begin]
+    more: BoolArray = copied > (1 + PARTIAL.value) * np.median(copied)
+    return more, np.append(rows.start_ns[out], 0)[begin]
+
+
+def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
+    """When launching threads write files, or do what they do in few of the steps; these on the host."""
+    apart = spans()
+    for rows, code, texts in _told(rank):
+        mine = np.flatnonzero(np.isin(rows.thread_gid, rank.activities.launching_threads) & (code >= 0))
+        step = np.searchsorted(begin_ns, rows.start_ns[mine], side="right") - 1
+        known: dict[str, int] = {}
+        families = np.array([known.setdefault(family(text), len(known)) for text in texts], dtype=np.int64)
+        few = _in_few_steps(families[code[mine]], step, len(begin_ns))
+        few &= (step >= 0) & (rows.end_ns[mine] <= end_ns[step])
+        few &= ~passing(lambda text: cause_of_range(text) in _HANDICAPS, texts)[code[mine]]
+        apart = join(apart, instants_of(rows, mine[few]))
+    calls = rank.columns.os_calls
+    writes = passing(_WRITES.__contains__, calls.names)[calls.name]
+    writes &= np.isin(calls.thread_gid, rank.activities.launching_threads)
+    return join(apart, instants_of(calls, writes))
+
+
+def _told(rank: RankTimeline) -> Iterator[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]]:
+    columns = rank.columns
+    yield columns.ranges, columns.ranges.text, columns.range_texts
+    if columns.frames is not None:
+        yield columns.frames, columns.frames.name, columns.frames.names
+
+
+def _in_few_steps(kind: IntArray, step: IntArray, of: int) -> BoolArray:
+    """Which spans, shape (m,), are of a kind whose spans begin in fewer than half of so many steps."""
+    begins = np.zeros((int(kind.max(initial=0)) + 1, of + 1), dtype=np.bool_)
+    begins[kind, step] = True  # before the first step is a place of its own, the last
+    few: BoolArray = (2 * begins.sum(axis=1) < of)[kind]
+    return few
