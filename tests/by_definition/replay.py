@@ -373,6 +373,8 @@ class Told:
                     ready.append((call.end + takes.arrival[p], 1, takes.arrival))
             if not ready:
                 continue
+            if self.anchor is not None:  # nothing began before the recording did
+                ready.append((story.works[self.anchor].start, -1, None))
             last, _, latency = max(ready, key=lambda one: one[:2])
             rest = work.start - last
             if rest <= 2 * US and latency is not None:  # latencies vary
@@ -473,6 +475,8 @@ def run_again(told: Told, takes: Takes) -> list[tuple[int, int]]:
         if moment in at:
             continue
         at[moment] = max(at[one] + more for one, more in after[moment])
+        if moment[0] == "start" and anchor is not None:
+            at[moment] = max(at[moment], works[anchor].start + takes.residual[moment[1]])
         if moment[0] == "start" and (p := moment[1]) in held and told.lets_go_first(p, held[p], takes, at):
             at[moment] = max(at[moment], at["end", held[p]] + takes.gap[p] + takes.residual[p])
     return [(at["start", p], at["end", p]) for p in range(len(works))]

@@ -117,7 +117,8 @@ class Graph:
 
     `launched_by`, shape (n,): the call behind each activity, -1 where not recorded or before the window;
     `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the window's first
-    activity, where no work precedes it; it stays where it is, or its own wait would move the window.
+    activity, where no work precedes it; it stays where it is, or its own wait would move the window, and
+    nothing begins before it.
     `producers`, shape (n, k): those that each starts after, -1 for none; `room`, shape (n,): a kernel
     launched later that it lets go first where that one is launched by the time it is ready, for both do not
     fit the SMs; -1: none.
@@ -157,7 +158,11 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     room = np.where((found.room >= 0) & (launched_ns[found.room] <= ready_ns), found.room, NONE)
     del ready_ns
     before = (*place.T, engine, room)
-    gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, before, queueing.latencies)
+    anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(happens)[0])
+    begin_ns = NULL if anchor == NONE else int(rows.start_ns[anchor])
+    gap_ns, arrival_ns, residual_ns = _latencies(
+        rows, launched_ns, within_ns, before, begin_ns, queueing.latencies
+    )
     del launched_ns
     begins = _order_ns(rows, calls, (launched_by, within_ns), (*place.T, room), waits.waits)
     timing = Timing(
@@ -174,7 +179,6 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     )
     called = reduce(np.logical_or, ((calls.end_ns > one) & (calls.start_ns < end) for one, end in since))
     events = _events(calls, begins, happens, called)
-    anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(happens)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
 
@@ -247,11 +251,13 @@ def _latencies(
     launched_ns: IntArray,
     within_ns: IntArray,
     before: Iterable[IntArray],
+    begin_ns: int,
     usual: Latencies,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Gap, arrival and residual of each activity, shape (n,), which together give back the recording.
 
-    `before`: what each starts after, arrays of shape (n,). Gap and arrival are no longer than usual; the
+    `before`: what each starts after, arrays of shape (n,); `begin_ns`: when the anchor starts, which nothing
+    precedes: what was waited for until then is not recorded. Gap and arrival are no longer than usual; the
     later one takes what is left up to 2 us, for latencies vary; what is longer no constraint explains.
     """
     ended = _ended_ns(rows, before)
@@ -261,10 +267,12 @@ def _latencies(
     arrival = np.where(after, np.minimum(rows.start_ns - launched_ns, usual.usual_arrival_ns), 0)
     produced = np.where(has_producer, ended + gap, NULL)
     arrived = np.where(has_launch, launched_ns + arrival, NULL)
-    rest = np.where(has_producer | has_launch, rows.start_ns - np.maximum(produced, arrived), 0)
+    rest = np.where(
+        has_producer | has_launch, rows.start_ns - np.maximum(np.maximum(produced, arrived), begin_ns), 0
+    )
     varies = rest <= UNEXPLAINED.value
-    late = varies & after & (arrived >= produced)
-    waited = varies & has_producer & (produced > arrived)
+    late = varies & after & (arrived >= produced) & (arrived >= begin_ns)
+    waited = varies & has_producer & (produced > arrived) & (produced >= begin_ns)
     taken = np.where(late | waited, rest, 0)
     return gap + np.where(waited, taken, 0), arrival + np.where(late, taken, 0), rest - taken
 

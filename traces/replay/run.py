@@ -83,6 +83,7 @@ def happen(
 
     Comparisons stand in place of `max`, which would take most of the time where this is interpreted.
     """
+    first = NULL if anchor == NONE else start[anchor]
     for code in events:
         place, event = code // 3, code % 3
         if event == WORK:
@@ -109,6 +110,7 @@ def happen(
                 at = max(at, end[engine[place]] + gap[place])
             if at == NULL:  # neither launch nor producer is known
                 at = start[place]
+            at = max(at, first)  # on no stream does anything begin before the recording did
             at = start[place] if place == anchor else at + residual[place]
             start[place] = at
             end[place] = at + duration[place]

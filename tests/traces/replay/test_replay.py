@@ -14,6 +14,7 @@ from traces.intervals import spans
 from traces.limits import Limit
 from traces.replay.graph import build_graph
 from traces.replay.run import replay
+from traces.replay.without import without_unexplained
 
 # the GPU
 
@@ -439,3 +440,14 @@ def test_the_compiled_replay_is_the_interpreted_one(monkeypatch: pytest.MonkeyPa
     interpreted = found.times(work={1: 90}), found.times(pause={1: 0})
     monkeypatch.setattr(loops, "COMPILED_FROM", Limit(0, "rounds", "the test's"))
     assert (found.times(work={1: 90}), found.times(pause={1: 0})) == interpreted
+
+
+def test_what_several_streams_waited_for_before_the_recording_moves_nothing_in_it() -> None:
+    run = Run()
+    run.work("gemm", 0, 100, launch=-1_000)
+    run.on(stream=20).work("all_gather", 5, 60, launch=-990)
+    run.work("gemm", 100, 200, launch=-980)
+    found = again(run)
+    assert (found.graph.timing.residual_ns / US).tolist() == [0, 5, 0]
+    timing = without_unexplained(found.graph.timing)
+    assert (replay(found.graph, timing).start_ns / US).tolist() == [0, 0, 100]
