@@ -70,15 +70,17 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
         costs = known(result.cost_frac)
         if worst >= RETRIES.value and (costs is None or costs >= LITTLE.value):
             return structs.replace(result, outcome="finding")
-        if worst >= RETRIES.value and _is_full(ranks):
+        if worst >= RETRIES.value and not _has_room(ranks):
             return without_price(result)
     if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
         return result
     return _bounded(result, told, ranks)
 
 
-def _is_full(ranks: Sequence[Figures]) -> bool:
-    return max((rank.memory.peak_frac or 0.0 for rank in ranks), default=0.0) >= TIGHT.value
+def _has_room(ranks: Sequence[Figures]) -> bool:
+    """Whether the recording shows it of every rank."""
+    peaks = [rank.memory.peak_frac for rank in ranks]
+    return all(peak is not None and peak < TIGHT.value for peak in peaks)
 
 
 _NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
