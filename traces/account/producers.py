@@ -140,6 +140,10 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     own, behind = pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
+    recorded_ns = np.concatenate((record_ns[record], record_ns[record][behind]))
+    late = np.flatnonzero((consumer >= 0) & (producer > consumer))
+    for place in late.tolist():  # the launch of what nobody waited for was not recorded
+        producer[place] = stream.before(rows.stream_id[producer[place]], consumer[place], recorded_ns[place])
     both = (consumer >= 0) & (producer >= 0)
     called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)  # in runtime and driver once
     return consumer[both], producer[both], bool(found.sum() >= EVERY.value * called)
@@ -206,13 +210,34 @@ class _Waits:
         return self._so_far[last] if first <= last else {}
 
 
+def _with_those_before(rows: Activities) -> IntArray:
+    """Launches, shape (n,): of work without a recorded one, that of the work before it on its stream."""
+    launch_ns = rows.launch_ns.copy()
+    for stream in distinct(rows.stream_id[launch_ns == NULL]).tolist():
+        on = np.flatnonzero(rows.stream_id == stream)  # stream order is order of start
+        so_far = np.maximum.accumulate(launch_ns[on])
+        launch_ns[on] = np.where(launch_ns[on] == NULL, so_far, launch_ns[on])
+    return launch_ns
+
+
 class _LaunchOrder:
-    """Activities by stream and launch; those without a recorded launch come first on their stream."""
+    """Activities by stream and launch; those without a recorded launch come after what began before them.
+
+    Where nothing did, they come first on their stream.
+    """
 
     def __init__(self, rows: Activities) -> None:
-        self._order = np.lexsort((np.arange(len(rows)), rows.launch_ns, rows.stream_id))
+        launch_ns = _with_those_before(rows)
+        self._order = np.lexsort((np.arange(len(rows)), launch_ns, rows.stream_id))
         self._stream = rows.stream_id[self._order]
-        self._launch = rows.launch_ns[self._order]
+        self._launch = launch_ns[self._order]
+
+    def before(self, stream: int, consumer: int, host_ns: int) -> int:
+        """The last work of a stream that began before some work, if launched before a time; -1: none."""
+        on = self._order[self._stream == stream]
+        begun = on[on < consumer]
+        known = self._launch[self._stream == stream][on < consumer]
+        return int(begun.max()) if len(begun) and known[np.argmax(begun)] < host_ns else -1
 
     def beside(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
         """The first work launched on a stream after a time (step 0), or the last before it (-1); -1: none."""

@@ -209,6 +209,28 @@ def test_a_long_chain_of_producers_is_followed_to_its_end(export: Export) -> Non
     assert (found.kernel_gap_ns, found.dependency_stalled_ns) == (12 * US, 0)
 
 
+def test_a_chain_is_followed_through_a_kernel_that_took_no_time(export: Export) -> None:
+    said = Said()
+    said.copy("h2d", 101, 141, launch=(20, 21))
+    said.kernel(GEMM, 142, 142, launch=(22, 23))
+    said.copy("d2h", 143, 183, launch=(24, 25))
+    said.kernel(GEMM, 184, 250, launch=(26, 27))
+    found = account(export, said)
+    assert us(dict(found.blocking_ns)) == {"memcpy_h2d": 40, "memcpy_d2h": 40}
+    assert (found.kernel_gap_ns, found.dependency_stalled_ns) == (4 * US, 0)
+
+
+def test_a_blocking_copy_waits_for_itself_not_for_one_that_ends_while_it_returns(export: Export) -> None:
+    said = Said()
+    said.recording.copy("d2h", 105 * US, 165 * US, size_bytes=1 << 20, launch_ns=10 * US, stream=30)
+    said.copy("d2d", 110, 160, launch=(20, 170))
+    said.kernel(GEMM, 180, 250, launch=(172, 176))
+    found = account(export, said)
+    # 100-110 in the call before its copy, 110-160 the copy, 160-170 the call's end, then python and launch
+    assert us(dict(found.blocking_ns)) == {"memcpy_d2d": 50}
+    assert us(dict(found.launch_starved_ns)) == {"launch": 24, "python": 2}
+
+
 def test_a_pageable_copy_blocks_while_it_runs(export: Export) -> None:
     said = Said()
     said.copy("h2d", 110, 180, launch=(20, 190))

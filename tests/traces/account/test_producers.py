@@ -258,3 +258,24 @@ def test_ten_thousand_waits_without_work_are_followed_at_once() -> None:
     begun = process_time()
     pending(at_ns % 3, 2 * at_ns + 1, (at_ns + 1) % 3, 2 * at_ns, np.full(10_000, -1, dtype=np.int64))
     assert process_time() - begun < 2.0
+
+
+@pytest.mark.parametrize("later_launch_us", [None, 460])
+def test_nobody_waits_for_work_without_a_launch_row_that_began_later(
+    export: Export, later_launch_us: int | None
+) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 10 * US, 20 * US, launch_ns=0)
+    recording.kernel(REDUCE, 20 * US, 40 * US, stream=20)
+    record = recording.call("cudaEventRecord_v3020", 3 * US, 4 * US)
+    recording.event_record(1, 1, 20, correlation_id=record)
+    wait = recording.call(WAIT, 4 * US, 5 * US)
+    recording.synchronisation("stream wait", 4 * US, 5 * US, correlation_id=wait, stream=7, sync_id=1)
+    recording.kernel("rms_norm", 42 * US, 60 * US, launch_ns=6 * US)
+    launch_ns = later_launch_us and later_launch_us * US
+    recording.kernel(REDUCE, 500 * US, 520 * US, stream=20, launch_ns=launch_ns)
+    recording.kernel(REDUCE, 600 * US, 620 * US, stream=20)
+    rank = rank_of(export(recording))
+    (norm,) = np.flatnonzero(rank.activities.start_ns == 42 * US).tolist()
+    producers = find_producers(rank).place[norm]
+    assert sorted(rank.activities.start_ns[producers[producers >= 0]].tolist()) == [10 * US, 20 * US]
