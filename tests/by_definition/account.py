@@ -198,6 +198,8 @@ def waited_for(story: Story, call: Call) -> list[Work]:
     """Work without compute that a call waits for: what ended within it, and its own copy."""
     own = [work for work in story.works if story.launch(work) is call and work.bucket == "copy"]
     ended = [work for work in ended_within(story, call) if work.bucket != "compute"]
+    if own:  # what ended after its own copy did not keep it
+        ended = [work for work in ended if work.end <= max(one.end for one in own)]
     ended = [work for work in ended if not runs_apart(story, work, call)]
     return ended + own if waits(story, call) else []
 

@@ -111,11 +111,15 @@ def judge_device(rows: Activities, pieces: Pieces, queueing: Queueing) -> Iterat
 
 
 def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, list[Judged]]:
-    """Take out the parts in which a producer without compute ran, the one that ends last first."""
+    """Take out the parts in which a producer without compute ran, the one that ends last first.
+
+    Pieces are cut at a producer that took no time as well: before it the question passes on to it.
+    """
     done = []
     for slot in range(producers.place.shape[1]):
         work, inferred = producers.place[pieces.kernel, slot], producers.inferred[pieces.kernel, slot]
-        runs = (work >= 0) & (rows.bucket[work] != Bucket.COMPUTE) & (rows.end_ns[work] > rows.start_ns[work])
+        no_compute = (rows.bucket[work] != Bucket.COMPUTE) & (rows.end_ns[work] > rows.start_ns[work])
+        runs = (work >= 0) & (no_compute | (rows.end_ns[work] == rows.start_ns[work]))
         low, high = (np.where(runs, times[work], pieces.end_ns) for times in (rows.start_ns, rows.end_ns))
         done.append(waited_for(rows, pieces, work, inferred).clipped(low, high))
         before, after = pieces.clipped(pieces.start_ns, low), pieces.clipped(high, pieces.end_ns)

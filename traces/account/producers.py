@@ -140,6 +140,10 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     own, behind = pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
+    recorded_ns = np.concatenate((record_ns[record], record_ns[record][behind]))
+    late = np.flatnonzero((consumer >= 0) & (producer > consumer))
+    # the launch of what nobody waited for was not recorded
+    producer[late] = stream.before(rows.stream_id[producer[late]], consumer[late], recorded_ns[late])
     both = (consumer >= 0) & (producer >= 0)
     called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)  # in runtime and driver once
     return consumer[both], producer[both], bool(found.sum() >= EVERY.value * called)
@@ -206,13 +210,38 @@ class _Waits:
         return self._so_far[last] if first <= last else {}
 
 
+def _with_those_before(rows: Activities) -> IntArray:
+    """Launches, shape (n,): of work without a recorded one, that of the work before it on its stream."""
+    launch_ns = rows.launch_ns.copy()
+    for stream in distinct(rows.stream_id[launch_ns == NULL]).tolist():
+        on = np.flatnonzero(rows.stream_id == stream)  # stream order is order of start
+        so_far = np.maximum.accumulate(launch_ns[on])
+        launch_ns[on] = np.where(launch_ns[on] == NULL, so_far, launch_ns[on])
+    return launch_ns
+
+
 class _LaunchOrder:
-    """Activities by stream and launch; those without a recorded launch come first on their stream."""
+    """Activities by stream and launch; those without a recorded launch come after what began before them.
+
+    Where nothing did, they come first on their stream.
+    """
 
     def __init__(self, rows: Activities) -> None:
-        self._order = np.lexsort((np.arange(len(rows)), rows.launch_ns, rows.stream_id))
+        launch_ns = self._launch_of = _with_those_before(rows)
+        self._stream_of = rows.stream_id
+        self._order = np.lexsort((np.arange(len(rows)), launch_ns, rows.stream_id))
         self._stream = rows.stream_id[self._order]
-        self._launch = rows.launch_ns[self._order]
+        self._launch = launch_ns[self._order]
+
+    def before(self, stream: IntArray, consumer: IntArray, host_ns: IntArray) -> IntArray:
+        """The last work of a stream that began before some work, if launched before a time; -1: none."""
+        found = np.full(len(stream), -1, dtype=np.int64)
+        for one in distinct(stream).tolist():
+            on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
+            last = np.searchsorted(on, consumer[mine]) - 1
+            begun = on[np.maximum(last, 0)]
+            found[mine] = np.where((last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, -1)
+        return found
 
     def beside(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
         """The first work launched on a stream after a time (step 0), or the last before it (-1); -1: none."""

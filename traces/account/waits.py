@@ -223,6 +223,8 @@ class Waits:
         some = some[self._launched[some] < begin]
         low, high = (np.searchsorted(self._own_call, call, side) for side in ("left", "right"))
         own = self._own[low:high]
+        if len(own):  # what ended after its own copy did not keep it
+            some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
         return np.concatenate((some, own[rows.end_ns[own] > begin]))
 
     def _held(self, call: int, work: IntArray) -> BoolArray:

@@ -312,7 +312,7 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
         pace = np.take_along_axis(some, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1)[
             :, 0
         ]
-        has = mine.any(axis=1)
+        has = whole_ns > 0  # kernels that took no time have no pace
         took_ns += whole_ns
         usual_ns[has] += whole_ns[has] / pace[has]
     return np.divide(took_ns, usual_ns, out=np.full(len(ratios), np.nan), where=usual_ns > 0)

@@ -125,14 +125,17 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     One whose sequence is longer, with an evaluation in it, say, is marked.
     """
     ordered = sorted(count for count in kernel_counts if count)
+    others_of = {count: _median_without(ordered, count) for count in ordered}
+    least = {count: (1 - PARTIAL.value) * (others or 0) for count, others in others_of.items()}
+    whole = [count for count in ordered if count >= least[count]]  # a part is nothing to have more than
 
     def judged(step: Step, count: int) -> Step:
         if count == 0 or step.length_ns <= 0:
             return drop(step, "no GPU work")
-        others = _median_without(ordered, count)
-        if others is None or count >= (1 - PARTIAL.value) * others:
-            return replace(step, has_more=others is not None and count > (1 + PARTIAL.value) * others)
-        return drop(step, f"partial: {count} kernels where the others have {others}")
+        if count < least[count]:
+            return drop(step, f"partial: {count} kernels where the others have {others_of[count]}")
+        others = _median_without(whole, count)
+        return replace(step, has_more=others is not None and count > (1 + PARTIAL.value) * others)
 
     return [*map(judged, steps, kernel_counts)]
 

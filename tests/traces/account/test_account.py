@@ -128,6 +128,26 @@ def test_a_long_chain_of_producers_is_followed_to_its_end() -> None:
     assert run.account() == {"blocking.memcpy_d2d": 12 * 9, "launch_latency.kernel_gap": 12}
 
 
+def test_a_chain_is_followed_through_a_kernel_that_took_no_time() -> None:
+    run = begun()
+    run.work("h2d", 101, 141, launch=20)
+    run.work("gemm", 142, 142, launch=22)
+    run.work("d2h", 143, 183, launch=24)
+    run.work("gemm", 184, 250, launch=26)
+    held = {"blocking.memcpy_h2d": 40, "blocking.memcpy_d2h": 40}
+    assert run.account() == held | {"launch_latency.kernel_gap": 4}
+
+
+def test_a_blocking_copy_waits_for_itself_not_for_one_that_ends_while_it_returns() -> None:
+    run = begun()
+    run.work("d2h", 105, 165, launch=10, stream=30)
+    run.work("d2d", 110, 160, launch=(20, 170))
+    run.work("gemm", 180, 250, launch=(172, 176))
+    # 100-110 in the call before its copy, 110-160 the copy, 160-170 the call's end, then python and launch
+    starved = {"launch_starved.launch": 24, "launch_starved.python": 2, "launch_latency.arrival": 4}
+    assert run.account() == starved | {"blocking.memcpy_d2d": 50}
+
+
 def test_a_pageable_copy_blocks_while_it_runs() -> None:
     run = begun()
     run.work("h2d", 110, 180, launch=(20, 190))

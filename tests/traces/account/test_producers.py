@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,3 +239,19 @@ def test_ten_thousand_waits_without_work_are_followed_at_once() -> None:
     begun = process_time()
     pending(at_ns % 3, 2 * at_ns + 1, (at_ns + 1) % 3, 2 * at_ns, np.full(10_000, -1, dtype=np.int64))
     assert process_time() - begun < 2.0
+
+
+@pytest.mark.parametrize("later", [{"launched": False}, {"launch": 460}])
+def test_nobody_waits_for_work_without_a_launch_row_that_began_later(later: dict[str, Any]) -> None:
+    run = Run()
+    run.work("gemm", 10, 20, launch=0)
+    other = run.on(stream=20)
+    other.work("reduce_scatter", 20, 40, launched=False)
+    run.wait(20, by=7, recorded=3, waits=4)
+    run.work("norm", 42, 60, launch=6)
+    other.work("reduce_scatter", 500, 520, **later)
+    other.work("reduce_scatter", 600, 620, launched=False)
+    rank = run.rank()
+    (norm,) = np.flatnonzero(rank.activities.start_ns == 42_000).tolist()
+    producers = find_producers(rank).place[norm]
+    assert sorted(rank.activities.start_ns[producers[producers >= 0]].tolist()) == [10_000, 20_000]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.recordings.ranks import ALIKE, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
+from traces.names.kernels import compute_classes
 from traces.ranks.run import analyse_run
 from traces.ranks.side_by_side import device_factors, groups_alike
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
@@ -104,6 +106,17 @@ def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it
         kernels = replace(one.kernels, median_ns=median_ns, total_ns=100 * mean_ns, count=array([100] * 3))
         ranks[place] = replace(one, kernels=kernels)
     assert device_factors(ranks, groups_alike(ranks))[3] == pytest.approx(factor)
+
+
+def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
+    kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
+    ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
+    gemm, norm = (compute_classes().index(key) for key in ("gemm", "norm"))
+    for place, one in enumerate(ranks):
+        ranks[place] = replace(one, kernels=replace(one.kernels, key=array([gemm, gemm, norm])))
+    with np.errstate(all="raise"):
+        factors = device_factors(ranks, groups_alike(ranks))
+    assert factors.tolist() == pytest.approx([1.0] * RANKS)
 
 
 def test_a_slow_host_leaves_its_gpu_idle() -> None:

@@ -160,6 +160,12 @@ def test_a_step_with_fewer_kernels_is_partial_wherever_it_stands() -> None:
     assert all(step.dropped is None for step in leave_out_partial(steps_of([100, 100]), [40, 39]))
 
 
+def test_whole_steps_hold_no_more_than_the_others_because_the_last_one_was_cut() -> None:
+    first, second, cut = leave_out_partial(steps_of([100, 110, 50]), [40, 40, 20])
+    assert cut.dropped == "partial: 20 kernels where the others have 40"
+    assert (first.has_more, second.has_more) == (False, False)
+
+
 def test_one_hiccup_moves_nothing_but_its_own_line() -> None:
     usual, hiccup = [30_000_000] * 58, 69_600_000
     steps = [Step(i, i * 10**8, i * 10**8 + ns) for i, ns in enumerate([*usual[:20], hiccup, *usual[20:]])]

@@ -1,0 +1,228 @@
+"""Why no compute ran: every nanosecond of the windows without compute has one reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from tests.second_definition.budget import Windows
+from tests.second_definition.producers import awaited, ended_within, producers, running
+from tests.second_definition.rows import EARLIEST, Call, Rank, Work
+
+LIMIT = 5_000
+COLD = 50_000
+ALLOCATES = re.compile(r"^cuda(Malloc|Free)|^cuMem")
+INITIALISES = re.compile(r"^cu(Module|Library)Load")
+RANGES = {"data": re.compile("DataLoader"), "gc": re.compile(r"\bgc\b")}
+NEAR = 50_000
+LAUNCHES_JUDGED = 32
+
+
+@dataclass
+class _Late:
+    """The kernel that ends an interval, with what is asked of it again and again."""
+
+    kernel: Work
+    launched: int
+    """L: the earlier of the return of its launch call and its start."""
+    producers: list[Work]
+    limits: tuple[int, int]
+    """How long arrival and a gap between kernels may be."""
+    first_node: int | None
+    """Start of the first node of its graph replay, where it is another."""
+
+
+def account(rank: Rank, windows: Windows, within: bool = False) -> tuple[Counter[str], int]:
+    """Nanoseconds by reason, and those of launch_starved in which a producer ran as well.
+
+    `within`: a waiting call waits for whatever ended within it, not for what it names.
+    """
+    reasons: Counter[str] = Counter()
+    masked, limits = 0, _limits(rank)
+    lates: dict[int, _Late] = {}
+    for start, end in _without_compute(rank, windows):
+        late = next((w for w in rank.of("compute") if w.start >= end and w.end > w.start), None)
+        if late is None:
+            reasons["trailing"] += end - start
+            continue
+        about = lates.setdefault(id(late), _about(rank, late, limits))
+        for begin, until in pairwise(_cuts(rank, about, start, end)):
+            reason = _reason(rank, about, begin, within)
+            reasons[reason] += until - begin
+            if reason.startswith("launch_starved") and any(
+                work.start <= begin < work.end for work in about.producers
+            ):
+                masked += until - begin
+    return reasons, masked
+
+
+def clock(rank: Rank) -> tuple[int, int] | None:
+    """How far host times are ahead, and within what; None where the clocks are apart and nothing tells."""
+    launches = list({work.call: work for work in reversed(rank.works) if work.call}.values())
+    waited = [(c, max(w.end for w in works), works) for c in rank.calls if (works := awaited(rank, c))]
+    ends = [call.end - end for call, end, _ in waited if end > call.start]
+    starts = [work.start - work.call.start for work in launches if work.call]
+    early = sum(one < -NEAR for one in starts)
+    if len(launches) < LAUNCHES_JUDGED and 100 * early > len(launches):
+        return None  # nothing starts before its launch
+    if len(launches) < LAUNCHES_JUDGED or any(0 <= one <= NEAR for one in (*starts, *ends)):
+        return 0, 0
+    low = max(-one for one in starts)
+    every = [
+        call.end - end
+        for call, end, works in waited
+        if call.name != "cudaFree" and (call.name != "cudaMemcpy" or works[0].kind == "memcpy_d2h")
+    ]
+    high = min(every, default=low + NEAR)
+    return ((low + high) // 2, (high - low) // 2) if 0 <= high - low < NEAR else None
+
+
+def corrected(rank: Rank, ahead: int) -> Rank:
+    """The rank with host times on the GPU's clock."""
+    moved = {id(c): c._replace(start=c.start - ahead, end=c.end - ahead) for c in rank.calls}
+    works = [replace(w, call=moved[id(w.call)] if w.call else None) for w in rank.works]
+    spans = {
+        table: [s._replace(start=s.start - ahead, end=s.end - ahead) for s in several]
+        for table, several in rank.spans.items()
+    }
+    records = {key: (stream, at - ahead) for key, (stream, at) in rank.records.items()}
+    waits = [(at - ahead, stream, event) for at, stream, event in rank.waits]
+    calls = list(moved.values())
+    return replace(rank, works=works, calls=calls, spans=spans, records=records, waits=waits)
+
+
+def _without_compute(rank: Rank, windows: Windows) -> list[tuple[int, int]]:
+    """Maximal stretches of each window in which no compute runs."""
+    found = []
+    for start, end in windows:
+        at = start
+        for work in rank.of("compute"):
+            if work.end > work.start and work.end > at and work.start < end:
+                if work.start > at:
+                    found.append((at, work.start))
+                at = work.end
+        if at < end:
+            found.append((at, end))
+    return found
+
+
+def _about(rank: Rank, late: Work, limits: tuple[int, int]) -> _Late:
+    launched = min(late.call.end, late.start) if late.call else EARLIEST
+    nodes = [w.start for w in rank.works if w.node is not None and w.correlation == late.correlation]
+    first = min(nodes) if late.node is not None and min(nodes) < late.start else None
+    return _Late(late, launched, producers(rank, late), limits, first)
+
+
+def _limits(rank: Rank) -> tuple[int, int]:
+    """5 µs, or twice this trace's own: arrival onto an empty stream, gaps where the launch came before."""
+    arrivals, gaps, replayed = [], [], set()
+    for work in rank.works:
+        if work.call is None or work.call in replayed:
+            continue
+        if work.node is not None:
+            replayed.add(work.call)
+        back = min(work.call.end, work.start)
+        ended = max((one.end for one in producers(rank, work)), default=EARLIEST)
+        if ended <= work.call.start and work.start - back <= NEAR:
+            arrivals.append(work.start - back)
+        elif back < ended <= work.start:
+            gaps.append(work.start - ended)
+    arrival, gap = (int(np.percentile(one, 5)) if one else 0 for one in (arrivals, gaps))
+    return max(LIMIT, 2 * arrival), max(LIMIT, 2 * gap)
+
+
+def _cuts(rank: Rank, late: _Late, start: int, end: int) -> list[int]:
+    """Instants at which a reason may change."""
+    cuts = {start, end, late.launched, late.first_node or start}
+    cuts |= {time for work in rank.works for time in (work.start, work.end)}
+    cuts |= {time for call in rank.calls for time in (call.start, call.end, call.end + COLD)}
+    cuts |= {time for group in rank.spans.values() for span in group for time in (span.start, span.end)}
+    cuts |= {time + limit for time in tuple(cuts) for limit in late.limits}
+    return sorted(time for time in cuts if start <= time <= end)
+
+
+def _reason(rank: Rank, late: _Late, time: int, within: bool) -> str:
+    if late.first_node is not None and time >= late.first_node:
+        nodes = [w for w in rank.works if w.node is not None and w.correlation == late.kernel.correlation]
+        ran = [work for work in nodes if work.start <= time < work.end]
+        return f"blocking.{max(ran, key=lambda work: work.end).kind}" if ran else "graph_opaque"
+    if late.kernel.call and time < late.launched:
+        return _before_launch(rank, late.kernel.call, time, within)
+    return _after_launch(rank, late, late.launched, late.producers, time)
+
+
+def _after_launch(rank: Rank, late: _Late, launched: int, waits: list[Work], time: int) -> str:
+    """By the producer that runs and ends last; where none runs, by what the last to end waits for itself."""
+    runs = [work for work in waits if work.start <= time < work.end]
+    if runs:
+        return f"blocking.{max(runs, key=lambda work: work.end).kind}"
+    last = max(waits, key=lambda work: work.end, default=None)
+    if last and last.end > time:
+        own = min(last.call.end, last.start) if last.call else EARLIEST
+        return _after_launch(rank, late, own, producers(rank, last), time)
+    produced = last.end if last else EARLIEST
+    arrives = launched >= produced
+    if time - max(launched, produced) >= late.limits[0 if arrives else 1]:
+        return "dependency_stalled"
+    return "launch_latency.arrival" if arrives else "launch_latency.kernel_gap"
+
+
+def _doer(rank: Rank, launch: Call, time: int) -> int:
+    """The thread that decides: the launching one, or the one that handed over to it, until it did."""
+    before = [call for call in rank.calls if call.end <= launch.start]
+    last = max(before, key=lambda call: call.end, default=None)
+    return last.thread if last and time < last.end else launch.thread
+
+
+def _before_launch(rank: Rank, launch: Call, time: int, within: bool) -> str:
+    thread = _doer(rank, launch, time)
+    calls = [call for call in rank.calls if call.thread == thread]
+    inside = [call for call in calls if call.start <= time < call.end]
+    call = inside[-1] if inside else None
+    if call and within:
+        held = [work for work in ended_within(rank, call) or [] if work.start <= time < work.end]
+        if held:
+            return f"blocking.{max(held, key=lambda work: work.end).kind}"
+    works = awaited(rank, call) if call and not within else None
+    if works and (last := max(works, key=lambda work: work.end)).end > time:
+        doing = running(rank, last, time)
+        if doing:
+            return f"blocking.{doing.kind}"
+    return f"launch_starved.{_cause(rank, calls, call, thread, time)}"
+
+
+def _cause(rank: Rank, calls: list[Call], call: Call | None, thread: int, time: int) -> str:
+    on = {
+        table: [span.name for span in spans if span.thread == thread and span.start <= time < span.end]
+        for table, spans in rank.spans.items()
+    }
+    if on["PROFILER_OVERHEAD"]:
+        return "profiler"
+    if call:
+        if ALLOCATES.match(call.name):
+            return "allocator"
+        if call.correlation in rank.syncs:
+            return "sync"
+        if (own := awaited(rank, call)) and time >= max(work.end for work in own):
+            return "copy_overhead"
+        return "lazy_init" if INITIALISES.match(call.name) else "launch"
+    for cause, pattern in RANGES.items():
+        if any(pattern.search(text) for text in on["NVTX_EVENTS"]):
+            return cause
+    if _is_cold(rank, calls, time):
+        return "sync"
+    return "os_wait" if on["OSRT_API"] else "python"
+
+
+def _is_cold(rank: Rank, calls: list[Call], time: int) -> bool:
+    """Within 50 µs of the return of a synchronising call, since when no compute ran."""
+    return any(
+        call.end <= time < call.end + COLD
+        and call.correlation in rank.syncs
+        and not any(w.start <= time and w.end > max(call.end, w.start) for w in rank.of("compute"))
+        for call in calls
+    )
