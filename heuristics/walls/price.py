@@ -6,7 +6,7 @@ A row of the ledger belongs to the wall whose overhead, taken away, would shrink
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec import Struct
@@ -72,9 +72,7 @@ class RankCosts:
         """
         if wall == "communication" and self.rank.unseen is not None:
             return None
-        bound, cost = self.rank.bounds.of(wall), self.by_wall.get(wall)
-        if bound is not None and wall == "host_overhead":
-            bound = max(0, bound - self.start.loading_ns)
+        bound, cost = _bound_ns(self.rank, self.start, wall), self.by_wall.get(wall)
         if bound is not None and cost is not None:
             bound = max(bound, cost.ns)
         if wall != "communication" or not self.unnamed_ns:
@@ -142,7 +140,26 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     told["host_overhead"] = start.without(replays.host_overhead)
     if rank.unseen is not None:
         del told["communication"]
-    return RankCosts(place, rank, start, replays, told)
+    capped = {wall: _capped(cost, wall, _bound_ns(rank, start, wall)) for wall, cost in told.items()}
+    return RankCosts(place, rank, start, replays, capped)
+
+
+def _bound_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
+    """The bound of the partition, without what start-up took of it."""
+    bound = rank.bounds.of(wall)
+    if bound is None or wall != "host_overhead":
+        return bound
+    return max(0, bound - start.loading_ns)
+
+
+def _capped(cost: Cost, wall: WallId, bound: int | None) -> Cost:
+    """A cost within the partition's bound: what a replay saves in steps that are left out is none of these.
+
+    Memory's bound counts what is computed again and moved, not the gaps between, which go with it.
+    """
+    if bound is None or wall == "memory":
+        return cost
+    return replace(cost, ns=min(cost.ns, bound))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from bench.simulate.run import run
 from bench.simulate.scenarios import SCENARIOS
 from heuristics.run.run import WALL_IDS
 from tests.doubles.document import graph_only
-from tests.doubles.opinions import GEMM, JUDGE, cost, costs, measured, rank
+from tests.doubles.opinions import GEMM, JUDGE, costs, measured, rank
 from tests.recordings.kineto import overlapped_step, write
 from traces.measure.bounds import Bounds
 from traces.missing import Missing, known
@@ -126,8 +126,19 @@ def test_a_doubted_cost_is_clear_where_its_bound_is(wall: WallId) -> None:
     assert (open_.outcome, known(open_.cost_ns), open_.at_most_frac) == ("unmeasurable", None, 0.12)
 
 
-def test_a_doubted_cost_above_its_bound_is_the_most_itself() -> None:
-    found = JUDGE["communication"]([rank(costs(cost(95), at_least=BLIND), bounds=bounded(80))])
+@pytest.mark.parametrize("wall", ["communication", "host_overhead", "compute"])
+def test_no_cost_is_more_than_the_partition_holds_proven_or_not(wall: WallId) -> None:
+    """What a replay saves in a step that is left out is no cost of the others."""
+    proven, doubted = (
+        JUDGE[wall]([rank(costs(**{wall: 120}, **doubt), bounds=bounded(80))])  # type: ignore[arg-type]
+        for doubt in ({}, {"at_least": BLIND})
+    )
+    assert (proven.outcome, proven.cost_ns, proven.cost_frac) == ("clear", 80, 0.08)
+    assert (doubted.outcome, doubted.cost_ns, doubted.at_most_frac) == ("clear", 80, 0.08)
+
+
+def test_what_goes_with_repeated_work_is_beside_its_bound() -> None:
+    found = JUDGE["memory"]([rank(costs(memory=95, at_least=BLIND), bounds=bounded(80))])
     assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.095, 0.095)
 
 
