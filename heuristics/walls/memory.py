@@ -10,8 +10,8 @@ costs reaches the limit, clear where the most stays below it, else both ends are
 
 The allocator giving memory back and asking again in steady steps is hard evidence that the run does not
 fit, and comes before any larger wall: what does not fit cannot be tuned. Where that costs nothing and memory
-has room it is none: a cache was cleared by hand. What it is not: a high peak; PyTorch keeps nearly all memory
-by design.
+has room it is none: a cache was cleared by hand; whether it has room must be recorded. What it is not: a
+high peak; PyTorch keeps nearly all memory by design.
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 
@@ -70,17 +70,28 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
         costs = known(result.cost_frac)
         if worst >= RETRIES.value and (costs is None or costs >= LITTLE.value):
             return structs.replace(result, outcome="finding")
-        if worst >= RETRIES.value and not _has_room(ranks):
-            return without_price(result)
+        if worst >= RETRIES.value and (tight := _without_room(result, _used_frac(ranks))) is not None:
+            return tight
     if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
         return result
     return _bounded(result, told, ranks)
 
 
-def _has_room(ranks: Sequence[Figures]) -> bool:
-    """Whether the recording shows it of every rank."""
-    peaks = [rank.memory.peak_frac for rank in ranks]
-    return all(peak is not None and peak < TIGHT.value for peak in peaks)
+def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
+    """What retries that cost little are in a GPU so full; None where it has room."""
+    if isinstance(used, Missing):
+        why = Missing("", say("evidence.room-unknown"), used.cure)
+        return unmeasurable("memory", why, wall.evidence, known(wall.at_most_frac))
+    return without_price(wall) if used >= TIGHT.value else None
+
+
+def _used_frac(ranks: Sequence[Figures]) -> float | Missing:
+    """How much of its GPU's memory the fullest rank used, if all of them tell."""
+    parts = [part for one in ranks for part in (one.memory.peak_bytes, one.memory.capacity_bytes)]
+    for part in parts:
+        if isinstance(part, Missing):
+            return part
+    return max(one.memory.peak_frac or 0.0 for one in ranks)
 
 
 _NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))

@@ -181,16 +181,16 @@ def test_retries_in_half_of_the_steps_are_a_finding_where_they_cost_one_percent(
 
 
 @pytest.mark.parametrize(
-    ("peak_bytes", "outcome"), [(71, "clear"), (72, "finding"), (Missing("", "", ""), "finding")]
+    ("peak_bytes", "outcome"), [(71, "clear"), (72, "finding"), (Missing("", "", ""), "unmeasurable")]
 )
-def test_retries_that_cost_nothing_are_a_finding_unless_memory_has_room_and_have_no_price(
+def test_retries_that_cost_nothing_are_a_finding_in_full_memory_alone_and_have_no_price(
     peak_bytes: object, outcome: str
 ) -> None:
     """Of 80 bytes; a headline never says that a wall of 0.1 % slows the run."""
     short = with_memory(rank(costs(memory=1)), allocator_retry_frac=1.0, peak_bytes=peak_bytes)
     found = judge_memory([short])
     assert (found.outcome, does_not_fit((found,))) == (outcome, outcome == "finding")
-    assert known(found.cost_frac) == (None if outcome == "finding" else 0.001)
+    assert known(found.cost_frac) == (0.001 if outcome == "clear" else None)
 
 
 def test_one_rank_that_does_not_fit_is_enough() -> None:
