@@ -202,9 +202,11 @@ def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
     for _, cost in told:
         by_kind.update(cost.by_kind_ns)
     total_ns = sum(cost.ns for _, cost in told)
+    # of all ranks where a bound holds for those without a price, so that it is a part of the same
+    whole = [one for one, _ in told] if most is None else costs.ranks
     return Price(
         total_ns,
-        total_ns / sum(one.start.judged_ns for one, _ in told),
+        total_ns / sum(one.start.judged_ns for one in whole),
         dict(by_kind),
         _doubt(costs.ranks, wall) if opaque is None else opaque,
         most,

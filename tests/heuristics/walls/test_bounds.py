@@ -149,6 +149,14 @@ def test_a_proven_rank_adds_its_cost_and_another_its_bound() -> None:
     assert known(JUDGE["communication"](ranks).at_most_frac) is None
 
 
+def test_cost_and_bound_are_parts_of_the_same_where_one_rank_of_two_has_no_price() -> None:
+    ranks = [rank(costs(160), bounds=bounded(500)), rank(BLIND, bounds=bounded(20))]
+    found = JUDGE["communication"](ranks)
+    assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.08, 0.09)
+    ranks[1] = replace(ranks[1], bounds=bounded(None))
+    assert JUDGE["communication"](ranks).cost_frac == 0.16  # of the rank that can be told
+
+
 def test_a_well_overlapped_step_of_the_pytorch_profiler_has_no_wall_and_is_bound_by_compute(
     tmp_path: Path,
 ) -> None:
