@@ -9,7 +9,7 @@ from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
-from tests.doubles.fixes import given, need, shows, states
+from tests.doubles.fixes import given, shows, states
 from traces.names.kernels import compute_classes
 
 CMP_1 = CATALOGUE["CMP-1"]
@@ -38,30 +38,10 @@ def test_grouped_gemm_is_one_flag() -> None:
     assert knobs.megatron_bridge == ("model.moe_grouped_gemm=true",)
 
 
-def test_grouped_gemm_needs_experts() -> None:
-    assert states(CMP_1, "experts", shows(moe=True), shows(moe=False), Run()) == ["met", "unmet", "unknown"]
-
-
-def test_grouped_gemm_that_runs_already_is_no_fix() -> None:
-    runs = (shows(grouped_gemm=False), shows(grouped_gemm=True), Run())
-    assert states(CMP_1, "no grouped GEMM", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_grouped_gemm_needs_compute_capability_8() -> None:
-    runs = (shows(capability=(8, 0)), shows(capability=(7, 5)), Run())
-    assert states(CMP_1, "capability", *runs) == ["met", "unmet", "unknown"]
-    assert need(CMP_1, given(gpu="H100"), "capability").state == "met"
-
-
 def test_grouped_gemm_in_fp8_needs_transformer_engine_1_11() -> None:
     runs = [given(precision="mxfp8", te_version=te) for te in ("1.10.0", "1.11.0", None)]
     assert states(CMP_1, "Transformer Engine", *runs) == ["unmet", "met", "unknown"]
     assert not [one for one in CMP_1.preconditions(given(precision="bf16")) if "Engine" in one.text]
-
-
-def test_fusions_need_a_model_that_routes() -> None:
-    runs = (shows(moe=True), shows(moe=False), Run())
-    assert states(CMP_2, "routes tokens", *runs) == ["met", "unmet", "unknown"]
 
 
 def test_fusions_are_the_host_walls_change_and_made_once() -> None:
@@ -93,11 +73,6 @@ def test_low_precision_is_a_lever_of_a_bf16_run_on_hopper() -> None:
     assert (unknown.state, unknown.cure) == ("unknown", "--use-distributed-optimizer")
 
 
-def test_low_precision_that_runs_already_is_no_lever() -> None:
-    run = given(gpu="H100", stage="tuned", precision="fp8_blockwise")
-    assert need(CMP_3, run, "wider format").state == "unmet"
-
-
 def test_seed_003_mfu_can_look_low_in_fp8() -> None:
     assert "MFU" in CMP_3.side_effects[0]
     assert "tokens/s" in CMP_3.side_effects[0]
@@ -124,17 +99,6 @@ def test_a_dense_model_gets_a_larger_micro_batch() -> None:
     run = given(Observed(moe=False), gpu="H100", tp=2, ep=1)
     assert CMP_4.knobs(run).megatron_bridge == ()
     assert sentences(CMP_4.change(run), run) == ("Set --micro-batch-size to twice what it is now.",)
-
-
-def test_larger_shapes_need_memory() -> None:
-    runs = [given(memory_tight=tight) for tight in (False, True, None)]
-    assert states(CMP_4, "memory has room", *runs) == ["met", "unmet", "unknown"]
-    assert need(CMP_4, runs[1], "memory has room").cure == "MEM-2"
-
-
-def test_a_larger_ep_must_divide_the_experts() -> None:
-    run = given(Observed(moe=True), gpu="H100", ep=4, etp=1)
-    assert need(CMP_4, run, "EP 8 divides").state == "unknown"
 
 
 def test_one_layout_is_for_programs_of_pytorch_whose_copies_between_layouts_take_a_twentieth() -> None:

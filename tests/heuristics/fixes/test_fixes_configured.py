@@ -14,7 +14,7 @@ from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from heuristics.run.sizes import batch_divides, deeper, even_layout, virtual_stages, wider_ep
-from tests.doubles.fixes import complete, configured, need
+from tests.doubles.fixes import complete, configured
 from tests.doubles.opinions import paying
 from traces.settings.settings import Value
 from traces.training_log.log import TrainingLog
@@ -261,31 +261,6 @@ def test_a_collector_that_is_seen_although_it_is_set_is_not_refused() -> None:
     assert "unmet" not in {one.state for one in CATALOGUE["HST-2"].preconditions(seen)}
 
 
-@pytest.mark.parametrize(
-    ("number", "part", "values", "state"),
-    [
-        ("COM-1", "at most one MTP", {"mtp_num_layers": 2}, "unmet"),
-        ("COM-1", "at most one MTP", {"mtp_num_layers": None}, "met"),
-        ("COM-5", "keep their size", {"variable_seq_lengths": True}, "unmet"),
-        ("COM-5", "keep their size", {"variable_seq_lengths": False}, "met"),
-        ("COM-5", "Transformer Engine", {"transformer_impl": "local"}, "unmet"),
-        ("MEM-1", "user buffers", {"ddp.nccl_ub": True}, "unmet"),
-        ("MEM-6", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
-        ("MEM-6", "no layer is offloaded", {"cpu_offloading": False}, "met"),
-        ("MEM-6", "Transformer Engine's", {"transformer_impl": "transformer_engine"}, "met"),
-        ("MEM-7", "the optimizer is distributed", {"ddp.use_distributed_optimizer": False}, "unmet"),
-        ("MEM-7", "the optimizer is distributed", {"ddp.use_megatron_fsdp": True}, "met"),
-        ("HST-3", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
-        ("HST-3", "never change", {"variable_seq_lengths": True}, "unmet"),
-    ],
-)
-def test_the_configuration_settles_what_no_trace_tells(
-    number: str, part: str, values: dict[str, Value], state: str
-) -> None:
-    assert need(CATALOGUE[number], configured(), part).state == "unknown"
-    assert need(CATALOGUE[number], configured(values), part).state == state
-
-
 OFF = ("model.cpu_offloading=false", "model.cpu_offloading_num_layers=0")
 
 
@@ -346,12 +321,6 @@ def test_overlap_of_shared_experts_is_taken_back_in_both_spellings(number: str) 
 def test_overlap_of_shared_experts_stays_where_flex_runs_beside_it() -> None:
     run = complete({"moe_shared_expert_overlap": True}, flex_package=True, core_version="0.18.0")
     assert not any("shared-expert-overlap" in line for line in CATALOGUE["COM-2"].knobs(run).megatron_lm)
-
-
-def test_a_batch_that_does_not_divide_refuses_a_larger_micro_batch() -> None:
-    run = complete({"train.global_batch_size": 24})
-    assert need(CATALOGUE["HST-5"], run, "global batch").state == "unmet"
-    assert need(CATALOGUE["CMP-4"], complete(), "global batch").state == "met"
 
 
 def test_bridges_section_is_spelled_where_the_configuration_has_it() -> None:

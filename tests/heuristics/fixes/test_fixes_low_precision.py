@@ -12,14 +12,6 @@ from tests.doubles.fixes import configured, given, states
 MEM_4 = CATALOGUE["MEM-4"]
 
 
-@pytest.mark.parametrize(("te", "state"), [("2.5.0", "unmet"), ("2.6.0", "met"), (None, "unknown")])
-def test_fp8_beside_recompute_of_the_activation_needs_transformer_engine_2_6(
-    te: str | None, state: str
-) -> None:
-    run = given(Observed(recompute_modules=("moe_act",)), gpu="H100", precision="bf16", te_version=te)
-    assert states(MEM_4, "beside recompute", run) == [state]
-
-
 @pytest.mark.parametrize(
     ("gpu", "lm", "bridge", "harness"),
     [
@@ -88,25 +80,6 @@ def test_low_precision_needs_a_gpu_of_the_guides() -> None:
     assert MEM_4.knobs(given(gpu="A100")).megatron_lm == ()
 
 
-def test_low_precision_needs_a_wider_one_before() -> None:
-    runs = (given(gpu="H100", precision=name) for name in ("bf16", "fp8_blockwise", "mixed"))
-    assert states(MEM_4, "wider format than", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_low_precision_needs_a_stable_run() -> None:
-    runs = [
-        given(gpu="H100", stage=stage, guidance="seed", precision="bf16")
-        for stage in ("tuned", "bring_up", None)
-    ]
-    assert states(MEM_4, "is stable", *runs) == ["met", "unmet", "unknown"]
-
-
-@pytest.mark.parametrize(("gpu", "old", "new"), [("H100", "2.2.0", "2.3.0"), ("GB200", "2.0.0", "2.1.0")])
-def test_each_recipe_needs_its_transformer_engine(gpu: str, old: str, new: str) -> None:
-    runs = [given(gpu=gpu, precision="bf16", te_version=te) for te in (old, new, None)]
-    assert states(MEM_4, "Transformer Engine >=", *runs) == ["unmet", "met", "unknown"]
-
-
 def test_fp4_needs_core_0_15() -> None:
     runs = [
         given(gpu="GB200", precision="mxfp8", stage="tuned", core_version=core)
@@ -114,20 +87,3 @@ def test_fp4_needs_core_0_15() -> None:
     ]
     assert states(MEM_4, "Megatron-Core", *runs) == ["unmet", "met", "unknown"]
     assert "--fp4-recipe nvfp4" in MEM_4.knobs(runs[1]).megatron_lm
-
-
-def test_padding_goes_with_every_dispatcher_but_allgather() -> None:
-    names = ("alltoall", "allgather", "unknown")
-    runs = [given(Observed(moe=True, dispatcher=name), gpu="H100") for name in names]
-    assert states(MEM_4, "allgather", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_padding_with_alltoall_forbids_a_graph_of_the_preprocessing() -> None:
-    shown = Observed(dispatcher="alltoall", graph_frac=0.5)
-    runs = [
-        given(shown, gpu="H100", graph_impl="transformer_engine", graph_modules=modules)
-        for modules in (("moe_router",), ("moe_router", "moe_preprocess"), None)
-    ]
-    assert states(MEM_4, "moe_preprocess", *runs) == ["met", "unmet", "unknown"]
-    none = given(Observed(dispatcher="alltoall", graph_frac=0.0), gpu="H100")
-    assert states(MEM_4, "moe_preprocess", none) == ["met"]

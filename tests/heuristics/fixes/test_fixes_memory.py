@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -64,12 +63,6 @@ def test_expandable_segments_turn_nccl_registration_off_beside_graphs() -> None:
     assert MEM_1.knobs(given(graph_impl="none")).environment == (segments,)
 
 
-def test_expandable_segments_act_on_allocator_calls_and_ask_for_user_buffers() -> None:
-    assert MEM_1.kinds == ("allocator",)
-    assert need(MEM_1, Run(), "user buffers").state == "unknown"
-    assert "--use-nccl-ub" in need(MEM_1, Run(), "user buffers").cure
-
-
 def test_full_recompute_is_replaced_by_modules_and_its_settings_go() -> None:
     knobs = MEM_2.knobs(Run(FULL, Given(family="dsv3")))
     assert knobs.megatron_lm == (
@@ -95,13 +88,6 @@ def test_recompute_goes_where_memory_has_room() -> None:
     assert states(MEM_2, "although memory has room", *runs) == ["met", "met", "unmet", "unknown"]
 
 
-def test_selective_recompute_that_runs_already_is_no_fix() -> None:
-    run = shows(recompute_full=False, recompute_modules=("moe_act",), moe=True, grouped_gemm=True)
-    assert need(MEM_2, run, "already").state == "unmet"
-    other = shows(recompute_full=False, recompute_modules=(), moe=True, grouped_gemm=True)
-    assert states(MEM_2, "already", other, Run(FULL), Run()) == ["met", "met", "unknown"]
-
-
 def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
     shown = Observed(
         moe=True,
@@ -115,31 +101,6 @@ def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
     assert need(MEM_2, run, "left to recompute").state == "unmet"
     assert MEM_2.knobs(run).megatron_lm == ()
     assert need(MEM_9, run, "does not fit").state == "met"
-
-
-def test_the_expert_activation_asks_for_grouped_gemm() -> None:
-    assert states(MEM_2, "grouped GEMM", Run(FULL), Run()) == ["met", "unknown"]
-    assert need(MEM_2, Run(), "grouped GEMM").cure == "CMP-1"
-
-
-@pytest.mark.parametrize(
-    ("precision", "state"), [("fp8_per_tensor", "unknown"), ("fp8_current", "met"), ("mxfp8", "met")]
-)
-def test_per_tensor_fp8_may_be_delayed_scaling(precision: str, state: str) -> None:
-    run = given(FULL, precision=precision, te_version="2.14")
-    assert need(MEM_2, run, "delayed").state == state
-    assert need(MEM_2, run, "Transformer Engine").state == "met"
-
-
-def test_fp8_without_a_version_asks_for_transformer_engine() -> None:
-    one = need(MEM_2, given(FULL, precision="mxfp8"), "Transformer Engine")
-    assert (one.state, one.cure) == ("unknown", "--te-version")
-
-
-@pytest.mark.parametrize("fix", [MEM_2, MEM_6, MEM_9], ids=lambda fix: fix.id)
-def test_layer_level_offload_may_be_what_the_trace_shows(fix: Fix) -> None:
-    runs = (shows(offload=False), shows(offload=True), Run())
-    assert states(fix, "no layer is offloaded", *runs) == ["met", "unknown", "unknown"]
 
 
 def flex_run(**facts: object) -> Run:
@@ -156,23 +117,6 @@ def test_a_flex_dispatcher_saves_memory_where_the_guide_names_one() -> None:
     assert need(MEM_5, run, "names a flex backend").state == "met"
     assert "--moe-flex-dispatcher-backend hybridep" in MEM_5.knobs(run).megatron_lm
     assert not [one.text for one in MEM_5.preconditions(run) if "waiting" in one.text]
-
-
-def test_a_flex_dispatcher_that_runs_already_saves_nothing_more() -> None:
-    runs = [
-        replace(flex_run(), observed=Observed(moe=True, dispatcher=name))
-        for name in ("alltoall", "deepep", "unknown")
-    ]
-    assert states(MEM_5, "no flex dispatcher", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_no_flex_dispatcher_at_bring_up() -> None:
-    assert need(MEM_5, flex_run(stage="bring_up"), "names a flex backend").state == "unmet"
-
-
-def test_a_flex_dispatcher_needs_its_package() -> None:
-    runs = (flex_run(), flex_run(flex_package=None))
-    assert states(MEM_5, "can be imported", *runs) == ["met", "unknown"]
 
 
 def test_the_dispatcher_is_changed_once() -> None:
@@ -208,21 +152,6 @@ def test_offload_keeps_weights_on_the_gpu_since_te_2_10(te: str | None, set_: bo
     assert ("NVTE_CPU_OFFLOAD_V1=1" in MEM_6.knobs(given(te_version=te)).environment) is set_
 
 
-def test_offload_came_with_core_0_16() -> None:
-    runs = [given(core_version="0.15.3"), given(bridge_version="0.3.1"), Run()]
-    assert states(MEM_6, "Megatron-Core", *runs) == ["unmet", "met", "unknown"]
-
-
-def test_full_recompute_leaves_nothing_to_offload() -> None:
-    runs = (Run(FULL), shows(recompute_full=False), Run())
-    assert states(MEM_6, "full recompute", *runs) == ["unmet", "met", "unknown"]
-    assert need(MEM_6, Run(FULL), "full recompute").cure == "MEM-2"
-
-
-def test_offload_asks_for_transformer_engines_layers() -> None:
-    assert need(MEM_6, Run(), "layers are").state == "unknown"
-
-
 def test_offload_beside_graphs_needs_later_releases_and_no_graph_of_moe() -> None:
     graphs = Observed(graph_frac=0.5)
     old = given(graphs, torch_version="2.8.0", te_version="2.13.0", graph_modules=("moe",))
@@ -237,15 +166,6 @@ def test_optimizer_offload_uses_the_flag_that_exists() -> None:
     assert flags[:2] == ("--optimizer-cpu-offload", "--optimizer-offload-fraction 0.25")
     assert "--use-precision-aware-optimizer" in flags
     assert "--offload-optimizer-states" not in flags
-
-
-def test_optimizer_offload_needs_a_training_step() -> None:
-    runs = (shows(training=True), shows(training=False), Run())
-    assert states(MEM_7, "training step", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_optimizer_offload_asks_for_the_distributed_optimizer() -> None:
-    assert need(MEM_7, Run(), "distributed").cure == "--use-distributed-optimizer"
 
 
 def test_optimizer_offload_takes_fp8_gather_only_with_delayed_scaling() -> None:
@@ -276,45 +196,11 @@ def test_a_dense_model_is_cut_into_stages() -> None:
     assert need(MEM_8, run, "EP, ETP").state == "met"
 
 
-def test_cutting_further_needs_tight_memory() -> None:
-    runs = [given(memory_tight=tight) for tight in (True, False, None)]
-    assert states(MEM_8, "no room left", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_cutting_further_asks_for_sizes_that_divide() -> None:
-    sizes = given(gpu="GB200", ep=16, etp=1)
-    assert need(MEM_8, sizes, "EP 32 divides").state == "unknown"
-    assert need(MEM_8, sizes, "EP, ETP").state == "met"
-    assert need(MEM_8, Run(), "virtual stages fits").state == "unknown"
-    assert need(MEM_8, Run(), "EP, ETP").state == "unknown"
-
-
 def test_full_recompute_is_the_last_resort() -> None:
     runs = [given(memory_tight=False), given(memory_tight=True), Run()]
     assert states(MEM_9, "does not fit", *runs) == ["unmet", "unknown", "unknown"]
     assert {"MEM-2", "MEM-6", "COM-1", "HST-3"} <= set(MEM_9.excludes)
     assert "MEM-9" in MEM_2.excludes
-
-
-def test_full_recompute_that_runs_already_is_no_fix() -> None:
-    runs = (shows(recompute_full=False), Run(FULL), Run())
-    assert states(MEM_9, "not recomputed yet", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_full_recompute_refuses_expert_overlap() -> None:
-    runs = [shows(ep_overlap=on) for on in (False, True, None)]
-    assert states(MEM_9, "overlap", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_seed_003_graphs_of_modules_are_paired_with_selective_recompute() -> None:
-    runs = [
-        shows(graph_frac=0.0),
-        given(graph_impl="full_iteration"),
-        given(graph_impl="local", graph_modules=("full_iteration",)),
-        given(Observed(graph_frac=0.5), graph_impl="transformer_engine", graph_modules=("attn",)),
-        shows(graph_frac=0.5),
-    ]
-    assert states(MEM_9, "CUDA graphs", *runs) == ["met", "met", "met", "unmet", "unknown"]
 
 
 @pytest.mark.parametrize("knobs", [fix.knobs for fix in CARDS], ids=[fix.id for fix in CARDS])

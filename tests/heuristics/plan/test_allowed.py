@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change
@@ -16,7 +14,7 @@ from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from tests.doubles.fixes import complete, given, need, shows
+from tests.doubles.fixes import complete, given
 from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
 
@@ -203,13 +201,6 @@ def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
     assert "--fp4-format e2m1" in knobs.megatron_lm
     assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
     assert "fp8-and-fp4" not in {one.id for one in Permits(run).judge(change.in_run(run), {}).broken}
-
-
-@pytest.mark.parametrize(
-    ("now", "cure"), [("alltoall", "COM-2"), ("allgather", "moe_token_dispatcher_type flex")]
-)
-def test_a_dispatcher_without_sms_does_not_let_their_count_in(now: str, cure: str) -> None:
-    assert need(CATALOGUE["COM-3"], shows(dispatcher=now), "dispatches tokens").cure == cure
 
 
 def test_before_hybridep_the_sms_are_those_of_deepep() -> None:
