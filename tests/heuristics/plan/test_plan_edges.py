@@ -35,6 +35,7 @@ from tests.doubles.opinions import a_fix, catalogue_of, costs, paying
 from traces.missing import Missing
 from traces.replay.changes.change import Change as Edit
 from traces.sections.cause import Cause
+from traces.sections.tables import WallId
 from traces.settings.settings import Framework, Value, settings
 
 GB = 10**9
@@ -181,6 +182,18 @@ def test_a_change_fits_up_to_what_is_left_beside_what_pytorch_does_not_count(
     assert (found.delta_bytes, found.free_bytes, found.fits) == (round(added * GB), 23 * GB, fits)
 
 
+@pytest.mark.parametrize(("free", "left"), [(0, "none"), (1, "0.000000001 GB")])
+def test_what_is_left_is_none_or_counted_and_one_byte_more_is_more(
+    monkeypatch: pytest.MonkeyPatch, free: int, left: str
+) -> None:
+    monkeypatch.setattr(refusals, "memory_use", lambda run: Use(90 - free, 100, False))
+    monkeypatch.setattr(refusals, "estimated", lambda run: None)
+    monkeypatch.setattr(refusals, "delta", lambda now, then: 1)
+    found = room_for(Run(), {})
+    assert f"of {left} free" in found.because
+    assert found.fits is (free == 1)
+
+
 def test_only_what_changes_memory_has_a_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusals, "estimated", lambda run: None)
     monkeypatch.setattr(refusals, "delta", lambda now, then: 0)
@@ -270,6 +283,8 @@ def test_a_ceiling_is_the_part_of_its_wall_and_never_above_the_whole(
 def test_gains_are_parts_of_uneven_windows_and_a_change_of_two_walls_on_one_rank_is_across() -> None:
     one, other = (Edit("a", {"communication": ("tp",)}, 30, 60, None) for _ in range(2))
     both = replace(other, acts_on={"communication": ("tp",), "memory": ()})
+    nothing = replace(one, low_ns=0)
+    assert gains_of([Replayed(costs(), [nothing], 100)])["a"].low_frac == 0.0
     found = gains_of([Replayed(costs(), [one], 200), Replayed(costs(), [both], 100)])
     assert found == {"a": Gain(0.2, 0.4, None, across=True)}
     assert not gains_of([Replayed(costs(), [one], 200)])["a"].across
@@ -402,3 +417,27 @@ def test_a_bridge_goes_with_its_megatron_core(bridge: str | None, then: str | No
 def test_a_need_that_blocks_keeps_a_fix_out_while_it_is_unknown(state: State, kept: list[str]) -> None:
     fix = tensor(advice=lambda run: (Precondition("a flex dispatcher", state, blocks=True),))
     assert ids(make_plan(paying("communication", {"tp": 100}), ["communication"], catalogue_of(fix))) == kept
+
+
+@pytest.mark.parametrize(
+    ("walls", "found"),
+    [(["communication", "memory"], ["MEM-3", "ENV-1", "COM-1"]), (["memory", "communication"], ["MEM-3"])],
+)
+def test_only_the_first_fix_of_the_first_wall_is_worth_an_upgrade(
+    walls: list[WallId], found: list[str]
+) -> None:
+    old = Precondition("PyTorch >= 2.6", "unmet", release=Release("torch", "2.6.0"))
+    ready = Precondition("PyTorch >= 2.6", "met")
+    waits = a_fix(
+        "COM-1",
+        "communication",
+        advice=lambda run: (old if run.given.torch_version == "2.5.1" else ready,),
+    )
+    plain = paying("communication", {"tp": 100})
+    run = replace(
+        plain,
+        given=Given(torch_version="2.5.1"),
+        cost_by_kind_ns={**plain.cost_by_kind_ns, "memory": {"recompute": 100}},
+        total_ns={**plain.total_ns, "memory": 100},
+    )
+    assert ids(make_plan(run, walls, catalogue_of(waits, a_fix("MEM-3", "memory")))) == found
