@@ -125,17 +125,6 @@ def test_queues_are_what_the_runs_overlaps_want(run: Run, queues: int) -> None:
     assert CATALOGUE["COM-13"].knobs(run).environment == (f"CUDA_DEVICE_MAX_CONNECTIONS={queues}",)
 
 
-def test_fsdp_is_never_given_one_queue() -> None:
-    assert CATALOGUE["MEM-10"].knobs(complete()).environment == ("CUDA_DEVICE_MAX_CONNECTIONS=8",)
-
-
-@pytest.mark.parametrize(
-    ("core", "flag"), [("0.13.0", "--use-custom-fsdp"), ("0.14.0", "--use-megatron-fsdp")]
-)
-def test_fsdp_had_another_name(core: str, flag: str) -> None:
-    assert CATALOGUE["MEM-10"].knobs(Run(given=Given(core_version=core))).megatron_lm[0] == flag
-
-
 @pytest.mark.parametrize(
     ("values", "flags"),
     [
@@ -159,11 +148,3 @@ def test_a_ring_that_runs_is_cut_in_two_levels_that_heads_and_domain_hold(
     values: dict[str, Value], flags: tuple[str, ...]
 ) -> None:
     assert CATALOGUE["COM-7"].knobs(configured(values, gpu="H100")).megatron_lm == flags
-
-
-@pytest.mark.parametrize(
-    ("core", "flag"),
-    [("0.18.0", "--moe-deepep-num-sms 16"), ("0.19.0", "--moe-flex-dispatcher-num-sms 16")],
-)
-def test_fewer_sms_are_spelled_for_the_release(core: str, flag: str) -> None:
-    assert CATALOGUE["CMP-5"].knobs(Run(OVERLAPPED, Given(core_version=core))).megatron_lm == (flag,)

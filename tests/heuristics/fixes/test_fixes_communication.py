@@ -14,7 +14,6 @@ from heuristics.fixes.facts import backend_to_set
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 from tests.doubles.fixes import configured
-from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import Value
 
 COM_1 = CATALOGUE["COM-1"]
@@ -39,99 +38,9 @@ def cure(fix: Fix, text: str, run: Run) -> str:
     return found.cure
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
-def test_every_fix_says_where_it_comes_from_how_it_is_set_and_how_to_verify_it(fix: Fix) -> None:
-    knobs = fix.knobs(Run())
-    assert fix.wall == "communication"
-    assert set(fix.kinds) <= set(COMM_KINDS)
-    assert (knobs.megatron_lm and knobs.megatron_bridge) or sentences(fix.change(Run()), Run())
-    assert all(flag.startswith("--") for flag in knobs.megatron_lm)
-    assert all(override.split("=")[0].count(".") == 1 for override in knobs.megatron_bridge)
-    assert fix.sources
-    assert fix.verify
-    assert fix.versions
-    assert all(gain.source for gain in fix.gains)
-
-
-@pytest.mark.parametrize("fix", [one for one in FIXES if one is not COM_11], ids=lambda fix: fix.id)
-def test_nothing_is_met_or_unmet_where_nothing_is_known(fix: Fix) -> None:
-    assert {one.state for one in fix.preconditions(Run())} == {"unknown"}
-
-
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
-def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
-    run = Run(Observed(dispatcher="hybridep", moe=True), Given(gpu="GB200"))
-    for known in (run, Run()):
-        assert not [one.text for one in fix.preconditions(known) if one.state == "unknown" and not one.cure]
-
-
-SEED_H100 = Given(gpu="H100", ep=64, tp=1, guidance="seed", flex_package=True, routing="dropless")
-
-
-def test_the_dispatcher_of_the_guide_is_set_with_its_type() -> None:
-    knobs = COM_2.knobs(Run(Observed(dispatcher="alltoall"), SEED_H100))
-    assert knobs.megatron_lm[:2] == (
-        "--moe-token-dispatcher-type flex",
-        "--moe-flex-dispatcher-backend deepep",
-    )
-    assert "model.moe_flex_dispatcher_backend=deepep" in knobs.megatron_bridge
-    assert knobs.bridge_harness == ("--moe_flex_dispatcher_backend deepep",)
-
-
-def test_deepep_has_a_switch_of_its_own_before_core_0_16() -> None:
-    old = Given(gpu="H100", ep=64, tp=1, guidance="seed", flex_package=True, core_version="0.15.0")
-    knobs = COM_2.knobs(Run(Observed(dispatcher="alltoall"), old))
-    assert "--moe-enable-deepep" in knobs.megatron_lm
-    assert "model.moe_enable_deepep=true" in knobs.megatron_bridge
-
-
-def test_hybridep_comes_with_the_ranks_of_its_nvlink_domain() -> None:
-    run = Run(Observed(dispatcher="alltoall"), Given(gpu="GB200", ep=64, tp=1, flex_package=True))
-    knobs = COM_2.knobs(run)
-    assert "--moe-flex-dispatcher-backend hybridep" in knobs.megatron_lm
-    assert "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=64" in knobs.environment
-    assert "USE_MNNVL=1" in knobs.environment
-
-
 def test_without_a_winner_the_first_candidate_that_does_not_run_is_set() -> None:
     run = Run(Observed(dispatcher="deepep"), Given(gpu="B200", ep=64, tp=1, flex_package=True))
     assert backend_to_set(run) == "hybridep"
-
-
-def test_a_run_that_should_stay_with_alltoall_gets_it_spelled_back() -> None:
-    knobs = COM_2.knobs(Run(Observed(dispatcher="deepep"), Given(stage="bring_up")))
-    assert knobs.megatron_lm == ("--moe-token-dispatcher-type alltoall",)
-    assert knobs.bridge_harness == ("--moe_flex_dispatcher_backend None",)
-
-
-def test_the_option_for_benchmarks_is_never_a_knob() -> None:
-    knobs = COM_11.knobs(Run())
-    assert not [flag for flag in knobs.megatron_lm + knobs.megatron_bridge if "force" in flag]
-
-
-def test_the_sm_count_is_spelled_by_version_and_backend() -> None:
-    newest = COM_3.knobs(Run(Observed(dispatcher="deepep")))
-    older = COM_3.knobs(Run(Observed(dispatcher="deepep"), Given(core_version="0.18.0")))
-    hybrid = COM_3.knobs(Run(Observed(dispatcher="hybridep"), Given(bridge_version="0.5.0")))
-    assert newest.megatron_lm == ("--moe-flex-dispatcher-num-sms 24",)
-    assert older.megatron_lm == ("--moe-deepep-num-sms 24",)
-    assert older.megatron_bridge == ("model.moe_deepep_num_sms=24",)
-    assert hybrid.megatron_lm == ("--moe-hybridep-num-sms 32",)
-
-
-def test_hybridep_is_told_at_most_eight_ranks_on_nvl8() -> None:
-    knobs = COM_3.knobs(Run(Observed(dispatcher="hybridep"), Given(gpu="H100", ep=16)))
-    assert knobs.environment == ("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8", "USE_MNNVL=0")
-
-
-def test_virtual_stages_align_the_parameter_gathers() -> None:
-    assert "ddp.align_param_gather=true" in COM_4.knobs(Run(given=Given(pp=4, vpp=2))).megatron_bridge
-    assert "ddp.align_param_gather=true" not in COM_4.knobs(Run()).megatron_bridge
-
-
-def test_one_hardware_queue_is_for_gpus_before_blackwell() -> None:
-    assert COM_5.knobs(Run(given=Given(gpu="H100"))).environment == ("CUDA_DEVICE_MAX_CONNECTIONS=1",)
-    assert COM_5.knobs(Run(given=Given(gpu="B200"))).environment == ()
 
 
 def test_layouts_are_spelled_since_core_0_13() -> None:
@@ -144,15 +53,6 @@ def test_layouts_are_spelled_since_core_0_13() -> None:
         assert COM_6.knobs(run).megatron_lm == ()
         (said,) = sentences(COM_6.change(run), run)
         assert said.startswith(f"Set {flag} ")
-
-
-@pytest.mark.parametrize(("ep", "domain", "fitting"), [(64, 8, 8), (12, 8, 6), (7, 4, 1)])
-def test_the_ep_that_fits_divides_the_one_there_is(ep: int, domain: int, fitting: int) -> None:
-    knobs = COM_10.knobs(Run(given=Given(ep=ep, nvlink_domain=domain)))
-    assert knobs.megatron_lm == (
-        f"--expert-model-parallel-size {fitting}",
-        "--expert-tensor-parallel-size 1",
-    )
 
 
 @pytest.mark.parametrize(

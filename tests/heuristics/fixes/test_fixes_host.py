@@ -9,13 +9,11 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
 from reports.content.names import name_of
 from tests.doubles.fixes import configured
-from traces.account.pieces import CAUSES
 from traces.sections.tables import WallId
 from traces.settings.settings import Value
 
@@ -29,9 +27,6 @@ HST_7 = CATALOGUE["HST-7"]
 HST_9 = CATALOGUE["HST-9"]
 HST_10 = CATALOGUE["HST-10"]
 FIXES = (HST_1, HST_2, HST_3, HST_4, HST_5, HST_6, HST_7, HST_9)
-GB = 10**9
-TWICE = "Set --micro-batch-size to twice what it is now."
-HALF = "Set --tensor-model-parallel-size to half of what it is now."
 
 
 def state(fix: Fix, text: str, run: Run) -> str:
@@ -45,35 +40,6 @@ def cure(fix: Fix, text: str, run: Run) -> str:
     return found.cure
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
-def test_every_fix_says_where_it_comes_from_how_it_is_set_and_how_to_verify_it(fix: Fix) -> None:
-    knobs = fix.knobs(Run())
-    assert fix.wall == "host_overhead"
-    assert set(fix.kinds) <= {*CAUSES, "arrival", "long_python_pauses"}
-    told = sentences(fix.change(Run()), Run())
-    assert (knobs.megatron_lm and knobs.megatron_bridge) or knobs.environment or told
-    assert all(flag.startswith("--") for flag in knobs.megatron_lm)
-    assert all(override.split("=")[0].count(".") == 1 for override in knobs.megatron_bridge)
-    assert fix.sources
-    assert fix.verify
-    assert fix.versions
-    assert all(gain.source for gain in fix.gains)
-
-
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
-def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
-    for run in (Run(), Run(Observed(dispatcher="alltoall", moe=True), Given(gpu="GB200"))):
-        assert not [one.text for one in fix.preconditions(run) if one.state == "unknown" and not one.cure]
-
-
-@pytest.mark.parametrize(("gpu", "share"), [("GB200", 2), ("VR200", 2), ("H100", 4), ("B200", 4)])
-def test_grace_has_two_gpus_a_numa_node_and_x86_four(gpu: str, share: int) -> None:
-    run = Run(given=Given(gpu=gpu))
-    (command,) = HST_1.knobs(run).environment
-    assert command.startswith(f"numactl --cpunodebind=$((SLURM_LOCALID/{share}))")
-    assert state(HST_1, "NUMA node follows", run) == "met"
-
-
 def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix_is() -> None:
     assert HST_2.kinds == ("gc", "long_python_pauses")
     assert [fix.id for fix in FIXES if "long_python_pauses" in fix.kinds] == ["HST-2"]
@@ -82,50 +48,6 @@ def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix
 
 
 DROPLESS = Given(routing="dropless", packed_sequences=False)
-
-
-def test_dropless_routing_gets_graphs_of_router_and_preprocessing() -> None:
-    knobs = HST_3.knobs(Run(Observed(moe=True), DROPLESS))
-    assert knobs.megatron_lm == (
-        "--cuda-graph-impl transformer_engine",
-        "--cuda-graph-modules moe_router moe_preprocess",
-        "--te-rng-tracker",
-    )
-    assert "model.cuda_graph_modules=[moe_router,moe_preprocess]" in knobs.megatron_bridge
-    assert "rng.te_rng_tracker=true" in knobs.megatron_bridge
-    assert knobs.bridge_harness[1] == "--cuda_graph_scope moe_router,moe_preprocess"
-    assert knobs.environment == ("NCCL_GRAPH_REGISTER=0",)
-
-
-@pytest.mark.parametrize("given", [Given(core_version="0.17.0"), Given(bridge_version="0.4.0")])
-def test_modules_were_a_scope_before_core_0_18(given: Given) -> None:
-    knobs = HST_3.knobs(Run(Observed(moe=True), given))
-    assert "--cuda-graph-scope moe_router moe_preprocess" in knobs.megatron_lm
-    assert "model.cuda_graph_scope=[moe_router,moe_preprocess]" in knobs.megatron_bridge
-
-
-def test_recompute_that_forbids_graphs_is_cured_by_the_selective_one_and_hides_no_choice() -> None:
-    full = Run(Observed(moe=True, recompute_full=True, recompute_modules=("moe",)), DROPLESS)
-    assert state(HST_3, "CUDA-graph guide", full) == "met"
-    assert cure(HST_3, "no full recompute", full) == "MEM-2"
-    assert cure(HST_3, "moe is not recomputed", full) == "MEM-2"
-    assert "MEM-9" in HST_3.excludes
-
-
-def test_padding_takes_preprocessing_out_of_the_graphs() -> None:
-    run = Run(Observed(moe=True, dispatcher="alltoall"), Given(routing="dropless", router_padding=True))
-    assert "--cuda-graph-modules moe_router" in HST_3.knobs(run).megatron_lm
-
-
-def test_a_dense_model_gets_no_graph_of_a_router() -> None:
-    run = Run(Observed(moe=False))
-    assert "moe" not in " ".join(HST_3.knobs(run).megatron_lm)
-    assert not [one for one in HST_3.preconditions(run) if "moe" in one.text]
-
-
-def test_graphs_of_parts_and_of_the_whole_step_are_never_in_one_plan() -> None:
-    assert "HST-7" in HST_3.excludes
-    assert "HST-3" in HST_7.excludes
 
 
 @pytest.mark.parametrize(
@@ -139,69 +61,10 @@ def test_the_router_fusion_needs_a_newer_transformer_engine_than_the_permute_fus
     assert state(HST_4, "Transformer Engine", run) == told
 
 
-def test_only_what_is_unfused_is_switched_on() -> None:
-    run = Run(Observed(router_kernels_per_layer=72, permute_fused=True))
-    assert HST_4.knobs(run).megatron_lm[0] == "--moe-router-fusion"
-    assert "--moe-permute-fusion" not in HST_4.knobs(run).megatron_lm
-
-
-def test_hybridep_takes_the_permutation_in_since_core_0_17_1() -> None:
-    flag = "--moe-permute-fusion-into-hybridep"
-    assert flag in HST_4.knobs(Run(Observed(dispatcher="hybridep"))).megatron_lm
-    older = Run(Observed(dispatcher="hybridep"), Given(core_version="0.17.0"))
-    assert flag not in HST_4.knobs(older).megatron_lm
-
-
 def test_a_dense_model_gets_the_fusion_of_its_loss_alone() -> None:
     knobs = HST_4.knobs(Run(Observed(moe=False)))
     assert knobs.megatron_lm == ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native")
     assert HST_4.preconditions(Run(Observed(moe=False))) == ()
-
-
-def test_norms_quantise_in_cudnn_for_mxfp8_only() -> None:
-    assert "NVTE_NORM_FWD_USE_CUDNN=1" in HST_4.knobs(Run(given=Given(precision="mxfp8"))).environment
-    assert HST_4.knobs(Run(given=Given(precision="bf16"))).environment == ()
-
-
-@pytest.mark.parametrize(
-    ("run", "flags"),
-    [
-        (Run(given=Given(tp=4)), ("--tensor-model-parallel-size 2", TWICE)),
-        (Run(given=Given(tp=1)), (TWICE,)),
-        (Run(Observed(tp_active=True)), (TWICE, HALF)),
-        (Run(), (TWICE,)),
-    ],
-)
-def test_tensor_parallelism_is_halved_where_there_is_some(run: Run, flags: tuple[str, ...]) -> None:
-    assert (*HST_5.knobs(run).megatron_lm, *sentences(HST_5.change(run), run)) == flags
-
-
-TUNED = Given(gpu="GB200", routing="dropless", precision="mxfp8", te_op_fuser=True)
-
-
-@pytest.mark.parametrize(
-    ("core", "flags"),
-    [
-        (None, {"--cuda-graph-impl full_iteration", "--moe-paged-stash"}),
-        ("0.17.1", {"--cuda-graph-impl local", "--cuda-graph-scope full_iteration"}),
-    ],
-)
-def test_the_graph_of_the_step_is_spelled_by_version(core: str | None, flags: set[str]) -> None:
-    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="dropless", core_version=core)))
-    assert flags <= set(knobs.megatron_lm)
-    assert "--no-check-for-nan-in-loss-and-grad" in knobs.megatron_lm
-    assert "rerun_state_machine.check_for_nan_in_loss=false" in knobs.megatron_bridge
-
-
-def test_drop_and_pad_needs_no_stash() -> None:
-    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="drop_pad")))
-    assert not [flag for flag in knobs.megatron_lm if "stash" in flag or "rank-capacity" in flag]
-
-
-def test_the_stash_comes_with_the_budget_it_cannot_be_without() -> None:
-    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="dropless")))
-    assert "--moe-expert-rank-capacity-factor 1.5" in knobs.megatron_lm
-    assert "model.moe_paged_stash=true" in knobs.megatron_bridge
 
 
 def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None:

@@ -14,7 +14,7 @@ from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from tests.doubles.fixes import complete, given
+from tests.doubles.fixes import complete
 from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
 
@@ -201,18 +201,6 @@ def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
     assert "--fp4-format e2m1" in knobs.megatron_lm
     assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
     assert "fp8-and-fp4" not in {one.id for one in Permits(run).judge(change.in_run(run), {}).broken}
-
-
-def test_before_hybridep_the_sms_are_those_of_deepep() -> None:
-    lines = CATALOGUE["COM-3"].knobs(given(core_version="0.15.0")).megatron_lm
-    assert [line.split()[0] for line in lines] == ["--moe-deepep-num-sms"]
-
-
-def test_megatron_fsdp_takes_averaging_in_the_collective_along() -> None:
-    line = "(leave out --ddp-average-in-collective)"
-    averaged = complete({"ddp.average_in_collective": True})
-    assert line in CATALOGUE["MEM-10"].knobs(averaged).megatron_lm
-    assert line not in CATALOGUE["MEM-10"].knobs(complete()).megatron_lm
 
 
 def test_megatron_fsdp_brings_the_distributed_optimizer() -> None:
