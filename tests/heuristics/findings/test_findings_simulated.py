@@ -11,11 +11,10 @@ from bench.simulate.knobs import Knobs
 from heuristics.config.about import Given
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.run.run import Run
-from tests.doubles.workflow import Config, log_of
+from tests.doubles.workflow import Config
 from tests.recordings.simulated import observed
 from traces.missing import known
 from traces.settings.settings import Framework, Value, settings
-from traces.training_log.log import Message
 
 SMALL = Knobs(step_count=3, layer_count=2)
 EXPOSED = replace(SMALL, dispatch_us=600)
@@ -55,44 +54,6 @@ def run_of(
 
 def found(run: Run) -> dict[str, str]:
     return {one.id: one.state for one in find_contradictions(run)}
-
-
-def test_point_4_a_backend_without_the_type_flex() -> None:
-    config = {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"}
-    assert found(run_of(EXPOSED, config, None)) == {"CFG-flex-type": "inert"}
-
-
-def test_point_4_a_dispatcher_skipped_on_a_gpu_that_it_does_not_take() -> None:
-    """A GB200 asked for DeepEP, and NCCL's all-to-all in its trace."""
-    run = run_of(GB200, DEEPEP)
-    assert found(run) == {
-        "CFG-dispatcher-gpu": "rejected",
-        "CFG-dispatcher-not-active": "requested_not_active",
-        "CFG-ep-overlap-left-off": "default_left_off",
-    }
-    (skipped, *_) = find_contradictions(run)
-    assert skipped.evidence.startswith("the GPU is a GB200: DeepEP runs on compute capability 8 and 9")
-
-
-def test_point_4_an_overlap_set_where_comm_overlap_overwrites_it() -> None:
-    config = {OVERLAP: True, "comm_overlap.tp_comm_overlap": False}
-    assert found(run_of(EXPOSED, config)) == {
-        "CFG-overwritten-overlap-moe-expert-parallel-comm": "overwritten"
-    }
-
-
-def test_point_4_graphs_that_were_captured_and_do_not_replay() -> None:
-    run = replace(run_of(EXPOSED, GRAPHS, None), log=log_of(Message("graph-captured", 9), steps=3))
-    (one,) = find_contradictions(run)
-    assert (one.id, one.state) == ("CFG-graphs-not-replayed", "requested_not_active")
-    assert "line 9 of the log" in one.evidence
-
-
-def test_point_4_a_recipe_that_leaves_overlap_off() -> None:
-    config = {f"comm_overlap.{OVERLAP}": False, "expert_model_parallel_size": 8}
-    run = run_of(EXPOSED, config)
-    (one,) = find_contradictions(run)
-    assert (one.id, one.state) == ("CFG-ep-overlap-left-off", "default_left_off")
 
 
 @pytest.mark.parametrize(

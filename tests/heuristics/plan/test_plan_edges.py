@@ -180,6 +180,7 @@ def test_a_change_fits_up_to_what_is_left_beside_what_pytorch_does_not_count(
     monkeypatch.setattr(refusals, "delta", lambda now, then: round(added * GB))
     found = room_for(Run(), {})
     assert (found.delta_bytes, found.free_bytes, found.fits) == (round(added * GB), 23 * GB, fits)
+    assert estimated or added <= 0 or found.because.endswith(": fits" if fits else ": does not fit")
 
 
 @pytest.mark.parametrize(("free", "left"), [(0, "none"), (1, "0.000000001 GB")])
@@ -411,6 +412,18 @@ def test_a_bridge_goes_with_its_megatron_core(bridge: str | None, then: str | No
     assert (found.core_version, found.bridge_version, found.torch_version) == ("0.19.0", then, "2.9.0")
     plan = upgrade(Release("core", "0.19.0"), before=refusing(tensor()), later=LATER, run=run)
     assert (" 0.6" in plan.fixes[0].fix.title) == (bridge is not None)
+
+
+@pytest.mark.parametrize(("first", "then"), [(True, ["HST-1", "HST-2", "COM-2"]), (False, [])])
+def test_of_two_that_another_wall_waits_for_both_can_be_made_or_none_is(first: bool, then: list[str]) -> None:
+    needs = [Precondition(f"{name} is done", "unmet", name) for name in ("HST-1", "HST-2")]
+    missing = () if first else (Precondition("root", "unmet"),)
+    aside = (
+        a_fix("HST-1", "host_overhead", *missing, aside=True),
+        a_fix("HST-2", "host_overhead", aside=True),
+    )
+    every = catalogue_of(*aside, tensor("COM-2", advice=lambda run: needs))
+    assert ids(make_plan(paying("communication", {"tp": 100}), ["communication"], every)) == then
 
 
 @pytest.mark.parametrize(("state", "kept"), [("unknown", []), ("unmet", []), ("met", ["COM-5"])])

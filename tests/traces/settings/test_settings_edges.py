@@ -349,6 +349,21 @@ SHARDED: Final[dict[str, Value]] = {**SECTION, "ddp.use_distributed_optimizer": 
         (BRIDGE, None, {**SECTION, "delay_wgrad_compute": True}, "delay_wgrad_compute", False),
         (BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, TP: 2}, "tp_comm_overlap", NOT_THERE),
         (BRIDGE, None, {"tp_comm_overlap": True, **SECTION}, "tp_comm_overlap", False),
+        (BRIDGE, None, {"overlap_moe_expert_parallel_comm": True}, "overlap_moe_expert_parallel_comm", True),
+        (BRIDGE, None, {"comm_overlap.overlap_moe_expert_parallel_comm": True}, "delay_wgrad_compute",
+         NOT_THERE),
+        (BRIDGE, None, {"comm_overlap.overlap_moe_expert_parallel_comm": True}, "tp_comm_overlap", NOT_THERE),
+        *((BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": on, TP: size},
+         "tp_comm_overlap", made)
+          for size, on, made in ((1, True, False), (2, False, False), (2, True, True))),
+        (BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": True}, "tp_comm_overlap",
+         NOT_THERE),
+        (BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": False}, "tp_comm_overlap",
+         False),
+        *((BRIDGE, core, {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": backend},
+           "moe_token_dispatcher_type", made)
+          for core, backend, made in ((None, None, "alltoall"), ("0.19.0", None, "flex"),
+           (None, "deepep", "flex"))),
         (BRIDGE, None, {"rng.te_rng_tracker": True}, "use_te_rng_tracker", True),
         (BRIDGE, None, {"use_te_rng_tracker": False}, "rng.te_rng_tracker", NOT_THERE),
         (BRIDGE, None, {PP: 2, "pipeline_dtype": None, "params_dtype": "fp16"}, "pipeline_dtype", "fp16"),
@@ -467,3 +482,55 @@ def test_only_what_is_exported_is_in_the_environment(script: str, exported: dict
 def test_a_flag_with_a_value_too_many_or_too_few_is_told(line: str, problem: str | None) -> None:
     found = [one.text for one in configuration_of(f"python {line}", "run.sh", "0.18.2").problems]
     assert any(problem in one for one in found) if problem else found == []
+
+
+LAYOUT_YAML: Final = """
+model:
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 4
+  context_parallel_size: 1
+"""
+TRAIN: Final = "python pretrain_gpt.py --bf16"
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "copies", "node"),
+    [
+        (LAYOUT_YAML + "data_parallel_size: 8", 64, 8, None),
+        (LAYOUT_YAML + "comm_overlap:\n  data_parallel_size: 8", 64, None, None),
+        (LAYOUT_YAML + "  world_size: 64", 64, 8, None),
+        ("data_parallel_size: 8", None, 8, None),
+        ("torchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py --bf16", 16, 16, 8),
+        ("torchrun --nproc-per-node=8 pretrain_gpt.py --bf16", 8, 8, 8),
+        ("torchrun --nproc-per-node=8 --nnodes $NODES pretrain_gpt.py --bf16", None, None, 8),
+        ("python -m torch.distributed.run --nproc-per-node 4 pretrain_gpt.py --bf16", 4, 4, 4),
+        (f"srun -N 4 -n 32 {TRAIN}", 32, 32, None),
+        (f"srun --nodes=4 --ntasks-per-node=8 {TRAIN}", 32, 32, 8),
+        (f"WORLD_SIZE=64\n{TRAIN}", 64, 64, None),
+        (f"srun -N 2 --ntasks-per-node 8 bash -c '{TRAIN}'", 16, 16, 8),
+        (TRAIN, None, None, None),
+        (f"#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nsrun {TRAIN}", 32, 32, 8),
+        (f"#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun {TRAIN}", None, None, 8),
+        (f"#SBATCH --gpus-per-node=4\n#SBATCH --ntasks-per-node=1\nsrun {TRAIN}", None, None, 4),
+        ("#SBATCH --ntasks-per-node=1\ntorchrun --nproc-per-node $N pretrain_gpt.py --bf16", None, None,
+         None),
+        ("python scripts/performance/run_script.py -m qwen -mr qwen3_30b_a3b --task pretrain -g h100 -ng 16",
+         16, 16, None),
+    ],
+)  # fmt: skip
+def test_each_way_of_starting_a_run_tells_its_ranks_and_the_gpus_of_a_node(
+    text: str, ranks: int | None, copies: int | None, node: int | None
+) -> None:
+    name = "run.yaml" if "size:" in text else "run.sh"
+    found = configuration_of(text + "\n", name, "0.16.1").settings
+    sizes = (
+        found.value("world_size"),
+        found.value("data_parallel_size"),
+        found.value("launcher.gpus_per_node"),
+    )
+    assert sizes == (ranks, copies, node)
+
+
+def test_a_later_value_wins() -> None:
+    found = configuration_of("python pretrain_gpt.py --num-layers 2 --num-layers 4", "run.sh").settings
+    assert found.value("num_layers") == 4
