@@ -7,15 +7,8 @@ from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.run.run import Run
 from tests.doubles.fixes import given, shows, states
 
-CMP_1 = CATALOGUE["CMP-1"]
 CMP_2 = CATALOGUE["CMP-2"]
 CMP_3 = CATALOGUE["CMP-3"]
-
-
-def test_grouped_gemm_in_fp8_needs_transformer_engine_1_11() -> None:
-    runs = [given(precision="mxfp8", te_version=te) for te in ("1.10.0", "1.11.0", None)]
-    assert states(CMP_1, "Transformer Engine", *runs) == ["unmet", "met", "unknown"]
-    assert not [one for one in CMP_1.preconditions(given(precision="bf16")) if "Engine" in one.text]
 
 
 def test_fusions_are_the_host_walls_change_and_made_once() -> None:

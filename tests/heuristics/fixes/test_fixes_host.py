@@ -50,23 +50,6 @@ def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix
 DROPLESS = Given(routing="dropless", packed_sequences=False)
 
 
-@pytest.mark.parametrize(
-    ("version", "router", "told"),
-    [("2.7.0", 72, "met"), ("2.6.0", 72, "unmet"), ("2.1.0", 31, "met"), (None, 72, "unknown")],
-)
-def test_the_router_fusion_needs_a_newer_transformer_engine_than_the_permute_fusion(
-    version: str | None, router: float, told: str
-) -> None:
-    run = Run(Observed(router_kernels_per_layer=router, permute_fused=False), Given(te_version=version))
-    assert state(HST_4, "Transformer Engine", run) == told
-
-
-def test_a_dense_model_gets_the_fusion_of_its_loss_alone() -> None:
-    knobs = HST_4.knobs(Run(Observed(moe=False)))
-    assert knobs.megatron_lm == ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native")
-    assert HST_4.preconditions(Run(Observed(moe=False))) == ()
-
-
 def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None:
     costs: dict[WallId, dict[str, int]] = {"host_overhead": {"cpu_optimizer": 9, "python": 1}}
     seen = Run(cost_by_kind_ns=costs, total_ns={"host_overhead": 10})

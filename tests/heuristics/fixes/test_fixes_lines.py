@@ -30,6 +30,8 @@ EXACTLY: Final[list[tuple[str, Run, str, tuple[str, ...]]]] = [
     ("HST-3", given(MOE, routing="dropless", packed_sequences=False), ENV, ("NCCL_GRAPH_REGISTER=0",)),
     ("HST-4", shows(moe=False), LM, ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native")),
     ("HST-4", given(precision="bf16"), ENV, ()),
+    *(("COM-1", given(Observed(dispatcher=name), gpu=gpu), ENV, (f"CUDA_DEVICE_MAX_CONNECTIONS={queues}",))
+      for name, gpu, queues in (("alltoall", "H100", 8), ("hybridep", "H100", 32), ("alltoall", "B200", 32))),
     ("COM-2", given(ALLTOALL, **SEED), HARNESS, ("--moe_flex_dispatcher_backend deepep",)),
     ("COM-2", given(Observed(dispatcher="deepep"), stage="bring_up"), LM,
      ("--moe-token-dispatcher-type alltoall",)),
@@ -115,6 +117,7 @@ AMONG: Final[list[tuple[str, Run, str, bool]]] = [  # a line, or the beginning o
     *(("COM-2", given(ALLTOALL, gpu="GB200", ep=64, tp=1, flex_package=True), line, True)
       for line in ("--moe-flex-dispatcher-backend hybridep", "USE_MNNVL=1",
                    "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=64")),
+    ("COM-1", Run(), "--moe_a2a_overlap true", False),
     ("COM-4", given(pp=4, vpp=2), "ddp.align_param_gather=true", True),
     ("COM-4", Run(), "ddp.align_param_gather=true", False),
     ("COM-4", Run(), "--overlap-grad-reduce", True),

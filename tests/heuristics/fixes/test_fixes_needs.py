@@ -73,6 +73,10 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("HST-4", "unfused", shows(moe=True, router_kernels_per_layer=72, permute_fused=True),
      shows(moe=True, router_kernels_per_layer=31, permute_fused=True), shows(moe=True, permute_fused=True)),
     ("HST-4", "unfused", shows(moe=True, router_kernels_per_layer=31, permute_fused=False), None, None),
+    *(("HST-4", "Transformer Engine",
+     *(given(Observed(router_kernels_per_layer=router, permute_fused=False), te_version=te)
+       if te != "-" else None for te in (new, old, None)))
+      for router, new, old in ((72, "2.7.0", "2.6.0"), (31, "2.1.0", "-"))),
     ("HST-5", "10 us", shows(short_kernel_frac=0.6), shows(short_kernel_frac=0.5), NONE),
     ("HST-5", "has room", given(memory_tight=False), given(memory_tight=True), free(40, 40)),
     ("HST-5", "global batch", complete(), complete({"train.global_batch_size": 24}), None),
@@ -106,6 +110,20 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
         (fix, "EP above 1", None, shows(moe=False), None),
         (fix, "EP above 1", None, given(Observed(dispatcher="alltoall"), ep=1), None),
     )),
+    ("COM-1", "overlap is active", shows(ep_overlap=False), shows(ep_overlap=True), None),
+    ("COM-1", "alltoall or flex", shows(dispatcher="deepep"), shows(dispatcher="allgather"), None),
+    ("COM-1", "BF16 or FP16", given(precision="bf16"), given(precision="fp32"), None),
+    ("COM-1", "with full recompute", shows(recompute_full=False), shows(recompute_full=True), None),
+    ("COM-1", "PyTorch", given(torch_version="2.6.0"), given(torch_version="2.5.1"), None),
+    ("COM-1", "Megatron-Core", given(core_version="0.14.0"), given(core_version="0.13.1"), None),
+    ("COM-1", "virtual", given(pp=4, vpp=2), given(pp=4, vpp=1), given(pp=4)),
+    ("COM-1", "virtual", given(pp=1), given(Observed(pp_active=True), vpp=1), None),
+    ("COM-1", "virtual", shows(pp_active=False), given(pp=2, vpp=1), None),
+    ("COM-1", "recompute of moe", None, given(Observed(recompute_modules=("moe",)), core_version="0.17.0"),
+     None),
+    ("COM-1", "HybridEP is in use",
+     *(given(Observed(dispatcher=name), gpu="GB200") for name in ("hybridep", "alltoall", "unknown"))),
+    ("COM-1", "more than two nodes", None, None, given(Observed(dispatcher="alltoall"), ep=4)),
     ("COM-1", "at most one MTP", configured({"mtp_num_layers": None}), configured({"mtp_num_layers": 2}),
      configured()),
     ("COM-2", "is not in use yet", given(ALLTOALL, **SEED), given(Observed(dispatcher="deepep"), **SEED),
@@ -297,6 +315,12 @@ def test_a_need_is_met_unmet_or_unknown(row: Row) -> None:
         ("HST-7", "back to the host",
          given(Observed(moe=True, dispatcher="hybridep"), gpu="H100", routing="dropless"),
          "drop-and-pad routing"),
+        ("COM-1", "virtual", given(pp=4),
+         "virtual_pipeline_model_parallel_size, pipeline_model_parallel_layout"),
+        ("COM-1", "virtual", given(pp=4, vpp=1), "COM-6"),
+        ("COM-1", "with full recompute", shows(recompute_full=True), "MEM-2"),
+        ("COM-1", "recompute of moe", shows(recompute_modules=("moe",)), "MEM-2"),
+        ("COM-1", "HybridEP is in use", given(gpu="GB200"), "COM-2"),
         ("COM-2", "HST-1 is done", given(ALLTOALL, **RACK, flex_package=True, cpu_bound_to_numa=False),
          "HST-1"),
         ("COM-2", "waiting is at most", shows(a2a_waiting_frac=0.6), "COM-11"),
@@ -314,3 +338,21 @@ def test_a_need_is_met_unmet_or_unknown(row: Row) -> None:
 )  # fmt: skip
 def test_what_is_not_met_says_what_would_meet_it(number: str, part: str, run: Run, cure: str) -> None:
     assert cure in need(CATALOGUE[number], run, part).cure
+
+
+@pytest.mark.parametrize(
+    ("number", "part", "run"),
+    [
+        ("COM-1", "recompute of moe", given(Observed(recompute_modules=("moe",)), core_version="0.16.1")),
+        ("COM-1", "HybridEP is in use", given(Observed(dispatcher="alltoall"), gpu="H100")),
+        ("COM-1", "more than two nodes", given(Observed(dispatcher="alltoall"), ep=8)),
+        ("CMP-1", "Engine", given(precision="bf16")),
+        ("MEM-6", "CUDA graph", shows(graph_frac=0.0)),
+        ("HST-3", "moe", shows(moe=False)),
+        ("HST-4", "", shows(moe=False)),
+        ("MEM-4", "dispatcher", given(Observed(moe=False), gpu="H100", precision="bf16")),
+        ("MEM-5", "waiting", given(ALLTOALL, **RACK, flex_package=True)),
+    ],
+)
+def test_what_a_run_has_no_part_in_is_not_asked(number: str, part: str, run: Run) -> None:
+    assert [one.text for one in CATALOGUE[number].preconditions(run) if part in one.text] == []

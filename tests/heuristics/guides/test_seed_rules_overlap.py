@@ -6,7 +6,6 @@ import pytest
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.run import Run
 from tests.doubles.runs import given_too, run_by, shown_too, unmet
 
 # ---- seeds 001 and 004: expert-parallel overlap ----
@@ -19,37 +18,6 @@ READY = run_by(
 
 def test_seed_001_a_run_that_meets_every_prerequisite_may_overlap() -> None:
     assert unmet(CATALOGUE["COM-1"], READY) == []
-
-
-@pytest.mark.parametrize(
-    ("run", "part"),
-    [
-        pytest.param(given_too(READY, ep=1), "EP above 1", id="seeds 001 and 004: EP > 1"),
-        pytest.param(
-            shown_too(given_too(READY, ep=None), moe=False, dispatcher="unknown"),
-            "EP above 1",
-            id="seeds 001 and 004: experts > 1",
-        ),
-        pytest.param(
-            shown_too(READY, dispatcher="allgather"),
-            "alltoall or flex",
-            id="seeds 001 and 004: dispatcher alltoall or flex",
-        ),
-        pytest.param(
-            given_too(READY, precision="fp32"), "BF16 or FP16", id="seeds 001 and 004: BF16 or FP16"
-        ),
-        pytest.param(given_too(READY, torch_version="2.5.1"), "PyTorch", id="seed 001: PyTorch >= 2.6.0"),
-        pytest.param(
-            given_too(READY, vpp=1), "virtual", id="seeds 001 and 004: VPP where there are pipeline stages"
-        ),
-        pytest.param(
-            shown_too(READY, recompute_full=True), "with full recompute", id="seed 001: no full recompute"
-        ),
-    ],
-)
-def test_seeds_001_and_004_a_prerequisite_of_ep_overlap(run: Run, part: str) -> None:
-    (text,) = unmet(CATALOGUE["COM-1"], run)
-    assert part in text
 
 
 @pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
@@ -69,8 +37,3 @@ def test_seeds_001_and_004_shared_expert_overlap_goes_off_with_it() -> None:
 
 def test_seed_001_plain_overlap_is_tried_without_delayed_weight_gradients() -> None:
     assert "comm_overlap.delay_wgrad_compute=false" in CATALOGUE["COM-1"].knobs(READY).megatron_bridge
-
-
-def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:
-    gains = [gain.text for gain in CATALOGUE["COM-1"].gains]
-    assert any("41.25 s to 31.31 s" in text and "EP16, alltoall" in text for text in gains)
