@@ -231,11 +231,6 @@ def test_resolved_traffic_asks_for_nothing_more() -> None:
     assert planned.preconditions == ()
 
 
-def test_an_unknown_precondition_stays_in_the_plan() -> None:
-    unknown = Precondition("layers stay", "unknown", "--layers")
-    assert ids(plan_of("communication", "COM-1", COM_1=unknown)) == ["COM-1"]
-
-
 def test_an_earlier_fix_meets_what_a_later_one_needs_but_not_the_reverse() -> None:
     after = plan_of("communication", "COM-2", "COM-1", COM_1=unmet("flex dispatches", "COM-2"))
     assert ids(after) == ["COM-2", "COM-1"]
