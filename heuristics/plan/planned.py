@@ -102,10 +102,10 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
 def _place(one: Planned) -> tuple[int, float]:
     """How late a fix comes, and what it is sorted by among those as late."""
     if one.is_late:
-        return 3, 0.0
-    if one.gains_little:
         return 2, 0.0
-    return (0, -one.low_frac) if one.low_frac is not None and one.low_frac > 0 else (1, 0.0)
+    if one.gains_little:
+        return 1, 0.0
+    return 0, -max(one.low_frac or 0.0, 0.0)
 
 
 def _put(one: Planned, fixes: Sequence[Planned], result: list[Planned]) -> None:

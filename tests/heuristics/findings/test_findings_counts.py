@@ -246,8 +246,3 @@ def test_the_first_screen_says_it_before_the_verdict(tmp_path: Path) -> None:
         "RECORDING AND CONFIGURATION DIFFER Each step has 8 dispatches forward and 8 backward"
     )
     assert said < screen.index("The recording itself is slowed by expert all-to-all")
-
-
-@pytest.mark.parametrize("flags", ["--global-batch-size 16", "--global-batch-size 64 --moe-layer-freq $FREQ"])
-def test_the_first_screen_says_nothing_of_what_agrees_or_is_unclear(flags: str, tmp_path: Path) -> None:
-    assert "SLOWED BY expert all-to-all" in first_screen_beside(flags, tmp_path)

@@ -55,10 +55,6 @@ def test_its_figures_are_told(export: Export) -> None:
     assert document["verdict"]["wall"] is None  # a finding, and no wall
 
 
-def test_one_of_over_a_twentieth_is_said_on_the_first_screen(export: Export) -> None:
-    assert "30 %: counted as compute, purpose unknown." in shown(export(two_steps(30)), "text")
-
-
 @pytest.mark.parametrize("form", ["markdown", "jira", "html"])
 def test_one_of_over_a_twentieth_is_said_beside_the_verdict_and_in_full_with_its_figures(
     export: Export, form: str

@@ -34,92 +34,6 @@ def planned(wall: WallId, run: Run) -> set[str]:
 COSTS = ("cost_by_kind_ns", "window_ns", "total_ns")
 
 OVERLAP: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
-ROWS = [
-    ("MEM-3", "optimizer is distributed", configured({"ddp.use_distributed_optimizer": False}), "unmet"),
-    ("MEM-3", "optimizer is distributed", Run(), "unknown"),
-    ("MEM-3", "the optimizer is Adam", configured({"optimizer.optimizer": "sgd"}), "unmet"),
-    ("MEM-3", "FSDP 2", configured({"ddp.megatron_fsdp_version": 2}), "unmet"),
-    ("MEM-3", "FSDP 2", configured({"ddp.use_megatron_fsdp": False}), "met"),
-    ("MEM-10", "data-parallel", Run(Observed(dp_active=True)), "met"),
-    ("MEM-10", "data-parallel", complete(), "met"),
-    ("MEM-10", "data-parallel", Run(), "unknown"),
-    ("MEM-10", "FSDP2 is off", configured({"use_torch_fsdp2": True}), "unmet"),
-    ("MEM-10", "Adam or SGD", configured({"optimizer.optimizer": "muon"}), "unmet"),
-    ("MEM-10", "the default order", configured({"use_tp_pp_dp_mapping": True}), "unmet"),
-    ("MEM-10", "grouped tensor", configured({"moe_single_grouped_weight": True}), "unmet"),
-    ("MEM-11", "fixed budget", configured({"moe_expert_rank_capacity_factor": 1.5}), "met"),
-    ("MEM-11", "fixed budget", Run(), "unknown"),
-    ("MEM-11", "HybridEP", Run(Observed(dispatcher="hybridep")), "met"),
-    ("MEM-11", "HybridEP", Run(Observed(dispatcher="alltoall")), "unmet"),
-    ("MEM-11", "HybridEP", Run(), "unknown"),
-    ("MEM-11", "activations of experts", configured({"offload_modules": ("moe_act",)}), "unmet"),
-    ("MEM-11", "activations of experts", configured({"offload_modules": ("core_attn",)}), "met"),
-    ("MEM-12", "overlap is active", Run(OVERLAPPED), "met"),
-    ("MEM-12", "overlap is active", Run(), "unknown"),
-    ("MEM-12", "Megatron-Core", Run(given=Given(core_version="0.15.0")), "unmet"),
-    ("MEM-13", "user buffers", configured({"ddp.nccl_ub": True}), "unmet"),
-    ("MEM-13", "user buffers", configured({"ddp.nccl_ub": False}), "met"),
-    ("MEM-13", "user buffers", Run(), "unknown"),
-    ("COM-7", "CP above 1", Run(given=Given(cp=2)), "met"),
-    ("COM-7", "CP above 1", Run(given=Given(cp=1)), "unmet"),
-    ("COM-7", "CP above 1", Run(), "unknown"),
-    ("COM-7", "not use p2p", configured({"cp_comm_type": "all_gather"}), "met"),
-    ("COM-7", "not use p2p", Run(), "unknown"),
-    ("COM-8", "has shared experts", configured({"moe_shared_expert_intermediate_size": 512}), "met"),
-    ("COM-8", "has shared experts", Run(given=Given(family="dsv3")), "met"),
-    ("COM-8", "has shared experts", Run(given=Given(family="qwen3_30b")), "unmet"),
-    ("COM-8", "has shared experts", Run(), "unknown"),
-    ("COM-8", "combined with it, is off", configured({"overlap_moe_expert_parallel_comm": False}), "met"),
-    ("COM-8", "combined with it, is off", Run(OVERLAPPED), "unmet"),
-    ("COM-8", "combined with it, is off", Run(), "unknown"),
-    ("COM-8", "alltoall, or flex", Run(Observed(dispatcher="deepep"), Given(core_version="0.17.1")), "unmet"),
-    ("COM-8", "alltoall, or flex", Run(Observed(dispatcher="deepep"), Given(core_version="0.18.0")), "met"),
-    ("COM-8", "not recomputed", Run(Observed(recompute_modules=("shared_experts",))), "unmet"),
-    ("COM-8", "no bias", configured({"add_bias_linear": True}), "unmet"),
-    ("COM-9", "overlap is active", Run(OVERLAPPED), "met"),
-    ("COM-9", "overlap is active", Run(), "unknown"),
-    ("COM-12", "DeepEP dispatches", Run(OVERLAPPED), "met"),
-    ("COM-12", "DeepEP dispatches", Run(Observed(dispatcher="hybridep")), "unmet"),
-    ("COM-12", "cross nodes", Run(OVERLAPPED), "met"),
-    ("COM-12", "cross nodes", Run(), "unknown"),
-    ("COM-13", "is not 8", Run(), "unknown"),
-    ("COM-13", "is not 8", configured({"env.CUDA_DEVICE_MAX_CONNECTIONS": "1"}), "met"),
-    ("COM-13", "is not 8", configured({"env.CUDA_DEVICE_MAX_CONNECTIONS": "8"}), "unmet"),
-    ("COM-14", "FSDP shards", configured({"ddp.use_megatron_fsdp": True}), "met"),
-    ("COM-14", "FSDP shards", Run(), "unknown"),
-    ("COM-14", "combined with EP overlap", configured(OVERLAP), "unmet"),
-    ("COM-14", "combined with delayed", configured({"delay_wgrad_compute": True}), "unmet"),
-    ("COM-14", "Transformer Engine", Run(given=Given(te_version="2.2")), "unmet"),
-    ("COM-15", "overlap is active", Run(OVERLAPPED), "met"),
-    ("COM-15", "overlap is active", Run(), "unknown"),
-    ("COM-15", "Megatron-Core", Run(given=Given(core_version="0.17.1")), "unmet"),
-    ("HST-8", "late for launches", Run(), "unknown"),
-    ("HST-8", "on the CPU", configured({"optimizer.optimizer_cpu_offload": True}), "unmet"),
-    ("HST-8", "on the CPU", configured({"optimizer.optimizer_cpu_offload": False}), "met"),
-    ("HST-8", "Megatron-Core", Run(given=Given(core_version="0.16.1")), "unmet"),
-    ("HST-8", "is Adam", configured({"optimizer.optimizer": "adam"}), "met"),
-    ("CMP-5", "dispatches tokens", Run(OVERLAPPED), "met"),
-    ("CMP-5", "dispatches tokens", Run(), "unknown"),
-    ("CMP-5", "beside GEMMs", Run(Observed(ep_overlap=False)), "unmet"),
-    ("CMP-5", "more than 16", configured({"moe_flex_dispatcher_num_sms": 32}), "met"),
-    ("CMP-5", "more than 16", configured({"moe_flex_dispatcher_num_sms": 16}), "unmet"),
-    ("CMP-5", "more than 16", Run(), "unknown"),
-    ("CMP-7", "Blackwell", Run(given=Given(gpu="GB200")), "met"),
-    ("CMP-7", "Blackwell", Run(given=Given(gpu="H100")), "unmet"),
-    ("CMP-7", "Blackwell", Run(), "unknown"),
-    ("CMP-7", "MXFP8", Run(given=Given(precision="mxfp8")), "met"),
-    ("CMP-7", "MXFP8", Run(given=Given(precision="bf16")), "unmet"),
-    ("CMP-7", "gated", configured({"gated_linear_unit": False}), "unmet"),
-    ("CMP-7", "gated", Run(), "unknown"),
-    ("CMP-8", "set clocks", Run(), "unknown"),
-]
-
-
-@pytest.mark.parametrize(
-    ("number", "part", "run", "state"), ROWS, ids=[f"{row[0]} {row[1]} {row[3]}" for row in ROWS]
-)
-def test_a_card_needs(number: str, part: str, run: Run, state: str) -> None:
-    assert need(CATALOGUE[number], run, part).state == state
 
 
 @pytest.mark.parametrize(
@@ -211,17 +125,6 @@ def test_queues_are_what_the_runs_overlaps_want(run: Run, queues: int) -> None:
     assert CATALOGUE["COM-13"].knobs(run).environment == (f"CUDA_DEVICE_MAX_CONNECTIONS={queues}",)
 
 
-def test_fsdp_is_never_given_one_queue() -> None:
-    assert CATALOGUE["MEM-10"].knobs(complete()).environment == ("CUDA_DEVICE_MAX_CONNECTIONS=8",)
-
-
-@pytest.mark.parametrize(
-    ("core", "flag"), [("0.13.0", "--use-custom-fsdp"), ("0.14.0", "--use-megatron-fsdp")]
-)
-def test_fsdp_had_another_name(core: str, flag: str) -> None:
-    assert CATALOGUE["MEM-10"].knobs(Run(given=Given(core_version=core))).megatron_lm[0] == flag
-
-
 @pytest.mark.parametrize(
     ("values", "flags"),
     [
@@ -245,16 +148,3 @@ def test_a_ring_that_runs_is_cut_in_two_levels_that_heads_and_domain_hold(
     values: dict[str, Value], flags: tuple[str, ...]
 ) -> None:
     assert CATALOGUE["COM-7"].knobs(configured(values, gpu="H100")).megatron_lm == flags
-
-
-def test_heads_that_cp_does_not_divide_refuse_all_to_all() -> None:
-    run = configured({"cp_comm_type": "p2p", "num_attention_heads": 7}, cp=2, gpu="H100")
-    assert need(CATALOGUE["COM-7"], run, "divides the heads").state == "unmet"
-
-
-@pytest.mark.parametrize(
-    ("core", "flag"),
-    [("0.18.0", "--moe-deepep-num-sms 16"), ("0.19.0", "--moe-flex-dispatcher-num-sms 16")],
-)
-def test_fewer_sms_are_spelled_for_the_release(core: str, flag: str) -> None:
-    assert CATALOGUE["CMP-5"].knobs(Run(OVERLAPPED, Given(core_version=core))).megatron_lm == (flag,)

@@ -147,3 +147,9 @@ def test_exclusion_is_mutual(fix: Fix) -> None:
 def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None:
     order = [number for number in WALL_ORDER[wall] if number not in BEFORE_THE_LIST_ENDS]
     assert tuple(order[: len(LISTED[wall])]) == LISTED[wall]
+
+
+def test_full_recompute_comes_after_offload_and_precisions_are_not_compared_by_mfu() -> None:
+    order = WALL_ORDER["memory"]
+    assert order.index("MEM-6") < order.index("MEM-9")
+    assert "not by MFU" in CATALOGUE["CMP-3"].verify

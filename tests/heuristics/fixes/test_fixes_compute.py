@@ -2,66 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
-from heuristics.fixes.change import sentences
-from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
-from tests.doubles.fixes import given, need, shows, states
-from traces.names.kernels import compute_classes
+from tests.doubles.fixes import given, shows, states
 
-CMP_1 = CATALOGUE["CMP-1"]
 CMP_2 = CATALOGUE["CMP-2"]
 CMP_3 = CATALOGUE["CMP-3"]
-CMP_4 = CATALOGUE["CMP-4"]
-CARDS = (CMP_1, CMP_2, CMP_3, CMP_4)
-
-
-@pytest.mark.parametrize("fix", CARDS, ids=lambda fix: fix.id)
-def test_a_compute_card_says_all_a_plan_needs(fix: Fix) -> None:
-    assert fix.wall == "compute"
-    assert fix.sources
-    assert fix.verify
-    assert fix.versions
-    run = given(gpu="H100")
-    assert fix.knobs(run).megatron_lm or sentences(fix.change(run), run)
-    assert set(fix.kinds) <= set(compute_classes())
-    assert all(one.cure for one in fix.preconditions(Run()) if one.state == "unknown")
-    assert not [one.text for one in fix.preconditions(Run()) if one.state == "unmet"]
-
-
-def test_grouped_gemm_is_one_flag() -> None:
-    knobs = CMP_1.knobs(Run())
-    assert knobs.megatron_lm == ("--moe-grouped-gemm",)
-    assert knobs.megatron_bridge == ("model.moe_grouped_gemm=true",)
-
-
-def test_grouped_gemm_needs_experts() -> None:
-    assert states(CMP_1, "experts", shows(moe=True), shows(moe=False), Run()) == ["met", "unmet", "unknown"]
-
-
-def test_grouped_gemm_that_runs_already_is_no_fix() -> None:
-    runs = (shows(grouped_gemm=False), shows(grouped_gemm=True), Run())
-    assert states(CMP_1, "no grouped GEMM", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_grouped_gemm_needs_compute_capability_8() -> None:
-    runs = (shows(capability=(8, 0)), shows(capability=(7, 5)), Run())
-    assert states(CMP_1, "capability", *runs) == ["met", "unmet", "unknown"]
-    assert need(CMP_1, given(gpu="H100"), "capability").state == "met"
-
-
-def test_grouped_gemm_in_fp8_needs_transformer_engine_1_11() -> None:
-    runs = [given(precision="mxfp8", te_version=te) for te in ("1.10.0", "1.11.0", None)]
-    assert states(CMP_1, "Transformer Engine", *runs) == ["unmet", "met", "unknown"]
-    assert not [one for one in CMP_1.preconditions(given(precision="bf16")) if "Engine" in one.text]
-
-
-def test_fusions_need_a_model_that_routes() -> None:
-    runs = (shows(moe=True), shows(moe=False), Run())
-    assert states(CMP_2, "routes tokens", *runs) == ["met", "unmet", "unknown"]
 
 
 def test_fusions_are_the_host_walls_change_and_made_once() -> None:
@@ -70,12 +17,6 @@ def test_fusions_are_the_host_walls_change_and_made_once() -> None:
     own, its = ([one.text for one in fix.preconditions(run)] for fix in (CMP_2, CATALOGUE["HST-4"]))
     assert [text for text in own if text != "the model routes tokens"] == its
     assert "HST-4" in CMP_2.excludes
-
-
-def test_what_is_fused_already_is_not_fused_again() -> None:
-    knobs = CMP_2.knobs(shows(moe=True, permute_fused=True)).megatron_lm
-    assert "--moe-permute-fusion" not in knobs
-    assert "--moe-router-fusion" in knobs
 
 
 def test_low_precision_is_one_change_for_memory_and_compute() -> None:
@@ -93,48 +34,9 @@ def test_low_precision_is_a_lever_of_a_bf16_run_on_hopper() -> None:
     assert (unknown.state, unknown.cure) == ("unknown", "--use-distributed-optimizer")
 
 
-def test_low_precision_that_runs_already_is_no_lever() -> None:
-    run = given(gpu="H100", stage="tuned", precision="fp8_blockwise")
-    assert need(CMP_3, run, "wider format").state == "unmet"
-
-
 def test_seed_003_mfu_can_look_low_in_fp8() -> None:
     assert "MFU" in CMP_3.side_effects[0]
     assert "tokens/s" in CMP_3.side_effects[0]
-
-
-@pytest.mark.parametrize(
-    ("facts", "flag"),
-    [
-        ({"etp": 2, "ep": 4, "gpu": "H100"}, "--expert-tensor-parallel-size 1"),
-        ({"tp": 2, "ep": 4, "gpu": "H100"}, "--expert-tensor-parallel-size 1"),
-        ({"etp": 1, "ep": 4, "gpu": "H100"}, "--expert-model-parallel-size 8"),
-        ({"etp": 1, "ep": 8, "gpu": "H100"}, "Set --micro-batch-size to twice what it is now."),
-        ({}, "Set --micro-batch-size to twice what it is now."),
-    ],
-)
-def test_shapes_grow_by_whole_experts_then_fewer_then_more_tokens(
-    facts: dict[str, object], flag: str
-) -> None:
-    run = given(Observed(moe=True), **facts)
-    assert (*CMP_4.knobs(run).megatron_lm, *sentences(CMP_4.change(run), run)) == (flag,)
-
-
-def test_a_dense_model_gets_a_larger_micro_batch() -> None:
-    run = given(Observed(moe=False), gpu="H100", tp=2, ep=1)
-    assert CMP_4.knobs(run).megatron_bridge == ()
-    assert sentences(CMP_4.change(run), run) == ("Set --micro-batch-size to twice what it is now.",)
-
-
-def test_larger_shapes_need_memory() -> None:
-    runs = [given(memory_tight=tight) for tight in (False, True, None)]
-    assert states(CMP_4, "memory has room", *runs) == ["met", "unmet", "unknown"]
-    assert need(CMP_4, runs[1], "memory has room").cure == "MEM-2"
-
-
-def test_a_larger_ep_must_divide_the_experts() -> None:
-    run = given(Observed(moe=True), gpu="H100", ep=4, etp=1)
-    assert need(CMP_4, run, "EP 8 divides").state == "unknown"
 
 
 def test_one_layout_is_for_programs_of_pytorch_whose_copies_between_layouts_take_a_twentieth() -> None:

@@ -14,27 +14,10 @@ from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from heuristics.run.sizes import batch_divides, deeper, even_layout, virtual_stages, wider_ep
-from tests.doubles.fixes import complete, configured, need
+from tests.doubles.fixes import complete, configured
 from tests.doubles.opinions import paying
 from traces.settings.settings import Value
 from traces.training_log.log import TrainingLog
-
-
-def test_a_knob_that_is_not_named_is_unknown_and_null_is_off() -> None:
-    run = configured({"mtp_num_layers": None, "moe_grouped_gemm": True, "bf16": False})
-    assert [run.config.on(knob) for knob in ("fp8", "mtp_num_layers", "moe_grouped_gemm", "bf16")] == [
-        None,
-        False,
-        True,
-        False,
-    ]
-
-
-@pytest.mark.parametrize(
-    ("value", "on"), [("1", True), ("0", False), ("true", True), ("False", False), (0.0, False), (0.1, True)]
-)
-def test_variables_and_numbers_are_on_unless_they_say_no(value: Value, on: bool) -> None:
-    assert configured({"env.X": value}).config.on("env.X") is on
 
 
 def test_the_first_knob_with_a_value_is_taken() -> None:
@@ -46,11 +29,6 @@ def test_the_first_knob_with_a_value_is_taken() -> None:
 def test_bridges_own_section_outweighs_the_field() -> None:
     run = configured({"comm_overlap.delay_wgrad_compute": False, "delay_wgrad_compute": True})
     assert run.config.delayed_wgrad is False
-
-
-@pytest.mark.parametrize(("value", "number"), [(8, 8), (0, None), (True, None), ("8", None), (None, None)])
-def test_a_count_is_a_whole_number_above_zero(value: Value, number: int | None) -> None:
-    assert configured({"num_layers": value}).config.positive("num_layers") == number
 
 
 def test_options_and_the_trace_outweigh_the_configuration() -> None:
@@ -107,32 +85,6 @@ def test_what_nobody_gave_is_what_the_configuration_says(
     values: dict[str, Value], fact: tuple[str, object]
 ) -> None:
     assert getattr(configured(values).config, fact[0]) == fact[1]
-
-
-@pytest.mark.parametrize(
-    ("values", "precision"),
-    [
-        ({"bf16": True, "fp8": None}, "bf16"),
-        ({"bf16": False, "fp16": False, "fp8": None}, "fp32"),
-        ({"bf16": False}, None),
-        ({"bf16": True, "fp8": "hybrid", "fp8_recipe": "delayed"}, "fp8_delayed"),
-        ({"fp8": "e4m3", "fp8_recipe": "mxfp8"}, "mxfp8"),
-        ({"bf16": True, "fp4": "e2m1"}, "nvfp4"),
-        ({"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}, "fp8_current"),
-        ({"mixed_precision": "bf16_mixed"}, "bf16"),
-        (
-            {
-                "mixed_precision": "bf16_with_fp8_current_scaling_mixed",
-                "mixed_precision.fp8_recipe": "blockwise",
-            },
-            "fp8_blockwise",
-        ),
-    ],
-)
-def test_the_precision_is_read_from_fields_and_recipes(
-    values: dict[str, Value], precision: str | None
-) -> None:
-    assert configured(values).precision == precision
 
 
 @pytest.mark.parametrize(
@@ -261,31 +213,6 @@ def test_a_collector_that_is_seen_although_it_is_set_is_not_refused() -> None:
     assert "unmet" not in {one.state for one in CATALOGUE["HST-2"].preconditions(seen)}
 
 
-@pytest.mark.parametrize(
-    ("number", "part", "values", "state"),
-    [
-        ("COM-1", "at most one MTP", {"mtp_num_layers": 2}, "unmet"),
-        ("COM-1", "at most one MTP", {"mtp_num_layers": None}, "met"),
-        ("COM-5", "keep their size", {"variable_seq_lengths": True}, "unmet"),
-        ("COM-5", "keep their size", {"variable_seq_lengths": False}, "met"),
-        ("COM-5", "Transformer Engine", {"transformer_impl": "local"}, "unmet"),
-        ("MEM-1", "user buffers", {"ddp.nccl_ub": True}, "unmet"),
-        ("MEM-6", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
-        ("MEM-6", "no layer is offloaded", {"cpu_offloading": False}, "met"),
-        ("MEM-6", "Transformer Engine's", {"transformer_impl": "transformer_engine"}, "met"),
-        ("MEM-7", "the optimizer is distributed", {"ddp.use_distributed_optimizer": False}, "unmet"),
-        ("MEM-7", "the optimizer is distributed", {"ddp.use_megatron_fsdp": True}, "met"),
-        ("HST-3", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
-        ("HST-3", "never change", {"variable_seq_lengths": True}, "unmet"),
-    ],
-)
-def test_the_configuration_settles_what_no_trace_tells(
-    number: str, part: str, values: dict[str, Value], state: str
-) -> None:
-    assert need(CATALOGUE[number], configured(), part).state == "unknown"
-    assert need(CATALOGUE[number], configured(values), part).state == state
-
-
 OFF = ("model.cpu_offloading=false", "model.cpu_offloading_num_layers=0")
 
 
@@ -326,37 +253,6 @@ def test_concrete_sizes_take_the_place_of_n() -> None:
     assert knobs["MEM-8"] == ("--pipeline-model-parallel-size 4",)
     assert knobs["COM-10"][0] == "--expert-model-parallel-size 8"
     assert CATALOGUE["COM-6"].knobs(complete()).megatron_lm == ("--num-virtual-stages-per-pipeline-rank 6",)
-
-
-def test_tp_of_one_takes_sequence_parallelism_off() -> None:
-    knobs = CATALOGUE["HST-5"].knobs(complete({"tensor_model_parallel_size": 2}))
-    assert "(leave out --sequence-parallel)" in knobs.megatron_lm
-    assert "model.sequence_parallel=false" in knobs.megatron_bridge
-
-
-@pytest.mark.parametrize("number", ["COM-1", "COM-2"])
-def test_overlap_of_shared_experts_is_taken_back_in_both_spellings(number: str) -> None:
-    values: dict[str, Value] = {"moe_shared_expert_overlap": True}
-    run = complete(values, stage="tuned", flex_package=True, core_version="0.17.0")
-    knobs = CATALOGUE[number].knobs(run)
-    assert "(leave out --moe-shared-expert-overlap)" in knobs.megatron_lm
-    assert "model.moe_shared_expert_overlap=false" in knobs.megatron_bridge
-
-
-def test_overlap_of_shared_experts_stays_where_flex_runs_beside_it() -> None:
-    run = complete({"moe_shared_expert_overlap": True}, flex_package=True, core_version="0.18.0")
-    assert not any("shared-expert-overlap" in line for line in CATALOGUE["COM-2"].knobs(run).megatron_lm)
-
-
-def test_a_batch_that_does_not_divide_refuses_a_larger_micro_batch() -> None:
-    run = complete({"train.global_batch_size": 24})
-    assert need(CATALOGUE["HST-5"], run, "global batch").state == "unmet"
-    assert need(CATALOGUE["CMP-4"], complete(), "global batch").state == "met"
-
-
-def test_bridges_section_is_spelled_where_the_configuration_has_it() -> None:
-    run = configured({"comm_overlap.overlap_grad_reduce": False})
-    assert "comm_overlap.overlap_grad_reduce=true" in CATALOGUE["COM-4"].knobs(run).megatron_bridge
 
 
 @pytest.mark.parametrize(("now", "states"), [(16, []), (24, []), (32, ["unmet"])])

@@ -9,15 +9,13 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
 from reports.content.names import name_of
 from tests.doubles.fixes import configured
-from traces.account.pieces import CAUSES
 from traces.sections.tables import WallId
-from traces.settings.settings import Value, settings
+from traces.settings.settings import Value
 
 HST_1 = CATALOGUE["HST-1"]
 HST_2 = CATALOGUE["HST-2"]
@@ -29,9 +27,6 @@ HST_7 = CATALOGUE["HST-7"]
 HST_9 = CATALOGUE["HST-9"]
 HST_10 = CATALOGUE["HST-10"]
 FIXES = (HST_1, HST_2, HST_3, HST_4, HST_5, HST_6, HST_7, HST_9)
-GB = 10**9
-TWICE = "Set --micro-batch-size to twice what it is now."
-HALF = "Set --tensor-model-parallel-size to half of what it is now."
 
 
 def state(fix: Fix, text: str, run: Run) -> str:
@@ -45,45 +40,6 @@ def cure(fix: Fix, text: str, run: Run) -> str:
     return found.cure
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
-def test_every_fix_says_where_it_comes_from_how_it_is_set_and_how_to_verify_it(fix: Fix) -> None:
-    knobs = fix.knobs(Run())
-    assert fix.wall == "host_overhead"
-    assert set(fix.kinds) <= {*CAUSES, "arrival", "long_python_pauses"}
-    told = sentences(fix.change(Run()), Run())
-    assert (knobs.megatron_lm and knobs.megatron_bridge) or knobs.environment or told
-    assert all(flag.startswith("--") for flag in knobs.megatron_lm)
-    assert all(override.split("=")[0].count(".") == 1 for override in knobs.megatron_bridge)
-    assert fix.sources
-    assert fix.verify
-    assert fix.versions
-    assert all(gain.source for gain in fix.gains)
-
-
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
-def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
-    for run in (Run(), Run(Observed(dispatcher="alltoall", moe=True), Given(gpu="GB200"))):
-        assert not [one.text for one in fix.preconditions(run) if one.state == "unknown" and not one.cure]
-
-
-@pytest.mark.parametrize(("bound", "told"), [(False, "met"), (True, "unmet"), (None, "unknown")])
-def test_ranks_are_bound_once(bound: bool | None, told: str) -> None:
-    assert state(HST_1, "not bound", Run(given=Given(cpu_bound_to_numa=bound))) == told
-
-
-@pytest.mark.parametrize(("gpu", "share"), [("GB200", 2), ("VR200", 2), ("H100", 4), ("B200", 4)])
-def test_grace_has_two_gpus_a_numa_node_and_x86_four(gpu: str, share: int) -> None:
-    run = Run(given=Given(gpu=gpu))
-    (command,) = HST_1.knobs(run).environment
-    assert command.startswith(f"numactl --cpunodebind=$((SLURM_LOCALID/{share}))")
-    assert state(HST_1, "NUMA node follows", run) == "met"
-
-
-def test_an_unknown_gpu_leaves_the_numa_node_unknown() -> None:
-    assert state(HST_1, "NUMA node follows", Run()) == "unknown"
-    assert state(HST_1, "NUMA node follows", Run(given=Given(gpu="L40"))) == "unknown"
-
-
 def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix_is() -> None:
     assert HST_2.kinds == ("gc", "long_python_pauses")
     assert [fix.id for fix in FIXES if "long_python_pauses" in fix.kinds] == ["HST-2"]
@@ -91,278 +47,7 @@ def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix
     assert state(HST_2, "collector", pauses) == "unknown"
 
 
-@pytest.mark.parametrize(("gc_ns", "told"), [(5, "met"), (0, "unknown"), (None, "unknown")])
-def test_garbage_is_collected_by_hand_where_collections_are_seen(gc_ns: int | None, told: str) -> None:
-    costs: dict[WallId, dict[str, int]] = {}
-    if gc_ns is not None:
-        costs["host_overhead"] = {"gc": gc_ns, "python": 7}
-    run = Run(cost_by_kind_ns=costs, window_ns=100)
-    assert state(HST_2, "collector", run) == told
-    assert "--manual-gc-interval 10" in HST_2.knobs(run).megatron_lm
-
-
 DROPLESS = Given(routing="dropless", packed_sequences=False)
-
-
-def test_dropless_routing_gets_graphs_of_router_and_preprocessing() -> None:
-    knobs = HST_3.knobs(Run(Observed(moe=True), DROPLESS))
-    assert knobs.megatron_lm == (
-        "--cuda-graph-impl transformer_engine",
-        "--cuda-graph-modules moe_router moe_preprocess",
-        "--te-rng-tracker",
-    )
-    assert "model.cuda_graph_modules=[moe_router,moe_preprocess]" in knobs.megatron_bridge
-    assert "rng.te_rng_tracker=true" in knobs.megatron_bridge
-    assert knobs.bridge_harness[1] == "--cuda_graph_scope moe_router,moe_preprocess"
-    assert knobs.environment == ("NCCL_GRAPH_REGISTER=0",)
-
-
-@pytest.mark.parametrize("given", [Given(core_version="0.17.0"), Given(bridge_version="0.4.0")])
-def test_modules_were_a_scope_before_core_0_18(given: Given) -> None:
-    knobs = HST_3.knobs(Run(Observed(moe=True), given))
-    assert "--cuda-graph-scope moe_router moe_preprocess" in knobs.megatron_lm
-    assert "model.cuda_graph_scope=[moe_router,moe_preprocess]" in knobs.megatron_bridge
-
-
-@pytest.mark.parametrize(
-    ("text", "met", "unmet"),
-    [
-        ("so far", Run(Observed(graph_frac=0.2)), Run(Observed(graph_frac=0.21))),
-        ("no full recompute", Run(Observed(recompute_full=False)), Run(Observed(recompute_full=True))),
-        ("Megatron-Core", Run(given=Given(core_version="0.16.0")), Run(given=Given(core_version="0.15.3"))),
-        ("has room", Run(given=Given(memory_tight=False)), Run(given=Given(memory_tight=True))),
-        (
-            "moe is not recomputed",
-            Run(Observed(moe=True, recompute_modules=("moe_act",))),
-            Run(Observed(moe=True, recompute_modules=("moe", "moe_act"))),
-        ),
-        (
-            "CUDA-graph guide",
-            Run(Observed(moe=True), DROPLESS),
-            Run(Observed(moe=True), DROPLESS, {"host_overhead": {"launch": 1}}, 100),
-        ),
-    ],
-)
-def test_graphs_of_parts_need_what_megatron_asserts(text: str, met: Run, unmet: Run) -> None:
-    assert (state(HST_3, text, met), state(HST_3, text, unmet)) == ("met", "unmet")
-
-
-@pytest.mark.parametrize(
-    ("free_bytes", "told"), [(10 * GB, "met"), (9 * GB, "unknown")], ids=["ten free", "nine free"]
-)
-def test_little_free_memory_is_unknown_since_the_allocator_reserves_it(free_bytes: int, told: str) -> None:
-    run = Run(Observed(memory_bytes=80 * GB, peak_bytes=80 * GB - free_bytes))
-    assert state(HST_3, "has room", run) == told
-
-
-def test_recompute_that_forbids_graphs_is_cured_by_the_selective_one_and_hides_no_choice() -> None:
-    full = Run(Observed(moe=True, recompute_full=True, recompute_modules=("moe",)), DROPLESS)
-    assert state(HST_3, "CUDA-graph guide", full) == "met"
-    assert cure(HST_3, "no full recompute", full) == "MEM-2"
-    assert cure(HST_3, "moe is not recomputed", full) == "MEM-2"
-    assert "MEM-9" in HST_3.excludes
-
-
-@pytest.mark.parametrize(("offload", "told"), [(False, "met"), (True, "unknown"), (None, "unknown")])
-def test_offload_may_be_the_kind_that_forbids_graphs(offload: bool | None, told: str) -> None:
-    run = Run(Observed(offload=offload))
-    assert (state(HST_3, "offloaded", run), state(HST_7, "offloaded", run)) == (told, told)
-
-
-@pytest.mark.parametrize(("packed", "told"), [(True, "unmet"), (False, "unknown"), (None, "unknown")])
-def test_packed_sequences_change_their_sizes(packed: bool | None, told: str) -> None:
-    run = Run(given=Given(packed_sequences=packed))
-    assert (state(HST_3, "never change", run), state(HST_7, "never change", run)) == (told, told)
-
-
-@pytest.mark.parametrize(("padding", "told"), [(False, "met"), (None, "unknown")])
-def test_preprocessing_of_alltoall_must_not_copy_counts(padding: bool | None, told: str) -> None:
-    given = Given(routing="dropless", router_padding=padding)
-    assert state(HST_3, "does not pad", Run(Observed(moe=True, dispatcher="alltoall"), given)) == told
-
-
-def test_padding_takes_preprocessing_out_of_the_graphs() -> None:
-    run = Run(Observed(moe=True, dispatcher="alltoall"), Given(routing="dropless", router_padding=True))
-    assert "--cuda-graph-modules moe_router" in HST_3.knobs(run).megatron_lm
-
-
-def test_a_dense_model_gets_no_graph_of_a_router() -> None:
-    run = Run(Observed(moe=False))
-    assert "moe" not in " ".join(HST_3.knobs(run).megatron_lm)
-    assert not [one for one in HST_3.preconditions(run) if "moe" in one.text]
-
-
-def test_graphs_of_parts_and_of_the_whole_step_are_never_in_one_plan() -> None:
-    assert "HST-7" in HST_3.excludes
-    assert "HST-3" in HST_7.excludes
-
-
-@pytest.mark.parametrize(
-    ("router", "permute", "told"),
-    [(72, False, "met"), (31, False, "met"), (72, True, "met"), (31, True, "unmet"), (None, True, "unknown")],
-)
-def test_fusing_needs_something_unfused(router: float | None, permute: bool, told: str) -> None:
-    run = Run(Observed(moe=True, router_kernels_per_layer=router, permute_fused=permute))
-    assert state(HST_4, "unfused", run) == told
-
-
-@pytest.mark.parametrize(
-    ("version", "router", "told"),
-    [("2.7.0", 72, "met"), ("2.6.0", 72, "unmet"), ("2.1.0", 31, "met"), (None, 72, "unknown")],
-)
-def test_the_router_fusion_needs_a_newer_transformer_engine_than_the_permute_fusion(
-    version: str | None, router: float, told: str
-) -> None:
-    run = Run(Observed(router_kernels_per_layer=router, permute_fused=False), Given(te_version=version))
-    assert state(HST_4, "Transformer Engine", run) == told
-
-
-def test_only_what_is_unfused_is_switched_on() -> None:
-    run = Run(Observed(router_kernels_per_layer=72, permute_fused=True))
-    assert HST_4.knobs(run).megatron_lm[0] == "--moe-router-fusion"
-    assert "--moe-permute-fusion" not in HST_4.knobs(run).megatron_lm
-
-
-def test_hybridep_takes_the_permutation_in_since_core_0_17_1() -> None:
-    flag = "--moe-permute-fusion-into-hybridep"
-    assert flag in HST_4.knobs(Run(Observed(dispatcher="hybridep"))).megatron_lm
-    older = Run(Observed(dispatcher="hybridep"), Given(core_version="0.17.0"))
-    assert flag not in HST_4.knobs(older).megatron_lm
-
-
-def test_a_dense_model_gets_the_fusion_of_its_loss_alone() -> None:
-    knobs = HST_4.knobs(Run(Observed(moe=False)))
-    assert knobs.megatron_lm == ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native")
-    assert HST_4.preconditions(Run(Observed(moe=False))) == ()
-
-
-def test_norms_quantise_in_cudnn_for_mxfp8_only() -> None:
-    assert "NVTE_NORM_FWD_USE_CUDNN=1" in HST_4.knobs(Run(given=Given(precision="mxfp8"))).environment
-    assert HST_4.knobs(Run(given=Given(precision="bf16"))).environment == ()
-
-
-@pytest.mark.parametrize(("short", "told"), [(0.6, "met"), (0.5, "unmet"), (None, "unknown")])
-def test_more_work_a_launch_is_for_short_kernels(short: float | None, told: str) -> None:
-    assert state(HST_5, "10 us", Run(Observed(short_kernel_frac=short))) == told
-
-
-@pytest.mark.parametrize(("tight", "told"), [(True, "unmet"), (False, "met"), (None, "unknown")])
-def test_more_work_a_launch_takes_memory(tight: bool | None, told: str) -> None:
-    run = Run(Observed(memory_bytes=80 * GB, peak_bytes=GB), Given(memory_tight=tight))
-    assert state(HST_5, "has room", run) == told
-
-
-@pytest.mark.parametrize(
-    ("run", "flags"),
-    [
-        (Run(given=Given(tp=4)), ("--tensor-model-parallel-size 2", TWICE)),
-        (Run(given=Given(tp=1)), (TWICE,)),
-        (Run(Observed(tp_active=True)), (TWICE, HALF)),
-        (Run(), (TWICE,)),
-    ],
-)
-def test_tensor_parallelism_is_halved_where_there_is_some(run: Run, flags: tuple[str, ...]) -> None:
-    assert (*HST_5.knobs(run).megatron_lm, *sentences(HST_5.change(run), run)) == flags
-
-
-@pytest.mark.parametrize(
-    ("text", "met", "unmet"),
-    [
-        ("token counts", Run(Observed(token_count_sync=True)), Run(Observed(token_count_sync=False))),
-        ("HybridEP", Run(Observed(dispatcher="hybridep")), Run(Observed(dispatcher="alltoall"))),
-        ("not padded", Run(given=Given(routing="dropless")), Run(given=Given(routing="drop_pad"))),
-        ("Megatron-Core", Run(given=Given(core_version="0.18.0")), Run(given=Given(core_version="0.17.1"))),
-        ("grouped GEMM", Run(Observed(grouped_gemm=True)), Run(Observed(grouped_gemm=False))),
-        ("has room", Run(given=Given(memory_tight=False)), Run(given=Given(memory_tight=True))),
-    ],
-)
-def test_fixed_budgets_need_hybridep_and_a_sync_to_remove(text: str, met: Run, unmet: Run) -> None:
-    assert (state(HST_6, text, met), state(HST_6, text, unmet)) == ("met", "unmet")
-
-
-def test_fixed_budgets_are_unlocked_by_the_dispatcher_and_by_grouped_gemm() -> None:
-    run = Run(Observed(dispatcher="deepep", grouped_gemm=False))
-    assert cure(HST_6, "HybridEP dispatches", run) == "COM-2"
-    assert cure(HST_6, "grouped GEMM", run) == "CMP-1"
-
-
-TUNED = Given(gpu="GB200", routing="dropless", precision="mxfp8", te_op_fuser=True)
-
-
-@pytest.mark.parametrize(
-    ("run", "told"),
-    [
-        (Run(Observed(moe=False)), "met"),
-        (Run(given=Given(routing="drop_pad")), "met"),
-        (Run(Observed(moe=True, dispatcher="hybridep"), TUNED), "met"),
-        (Run(Observed(moe=True, dispatcher="alltoall"), TUNED), "unmet"),
-        (Run(), "unknown"),
-    ],
-)
-def test_a_graph_of_the_step_needs_sizes_that_stay_on_the_gpu(run: Run, told: str) -> None:
-    assert state(HST_7, "back to the host", run) == told
-
-
-def test_fixed_budgets_unlock_the_graph_of_the_step_where_the_recipes_do_it() -> None:
-    given = Given(gpu="GB200", routing="dropless", precision="mxfp8", te_op_fuser=False)
-    blackwell = Run(Observed(moe=True, dispatcher="hybridep"), given)
-    assert cure(HST_7, "back to the host", blackwell) == "HST-6"
-    hopper = Run(Observed(moe=True, dispatcher="hybridep"), Given(gpu="H100", routing="dropless"))
-    assert (state(HST_7, "back to the host", hopper), cure(HST_7, "back to the host", hopper)) == (
-        "unmet",
-        "drop-and-pad routing",
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "met", "unmet"),
-    [
-        ("runs yet", Run(Observed(graph_frac=0.8)), Run(Observed(graph_frac=0.81))),
-        ("runs yet", Run(Observed(graph_frac=0.1)), Run(given=Given(graph_impl="full_iteration"))),
-        ("Megatron-Core", Run(given=Given(core_version="0.18.0")), Run(given=Given(core_version="0.17.1"))),
-        (
-            "Megatron-Core",
-            Run(given=Given(core_version="0.15.0", routing="drop_pad")),
-            Run(given=Given(core_version="0.14.0", routing="drop_pad")),
-        ),
-        (
-            "has room",
-            Run(Observed(memory_bytes=90 * GB, peak_bytes=60 * GB)),
-            Run(given=Given(memory_tight=True)),
-        ),
-    ],
-)
-def test_a_graph_of_the_step_needs_core_and_memory(text: str, met: Run, unmet: Run) -> None:
-    assert (state(HST_7, text, met), state(HST_7, text, unmet)) == ("met", "unmet")
-
-
-def test_less_than_half_the_peak_free_leaves_the_room_for_one_graph_unknown() -> None:
-    assert state(HST_7, "has room", Run(Observed(memory_bytes=89 * GB, peak_bytes=60 * GB))) == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("core", "flags"),
-    [
-        (None, {"--cuda-graph-impl full_iteration", "--moe-paged-stash"}),
-        ("0.17.1", {"--cuda-graph-impl local", "--cuda-graph-scope full_iteration"}),
-    ],
-)
-def test_the_graph_of_the_step_is_spelled_by_version(core: str | None, flags: set[str]) -> None:
-    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="dropless", core_version=core)))
-    assert flags <= set(knobs.megatron_lm)
-    assert "--no-check-for-nan-in-loss-and-grad" in knobs.megatron_lm
-    assert "rerun_state_machine.check_for_nan_in_loss=false" in knobs.megatron_bridge
-
-
-def test_drop_and_pad_needs_no_stash() -> None:
-    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="drop_pad")))
-    assert not [flag for flag in knobs.megatron_lm if "stash" in flag or "rank-capacity" in flag]
-
-
-def test_the_stash_comes_with_the_budget_it_cannot_be_without() -> None:
-    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="dropless")))
-    assert "--moe-expert-rank-capacity-factor 1.5" in knobs.megatron_lm
-    assert "model.moe_paged_stash=true" in knobs.megatron_bridge
 
 
 def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None:
@@ -402,20 +87,6 @@ def test_the_title_of_graphs_names_the_modules_that_its_flags_name(shown: Observ
     words = {"attn": "attention", "moe_router": "router", "moe_preprocess": "preprocessing"}
     flags = " ".join(HST_3.knobs(run).megatron_lm).split("--cuda-graph-modules ")[1].split(" --")[0]
     assert all(words[flag] in title for flag in flags.split())
-
-
-@pytest.mark.parametrize(
-    ("run", "told"),
-    [
-        (Run(Observed(several_gpus=False)), "unmet"),
-        (Run(Observed(several_gpus=True)), "met"),
-        (Run(), "unknown"),
-        (Run(settings=settings({"world_size": 1}, "run.sh")), "unmet"),
-        (Run(Observed(several_gpus=False), settings=settings({"world_size": 8}, "run.sh")), "met"),
-    ],
-)
-def test_ranks_of_a_run_with_one_gpu_are_not_bound_to_nodes(run: Run, told: str) -> None:
-    assert state(HST_1, "more than one GPU", run) == told
 
 
 def test_a_module_that_is_captured_already_stays_captured() -> None:

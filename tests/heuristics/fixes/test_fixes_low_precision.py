@@ -4,40 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.run import Run
-from tests.doubles.fixes import configured, given, states
+from tests.doubles.fixes import configured
 
 MEM_4 = CATALOGUE["MEM-4"]
-
-
-@pytest.mark.parametrize(("te", "state"), [("2.5.0", "unmet"), ("2.6.0", "met"), (None, "unknown")])
-def test_fp8_beside_recompute_of_the_activation_needs_transformer_engine_2_6(
-    te: str | None, state: str
-) -> None:
-    run = given(Observed(recompute_modules=("moe_act",)), gpu="H100", precision="bf16", te_version=te)
-    assert states(MEM_4, "beside recompute", run) == [state]
-
-
-@pytest.mark.parametrize(
-    ("gpu", "lm", "bridge", "harness"),
-    [
-        (
-            "H100",
-            "--fp8-recipe blockwise",
-            "mixed_precision=bf16_with_fp8_subchannel_scaling_mixed",
-            "fp8_sc",
-        ),
-        ("GB200", "--fp8-recipe mxfp8", "mixed_precision=bf16_with_mxfp8_mixed", "fp8_mx"),
-    ],
-)
-def test_low_precision_is_spelled_by_gpu(gpu: str, lm: str, bridge: str, harness: str) -> None:
-    knobs = MEM_4.knobs(given(Observed(moe=True), gpu=gpu, stage="tuned", precision="bf16"))
-    assert lm in knobs.megatron_lm
-    assert "--moe-router-dtype fp32" in knobs.megatron_lm
-    assert bridge in knobs.megatron_bridge
-    assert knobs.bridge_harness == (f"--compute_dtype {harness}",)
 
 
 @pytest.mark.parametrize(
@@ -54,80 +24,3 @@ def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
     run = configured({"launcher.precisions": presets}, gpu="H100", stage="tuned", precision="bf16")
     assert MEM_4.knobs(run).bridge_harness == harness
     assert any("have a preset" in one.text for one in MEM_4.preconditions(run)) is not bool(harness)
-
-
-def test_mxfp8_reuses_the_gradient_buffer() -> None:
-    knobs = MEM_4.knobs(given(gpu="B200", precision="bf16"))
-    assert "--reuse-grad-buf-for-mxfp8-param-ag" in knobs.megatron_lm
-
-
-@pytest.mark.parametrize(
-    ("core", "bridge", "flag"),
-    [
-        ("0.15.3", None, "--moe-router-padding-for-fp8"),
-        ("0.16.0", None, "--moe-router-padding-for-quantization"),
-        (None, "0.4.0", "--moe-router-padding-for-quantization"),
-        (None, None, "--moe-router-padding-for-quantization"),
-    ],
-)
-def test_padding_is_spelled_by_release(core: str | None, bridge: str | None, flag: str) -> None:
-    run = given(Observed(moe=True), gpu="H100", core_version=core, bridge_version=bridge)
-    assert flag in MEM_4.knobs(run).megatron_lm
-
-
-@pytest.mark.parametrize("moe", [False, None])
-def test_a_model_of_no_known_experts_gets_no_router_flags(moe: bool | None) -> None:
-    run = given(Observed(moe=moe), gpu="H100", precision="bf16")
-    assert not any("router" in knob for knob in MEM_4.knobs(run).megatron_lm)
-    assert not any("dispatcher" in one.text for one in MEM_4.preconditions(run))
-
-
-def test_low_precision_needs_a_gpu_of_the_guides() -> None:
-    runs = (given(gpu="H100"), given(gpu="A100"), Run())
-    assert states(MEM_4, "the guides name", *runs) == ["met", "unmet", "unknown"]
-    assert MEM_4.knobs(given(gpu="A100")).megatron_lm == ()
-
-
-def test_low_precision_needs_a_wider_one_before() -> None:
-    runs = (given(gpu="H100", precision=name) for name in ("bf16", "fp8_blockwise", "mixed"))
-    assert states(MEM_4, "wider format than", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_low_precision_needs_a_stable_run() -> None:
-    runs = [
-        given(gpu="H100", stage=stage, guidance="seed", precision="bf16")
-        for stage in ("tuned", "bring_up", None)
-    ]
-    assert states(MEM_4, "is stable", *runs) == ["met", "unmet", "unknown"]
-
-
-@pytest.mark.parametrize(("gpu", "old", "new"), [("H100", "2.2.0", "2.3.0"), ("GB200", "2.0.0", "2.1.0")])
-def test_each_recipe_needs_its_transformer_engine(gpu: str, old: str, new: str) -> None:
-    runs = [given(gpu=gpu, precision="bf16", te_version=te) for te in (old, new, None)]
-    assert states(MEM_4, "Transformer Engine >=", *runs) == ["unmet", "met", "unknown"]
-
-
-def test_fp4_needs_core_0_15() -> None:
-    runs = [
-        given(gpu="GB200", precision="mxfp8", stage="tuned", core_version=core)
-        for core in ("0.14.0", "0.15.0", None)
-    ]
-    assert states(MEM_4, "Megatron-Core", *runs) == ["unmet", "met", "unknown"]
-    assert "--fp4-recipe nvfp4" in MEM_4.knobs(runs[1]).megatron_lm
-
-
-def test_padding_goes_with_every_dispatcher_but_allgather() -> None:
-    names = ("alltoall", "allgather", "unknown")
-    runs = [given(Observed(moe=True, dispatcher=name), gpu="H100") for name in names]
-    assert states(MEM_4, "allgather", *runs) == ["met", "unmet", "unknown"]
-
-
-def test_padding_with_alltoall_forbids_a_graph_of_the_preprocessing() -> None:
-    shown = Observed(dispatcher="alltoall", graph_frac=0.5)
-    runs = [
-        given(shown, gpu="H100", graph_impl="transformer_engine", graph_modules=modules)
-        for modules in (("moe_router",), ("moe_router", "moe_preprocess"), None)
-    ]
-    assert states(MEM_4, "moe_preprocess", *runs) == ["met", "unmet", "unknown"]
-    none = given(Observed(dispatcher="alltoall", graph_frac=0.0), gpu="H100")
-    assert states(MEM_4, "moe_preprocess", none) == ["met"]

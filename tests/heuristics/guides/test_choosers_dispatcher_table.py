@@ -23,12 +23,6 @@ def test_a_missing_package_is_a_limit_of_the_environment() -> None:
     assert choose_dispatcher(running).first == "deepep"
 
 
-@pytest.mark.parametrize("gpu", ["H100", "H200", "B200", "B300"])
-def test_the_newer_guide_names_no_winner_on_boards_of_eight(gpu: str) -> None:
-    choice = choose_dispatcher(run_of(gpu=gpu, ep=64, guidance="main-2026-08"))
-    assert (choice.first, choice.candidates) == (None, ("deepep", "hybridep"))
-
-
 def test_a_refused_first_choice_gives_way_to_the_next_and_says_so() -> None:
     choice = choose_dispatcher(run_of(gpu="H100", ep=64, routing="drop_pad"))
     assert choice.first == "alltoall"

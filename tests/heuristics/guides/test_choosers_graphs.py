@@ -223,6 +223,13 @@ def test_a_rule_of_all_graphs_refuses_the_implementation() -> None:
     assert [one.what for one in choice.refused] == ["transformer_engine"]
 
 
+def test_graphs_take_gigabytes_and_fixed_shapes() -> None:
+    assert any("a few GB" in note for note in choose_graphs(configured({})).notes)
+    changing = choose_graphs(configured({"variable_seq_lengths": True}))
+    assert changing.impl == "none"
+    assert any("fixed shapes" in refusal.reason for refusal in changing.refused)
+
+
 def test_before_core_0_16_only_attention_can_be_captured() -> None:
     choice = choose_graphs(run_by({"guidance": "seed", "routing": "dropless", "core_version": "0.15.0"}, MOE))
     assert choice.modules == ("attn",)

@@ -5,12 +5,14 @@ seed 002 and seed 003: Megatron-Bridge's skill perf-moe-optimization-workflow as
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from heuristics.config.about import Given, Stage
+from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.guides.modules import _LEGAL, MODULES
-from heuristics.guides.precision import ROUTER, choose_precision
+from heuristics.guides.precision import choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.table import EDITIONS
 from heuristics.run.run import Run
@@ -26,81 +28,36 @@ def refusals(run: Run) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "stage", "precision", "recipe"),
+    ("facts", "seed", "main"),
     [
-        ("H100", None, "bf16", "fp8_blockwise"),
-        ("H200", None, "bf16", "fp8_blockwise"),
-        ("B200", None, "bf16", "mxfp8"),
-        ("B300", None, "bf16", "mxfp8"),
-        ("GB200", None, "bf16", "mxfp8"),
-        ("GB300", "tuned", "bf16", "mxfp8"),
-        ("GB200", "tuned", "mxfp8", "nvfp4"),
+        ({"gpu": "H100", "precision": "bf16"}, "fp8_blockwise", "fp8_blockwise fp8_current fp8_delayed"),
+        ({"gpu": "H200", "precision": "bf16", "stage": "bring_up"}, "fp8_blockwise", "bf16"),
+        ({"gpu": "B200", "precision": "bf16"}, "mxfp8", "mxfp8 fp8_current"),
+        ({"gpu": "GB200", "precision": "bf16", "stage": "bring_up"}, "mxfp8", "bf16"),
+        ({"gpu": "GB300", "precision": "bf16", "stage": "tuned"}, "mxfp8", "mxfp8 fp8_current"),
+        ({"gpu": "B300", "precision": "mxfp8", "stage": "tuned"}, "nvfp4", "nvfp4"),
+        ({"gpu": "GB200", "precision": "mxfp8", "stage": "bring_up"}, "mxfp8", "bf16"),
+        ({"gpu": "GB200", "precision": "mxfp8"}, "mxfp8", "mxfp8 fp8_current"),
+        ({"gpu": "A100"}, "bf16", "bf16"),
+        ({}, "bf16", "bf16"),
     ],
 )
-def test_seed_003_fp8_recipe_table(gpu: str, stage: Stage | None, precision: str, recipe: str) -> None:
-    given = Given(gpu=gpu, stage=stage, precision=precision, te_version="2.14", guidance="seed")
-    assert choose_precision(Run(given=given)).recipe == recipe
+def test_each_edition_names_its_recipes_by_gpu_precision_and_stage(
+    facts: dict[str, object], seed: str, main: str
+) -> None:
+    run = Run(given=Given(**facts))  # type: ignore[arg-type]
+    assert [" ".join(choose_precision(run, edition).candidates) for edition in EDITIONS] == [seed, main]
 
 
-def test_seed_003_the_router_stays_in_fp32() -> None:
-    assert ROUTER == "fp32"
-
-
-@pytest.mark.parametrize("stage", ["bring_up", None])
-def test_seed_003_fp4_only_once_a_wider_run_is_stable(stage: Stage | None) -> None:
-    given = Given(gpu="GB200", precision="mxfp8", stage=stage, guidance="seed")
-    assert choose_precision(Run(given=given)).recipe == "mxfp8"
-
-
-def test_main_names_candidates_on_hopper_and_seed_one_recipe() -> None:
-    run = Run(given=Given(gpu="H100", stage="tuned", precision="bf16"))
-    choice = choose_precision(run)
-    assert choice.row.id == "hopper-precision"
-    assert choice.candidates == ("fp8_blockwise", "fp8_current", "fp8_delayed")
-    assert choose_precision(run, "seed").candidates == ("fp8_blockwise",)
-    assert choice.asks == ()
-
-
-def test_main_names_candidates_on_blackwell_too() -> None:
-    run = Run(given=Given(gpu="B200", stage="tuned", precision="bf16"))
-    assert choose_precision(run).candidates == ("mxfp8", "fp8_current")
-    assert choose_precision(run, "seed").candidates == ("mxfp8",)
-
-
-@pytest.mark.parametrize(("gpu", "seed"), [("H100", "fp8_blockwise"), ("GB200", "mxfp8")])
-def test_main_wants_a_bf16_run_first(gpu: str, seed: str) -> None:
-    run = Run(given=Given(gpu=gpu, stage="bring_up", precision="bf16"))
-    choice = choose_precision(run)
-    assert (choice.recipe, choice.candidates) == ("bf16", ("bf16",))
-    assert choose_precision(run, "seed").candidates == (seed,)
-
-
-def test_both_profiles_agree_on_fp4() -> None:
-    run = Run(given=Given(gpu="B300", stage="tuned", precision="mxfp8"))
-    assert {choose_precision(run, edition).recipe for edition in EDITIONS} == {"nvfp4"}
-
-
-def test_an_unknown_gpu_stays_with_bf16_and_is_asked_for() -> None:
-    choice = choose_precision(Run())
-    assert choice.recipe == "bf16"
-    assert choice.asks == ("--gpu-model",)
-
-
-def test_a_gpu_in_no_row_stays_with_bf16_and_nothing_is_asked() -> None:
-    choice = choose_precision(Run(given=Given(gpu="A100")))
-    assert (choice.recipe, choice.row.id, choice.asks) == ("bf16", "unlisted-gpu-precision", ())
+def test_what_a_precision_hangs_on_is_asked_for() -> None:
+    asked = {gpu: {*choose_precision(Run(given=Given(gpu=gpu))).asks} for gpu in (None, "A100", "GB200")}
+    assert asked == {None: {"--gpu-model"}, "A100": set(), "GB200": {"--precision", "--stage"}}
+    assert choose_precision(Run(given=Given(gpu="H100", stage="tuned", precision="bf16"))).asks == ()
 
 
 def test_the_traces_compute_capability_tells_the_architecture() -> None:
-    assert choose_precision(Run(Observed(capability=(9, 0), precision="bf16"))).row.id == "hopper-precision"
-    assert (
-        choose_precision(Run(Observed(capability=(10, 3), precision="bf16"))).row.id == "blackwell-precision"
-    )
-
-
-def test_an_unknown_precision_and_stage_are_asked_for_where_they_matter() -> None:
-    choice = choose_precision(Run(given=Given(gpu="GB200")))
-    assert set(choice.asks) == {"--precision", "--stage"}
+    runs = (Run(Observed(capability=one, precision="bf16")) for one in ((9, 0), (10, 3)))
+    assert [choose_precision(one).row.id for one in runs] == ["hopper-precision", "blackwell-precision"]
 
 
 def test_all_labels_of_megatron_core_are_there() -> None:
@@ -119,64 +76,58 @@ def test_all_labels_of_megatron_core_are_there() -> None:
     }
 
 
-def test_low_pressure_recomputes_nothing() -> None:
-    choice = choose_recompute(Run(GROUPED, Given(memory_tight=False)))
-    assert (choice.granularity, choice.modules) == ("none", ())
-
-
-def test_moderate_pressure_starts_with_the_expert_activation_and_adds_one_at_a_time() -> None:
-    choice = choose_recompute(Run(GROUPED, Given(memory_tight=True, family="moonlight")))
-    assert choice.row.id == "recompute-first"
-    assert choice.modules == ("moe_act",)
-    assert choice.then == ("layernorm", "mla_up_proj", "mlp", "shared_experts")
-
-
-def test_high_pressure_adds_the_up_projection_to_what_is_recomputed() -> None:
-    shown = Observed(
-        moe=True,
-        grouped_gemm=True,
-        precision="bf16",
-        recompute_modules=("swiglu", "norm", "mlp"),
-        graph_frac=0.0,
-        ep_overlap=False,
-    )
-    choice = choose_recompute(Run(shown, Given(memory_tight=True, family="dsv3")))
-    assert choice.row.id == "recompute-more"
-    assert choice.modules == ("moe_act", "layernorm", "mla_up_proj", "mlp")
-
-
-def test_the_whole_moe_layer_comes_last_and_covers_what_is_inside() -> None:
-    shown = Observed(
-        moe=True,
-        grouped_gemm=True,
-        precision="bf16",
-        recompute_modules=("moe_act", "layernorm"),
-        graph_frac=0.0,
-        ep_overlap=False,
-    )
-    choice = choose_recompute(Run(shown, Given(memory_tight=True, family="qwen3_30b")))
-    assert choice.modules == ("layernorm", "moe")
-    assert choice.then == ()
-
-
-def test_extreme_pressure_leaves_only_full_recompute() -> None:
-    shown = Observed(
-        moe=True,
-        grouped_gemm=True,
-        precision="bf16",
-        recompute_modules=("moe", "layernorm"),
-        graph_frac=0.0,
-        ep_overlap=False,
-    )
-    choice = choose_recompute(Run(shown, Given(memory_tight=True, family="qwen3_30b")))
-    assert (choice.granularity, choice.modules) == ("full", ())
-
-
-def test_seed_003_full_recompute_gives_way_to_selective_modules() -> None:
-    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_full=True)
-    choice = choose_recompute(Run(shown, Given(family="dsv3")))
-    assert choice.row.id == "recompute-instead-of-full"
-    assert choice.modules == ("moe_act", "layernorm", "mla_up_proj")
+@pytest.mark.parametrize(
+    ("shown", "facts", "row", "modules", "then"),
+    [
+        ({}, {"memory_tight": False}, "recompute-nothing", "", ""),
+        (
+            {},
+            {"memory_tight": True, "family": "moonlight"},
+            "recompute-first",
+            "moe_act",
+            "layernorm mla_up_proj mlp shared_experts",
+        ),
+        (
+            {"recompute_modules": ("swiglu", "norm", "mlp")},
+            {"memory_tight": True, "family": "dsv3"},
+            "recompute-more",
+            "moe_act layernorm mla_up_proj mlp",
+            None,
+        ),
+        (
+            {"recompute_modules": ("moe_act", "layernorm")},
+            {"memory_tight": True, "family": "qwen3_30b"},
+            "recompute-more",
+            "layernorm moe",
+            "",
+        ),
+        (
+            {"recompute_modules": ("moe", "layernorm")},
+            {"memory_tight": True, "family": "qwen3_30b"},
+            "recompute-whole-layers",
+            "",
+            "",
+        ),
+        (
+            {"recompute_full": True},
+            {"family": "dsv3"},
+            "recompute-instead-of-full",
+            "moe_act layernorm mla_up_proj",
+            None,
+        ),
+        ({"recompute_modules": ("moe",)}, {}, "recompute-instead-of-moe", "moe_act layernorm", None),
+    ],
+)
+def test_memory_pressure_decides_what_is_recomputed(
+    shown: dict[str, object], facts: dict[str, object], row: str, modules: str, then: str | None
+) -> None:
+    run = Run(replace(GROUPED, **shown), Given(**facts))  # type: ignore[arg-type]
+    choice = choose_recompute(run)
+    assert choice.row.id == row
+    assert (choice.granularity == "none") == (row == "recompute-nothing")
+    assert (choice.granularity == "full") == (row == "recompute-whole-layers")
+    assert " ".join(choice.modules) == modules
+    assert then is None or " ".join(choice.then) == then
 
 
 @pytest.mark.parametrize("family", ["dsv3", "qwen3_235b", "qwen3_next", None])
@@ -188,13 +139,6 @@ def test_seed_002_and_seed_003_modules_are_among_the_good_first_choices(
     modules = choose_recompute(Run(shown, Given(family=family))).modules
     assert modules
     assert set(modules) <= GOOD_FIRST_CHOICES
-
-
-def test_recompute_of_the_whole_moe_layer_is_swapped_for_its_cheap_parts() -> None:
-    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_modules=("moe",))
-    choice = choose_recompute(Run(shown))
-    assert choice.row.id == "recompute-instead-of-moe"
-    assert choice.modules == ("moe_act", "layernorm")
 
 
 def test_core_attention_is_refused_as_next_to_nothing_is_saved() -> None:

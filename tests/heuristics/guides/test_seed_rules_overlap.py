@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from heuristics.config.observed import Observed
-from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.dispatcher import refusals
-from heuristics.rules.check import check_rules
-from heuristics.run.run import Run
-from tests.configurations.constraints import run_with
-from tests.doubles.runs import given_too, run_by, run_of, shown_too, unmet
+from tests.doubles.runs import given_too, run_by, shown_too, unmet
 
 # ---- seeds 001 and 004: expert-parallel overlap ----
 
@@ -27,37 +20,6 @@ def test_seed_001_a_run_that_meets_every_prerequisite_may_overlap() -> None:
     assert unmet(CATALOGUE["COM-1"], READY) == []
 
 
-@pytest.mark.parametrize(
-    ("run", "part"),
-    [
-        pytest.param(given_too(READY, ep=1), "EP above 1", id="seeds 001 and 004: EP > 1"),
-        pytest.param(
-            shown_too(given_too(READY, ep=None), moe=False, dispatcher="unknown"),
-            "EP above 1",
-            id="seeds 001 and 004: experts > 1",
-        ),
-        pytest.param(
-            shown_too(READY, dispatcher="allgather"),
-            "alltoall or flex",
-            id="seeds 001 and 004: dispatcher alltoall or flex",
-        ),
-        pytest.param(
-            given_too(READY, precision="fp32"), "BF16 or FP16", id="seeds 001 and 004: BF16 or FP16"
-        ),
-        pytest.param(given_too(READY, torch_version="2.5.1"), "PyTorch", id="seed 001: PyTorch >= 2.6.0"),
-        pytest.param(
-            given_too(READY, vpp=1), "virtual", id="seeds 001 and 004: VPP where there are pipeline stages"
-        ),
-        pytest.param(
-            shown_too(READY, recompute_full=True), "with full recompute", id="seed 001: no full recompute"
-        ),
-    ],
-)
-def test_seeds_001_and_004_a_prerequisite_of_ep_overlap(run: Run, part: str) -> None:
-    (text,) = unmet(CATALOGUE["COM-1"], run)
-    assert part in text
-
-
 @pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
 def test_seed_001_overlap_goes_with_alltoall_and_with_both_flex_backends(dispatcher: str) -> None:
     assert unmet(CATALOGUE["COM-1"], shown_too(READY, dispatcher=dispatcher)) == []
@@ -65,11 +27,6 @@ def test_seed_001_overlap_goes_with_alltoall_and_with_both_flex_backends(dispatc
 
 def test_seed_001_one_stage_needs_no_virtual_ones() -> None:
     assert unmet(CATALOGUE["COM-1"], given_too(READY, pp=1, vpp=None)) == []
-
-
-def test_seed_001_mtp_of_at_most_one_layer_is_asked_for() -> None:
-    needs = [one for one in CATALOGUE["COM-1"].preconditions(READY) if "MTP" in one.text]
-    assert {one.state for one in needs} == {"unknown"}
 
 
 def test_seeds_001_and_004_shared_expert_overlap_goes_off_with_it() -> None:
@@ -80,48 +37,3 @@ def test_seeds_001_and_004_shared_expert_overlap_goes_off_with_it() -> None:
 
 def test_seed_001_plain_overlap_is_tried_without_delayed_weight_gradients() -> None:
     assert "comm_overlap.delay_wgrad_compute=false" in CATALOGUE["COM-1"].knobs(READY).megatron_bridge
-
-
-def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:
-    gains = [gain.text for gain in CATALOGUE["COM-1"].gains]
-    assert any("41.25 s to 31.31 s" in text and "EP16, alltoall" in text for text in gains)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        pytest.param(
-            {"gradient_accumulation_fusion": False},
-            "gradient_accumulation_fusion",
-            id="seed 001: graphs with delayed wgrad need gradient accumulation fusion",
-        ),
-        pytest.param(
-            {"add_qkv_bias": True},
-            "do not allow an attention bias",
-            id="seed 001: graphed attention with delayed wgrad takes no bias",
-        ),
-    ],
-)
-def test_seed_001_delayed_weight_gradients_in_graphs(change: Mapping[str, object], reason: str) -> None:
-    base = {
-        "lm": True,
-        "te": "2.12.0",
-        "cuda_graph_impl": "transformer_engine",
-        "cuda_graph_modules": ("attn",),
-        "delay_wgrad_compute": True,
-        "overlap_moe_expert_parallel_comm": True,
-        "ddp.overlap_grad_reduce": True,
-        "gradient_accumulation_fusion": True,
-    }
-    assert check_rules(run_with(base)) == ()
-    assert any(reason in broken.text for broken in check_rules(run_with({**base, **change})))
-
-
-def test_seeds_001_and_004_the_backend_alone_does_not_activate_flex() -> None:
-    alone = run_with({"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"})
-    assert "CFG-flex-type" in {one.id for one in find_contradictions(alone)}
-
-
-def test_seed_001_flex_is_skipped_on_a_gpu_it_does_not_know() -> None:
-    volta = run_of(Observed(capability=(7, 0)))
-    assert {refusal.what for refusal in refusals(volta, ("deepep", "hybridep"))} == {"deepep", "hybridep"}

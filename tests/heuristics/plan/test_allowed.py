@@ -16,7 +16,7 @@ from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from tests.doubles.fixes import complete, given, need, shows
+from tests.doubles.fixes import complete
 from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
 
@@ -70,9 +70,51 @@ def plan_of(run: Run, **changes: dict[str, Value]) -> Plan:
     return make_plan(run, ["communication"], catalogue_of(*made))
 
 
-def test_a_change_that_breaks_no_rule_is_allowed_alone() -> None:
-    found = Permits(run_of()).judge(OVERLAP, {"COM-2": GC})
-    assert (found.after, found.broken, found.beside) == ((), (), "")
+MOE: dict[str, Value] = {"recompute_granularity": "selective", "recompute_modules": ("moe",)}
+STAGES: dict[str, Value] = {"num_layers": 18, "pipeline_model_parallel_size": 4, **DELAY}
+AWARE: dict[str, Value] = {"optimizer.use_precision_aware_optimizer": True}
+OF_BRIDGE = run_of(
+    framework="megatron_bridge",
+    knobs={
+        **{"fp8": None, "fp4": None, "moe_grouped_gemm": True},
+        **{"recompute_granularity": "selective", "recompute_modules": ("moe_act",)},
+    },
+)
+
+
+def scaling(how: str) -> dict[str, Value]:
+    return {"mixed_precision": f"bf16_with_fp8_{how}_scaling_mixed"}
+
+
+@pytest.mark.parametrize(
+    ("run", "change", "before", "allowed"),
+    [  # what it stands on, the first rule that it breaks, and beside which
+        (run_of(), OVERLAP, {"COM-2": GC}, ((), "", "")),
+        (run_of(), DELAY, {}, ((), "delayed-wgrad-overlap", "")),
+        (run_of(), DELAY, {"COM-2": GC}, ((), "delayed-wgrad-overlap", "")),
+        (run_of(), DELAY, {"COM-2": GC, "COM-1": OVERLAP}, (("COM-1",), "", "")),
+        (run_of(), GATHER, {"COM-2": REDUCE, "COM-1": SHARDED}, (("COM-2", "COM-1"), "", "")),
+        (run_of(), FULL, {"COM-2": GC, "COM-1": OVERLAP}, ((), "ep-overlap-full-recompute", "COM-1")),
+        (run_of(knobs=STAGES), GC, {}, ((), "", "")),
+        (run_of(knobs=STAGES), DELAY, {}, ((), "", "")),
+        (run_of(), {"moe_router_force_load_balancing": True}, {}, ((), "", "")),  # a warning
+        (Run(), DELAY, {}, ((), "", "")),
+        (run_of(core="0.16.1", knobs=MOE), OVERLAP, {}, ((), "", "")),
+        (run_of(core="0.17.0", knobs=MOE), OVERLAP, {}, ((), "ep-overlap-moe-recompute", "")),
+        (run_of(core=None, knobs=MOE), OVERLAP, {}, ((), "ep-overlap-moe-recompute", "")),
+        (OF_BRIDGE, scaling("delayed"), {}, ((), "recompute-fp8-delayed", "")),
+        (OF_BRIDGE, scaling("current"), {}, ((), "", "")),
+        (run_of(knobs={"ddp.use_megatron_fsdp": True}), AWARE, {}, ((), "", "")),
+    ],
+)
+def test_a_change_is_allowed_alone_behind_steps_or_not_beside_one(
+    run: Run,
+    change: dict[str, Value],
+    before: dict[str, dict[str, Value]],
+    allowed: tuple[tuple[str, ...], str, str],
+) -> None:
+    found = Permits(run).judge(change, before)
+    assert (found.after, next((one.id for one in found.broken), ""), found.beside) == allowed
 
 
 def test_a_change_that_breaks_a_rule_is_refused_with_the_rules_text_and_source() -> None:
@@ -91,22 +133,6 @@ def test_a_change_that_stands_on_an_earlier_step_names_it() -> None:
     ]
 
 
-def test_a_step_that_comes_later_does_not_help() -> None:
-    found = Permits(run_of()).judge(DELAY, {})
-    assert [one.id for one in found.broken] == ["delayed-wgrad-overlap"]
-
-
-def test_a_change_may_stand_on_several_steps_at_once() -> None:
-    found = Permits(run_of()).judge(GATHER, {"COM-2": REDUCE, "COM-1": SHARDED})
-    assert (found.after, found.broken) == (("COM-2", "COM-1"), ())
-
-
-def test_steps_that_only_together_break_a_rule_are_not_in_one_plan() -> None:
-    found = Permits(run_of()).judge(FULL, {"COM-2": GC, "COM-1": OVERLAP})
-    assert found.beside == "COM-1"
-    assert found.broken[0].id == "ep-overlap-full-recompute"
-
-
 def test_the_later_of_two_such_steps_says_which_comes_first_and_why() -> None:
     plan = plan_of(run_of(), COM_1=OVERLAP, COM_9=FULL)
     (one,) = plan.refused
@@ -114,35 +140,6 @@ def test_the_later_of_two_such_steps_says_which_comes_first_and_why() -> None:
     assert [kept.fix.id for kept in plan.fixes] == ["COM-1"]
     assert one.because == f"not in one plan with COM-1, which comes first: {rule.text}"
     assert (one.unlocked_by, one.source) == ("leaving out COM-1", rule.source)
-
-
-def test_what_the_configuration_breaks_itself_is_not_held_against_a_change() -> None:
-    run = run_of(knobs={"num_layers": 18, "pipeline_model_parallel_size": 4, "delay_wgrad_compute": True})
-    assert Permits(run).judge(GC, {}).broken == ()
-    assert Permits(run).judge(DELAY, {}).broken == ()
-
-
-def test_a_warning_forbids_nothing() -> None:
-    warned: dict[str, Value] = {"moe_router_force_load_balancing": True}
-    assert rules()["force-balance"].level == "warning"
-    assert Permits(run_of()).judge(warned, {}).broken == ()
-
-
-def test_without_a_configuration_nothing_is_refused() -> None:
-    assert Permits(Run()).judge(DELAY, {}).broken == ()
-
-
-def test_a_release_before_the_rule_does_not_refuse_and_an_unknown_one_counts_as_the_newest() -> None:
-    both: dict[str, Value] = {"recompute_granularity": "selective", "recompute_modules": ("moe",)}
-    broken = {
-        core: [one.id for one in Permits(run_of(core=core, knobs=both)).judge(OVERLAP, {}).broken]
-        for core in ("0.16.1", "0.17.0", None)
-    }
-    assert broken == {
-        "0.16.1": [],
-        "0.17.0": ["ep-overlap-moe-recompute"],
-        None: ["ep-overlap-moe-recompute"],
-    }
 
 
 def test_a_change_is_made_in_the_runs_own_framework_with_its_environment() -> None:
@@ -168,21 +165,6 @@ def test_of_several_changes_the_later_wins() -> None:
     assert run.settings.value("train.micro_batch_size") == 4
 
 
-def test_a_named_recipe_of_bridge_is_seen_by_the_rules_as_what_it_sets() -> None:
-    said: dict[str, Value] = {
-        "fp8": None,
-        "fp4": None,
-        "recompute_granularity": "selective",
-        "recompute_modules": ("moe_act",),
-        "moe_grouped_gemm": True,
-    }
-    run = run_of(framework="megatron_bridge", knobs=said)
-    delayed: dict[str, Value] = {"mixed_precision": "bf16_with_fp8_delayed_scaling_mixed"}
-    current: dict[str, Value] = {"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}
-    assert [one.id for one in Permits(run).judge(delayed, {}).broken] == ["recompute-fp8-delayed"]
-    assert Permits(run).judge(current, {}).broken == ()
-
-
 def test_from_full_to_selective_recompute_takes_the_settings_of_full_recompute_along() -> None:
     full: dict[str, Value] = {
         "recompute_granularity": "full",
@@ -203,31 +185,6 @@ def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
     assert "--fp4-format e2m1" in knobs.megatron_lm
     assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
     assert "fp8-and-fp4" not in {one.id for one in Permits(run).judge(change.in_run(run), {}).broken}
-
-
-@pytest.mark.parametrize(
-    ("now", "cure"), [("alltoall", "COM-2"), ("allgather", "moe_token_dispatcher_type flex")]
-)
-def test_a_dispatcher_without_sms_does_not_let_their_count_in(now: str, cure: str) -> None:
-    assert need(CATALOGUE["COM-3"], shows(dispatcher=now), "dispatches tokens").cure == cure
-
-
-def test_before_hybridep_the_sms_are_those_of_deepep() -> None:
-    lines = CATALOGUE["COM-3"].knobs(given(core_version="0.15.0")).megatron_lm
-    assert [line.split()[0] for line in lines] == ["--moe-deepep-num-sms"]
-
-
-def test_megatron_fsdp_takes_averaging_in_the_collective_along() -> None:
-    line = "(leave out --ddp-average-in-collective)"
-    averaged = complete({"ddp.average_in_collective": True})
-    assert line in CATALOGUE["MEM-10"].knobs(averaged).megatron_lm
-    assert line not in CATALOGUE["MEM-10"].knobs(complete()).megatron_lm
-
-
-def test_megatron_fsdp_brings_the_distributed_optimizer() -> None:
-    aware: dict[str, Value] = {"optimizer.use_precision_aware_optimizer": True}
-    assert Permits(run_of()).judge(aware, {}).broken != ()
-    assert Permits(run_of(knobs={"ddp.use_megatron_fsdp": True})).judge(aware, {}).broken == ()
 
 
 def test_a_format_that_a_recipe_of_bridge_leaves_off_is_asked_about_as_off() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from heuristics.config.about import Given
-from heuristics.fixes.change import Change
+from heuristics.fixes.change import NO_LINES, Change
 from heuristics.plan.allowed import OWN, Ask, Asked, plan_asked
 from heuristics.plan.plan import make_plan
-from heuristics.plan.planned import Plan, Rejection
+from heuristics.plan.planned import Plan, Planned, Rejection
 from heuristics.rules.megatron.answer import Answer, Kind
 from heuristics.rules.megatron.request import Request
 from heuristics.run.run import Run
@@ -178,3 +178,27 @@ def test_a_change_with_a_size_to_fill_in_is_not_passed_off_as_checked() -> None:
 def test_lines_for_people_are_no_knobs_and_keep_nothing_from_being_asked() -> None:
     found = asked(run_of(), Double(against_topk), COM_2=FOR_PEOPLE)
     assert [one.answer for one in found.answers["COM-2"]] == ["ok"]
+
+
+def test_a_plan_is_made_again_three_times_at_most() -> None:
+    names = [f"COM-{at}" for at in range(1, 10)]
+    fixes = {
+        name: a_fix(name, "communication", change=lambda run: TOPK, excludes=tuple({*names} - {name}))
+        for name in names
+    }
+    double, run = Double(against_topk), run_of()
+
+    def make(rejected: Mapping[str, Rejection]) -> Plan:
+        return make_plan(run, ["communication"], fixes, rejected=rejected)
+
+    plan_asked(run, make, double)
+    assert [len(one) for one in double.rounds] == [1, 1, 1, 1]
+
+
+def test_what_is_for_another_release_is_not_asked_about() -> None:
+    first, second = (a_fix(name, "communication", change=lambda run: TOPK) for name in ("ENV-1", "COM-1"))
+    fixes = (Planned(first, NO_LINES, (), None), Planned(second, NO_LINES, (), None, after=("ENV-1",)))
+    found = plan_asked(run_of(), lambda rejected: Plan(fixes, (), ()), Double(against_topk))
+    assert {name: several[0].answer for name, several in found.answers.items()} == {
+        OWN: "ok", "ENV-1": "not_checked", "COM-1": "not_checked",
+    }  # fmt: skip

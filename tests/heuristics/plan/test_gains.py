@@ -115,6 +115,7 @@ def test_changes_made_together_give_the_best_alone_at_least_and_their_sum_at_mos
         ((), {}, say("plan.not-replayed")),
         (("gc",), {}, say("plan.not-found")),
         (("gc",), {"gc": Gain(None, 0.2, "nobody says so")}, "nobody says so"),
+        (("a", "b"), {"a": Gain(None, 0.2, "first"), "b": Gain(None, 0.2, "second")}, "first"),
     ],
 )
 def test_without_a_lower_end_the_plan_says_why(

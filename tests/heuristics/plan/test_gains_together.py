@@ -92,6 +92,14 @@ def test_a_rank_where_one_was_not_found_gives_what_that_acts_on_at_most() -> Non
     assert pair.gain_frac == ((150 + 100) / 2_000, (300 + 200 + 60) / 2_000)
 
 
+def test_a_rank_that_is_replayed_together_has_what_was_not_found_there_on_top() -> None:
+    other = replace(
+        costs(host_overhead=cost(60, {"gc": 60})), changes=(A,), together=Told(a=Joint(90, 100, 0))
+    )
+    (pair,) = combined(rank(Told(a_b=Joint(150, 300, 0)), A, B), Replayed(other, (A,), 1_000))
+    assert pair.gain_frac == ((150 + 90) / 2_000, (300 + 100 + 60) / 2_000)
+
+
 def test_a_recording_too_large_for_it_says_so() -> None:
     large = rank(Missing("replay", "a rank has 600,000 events", "give fewer steps"), A, B)
     found = combined_of(FIXES, Run(), [large])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from heuristics.config.about import Given
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
 from heuristics.rules.check import limits
@@ -20,27 +18,6 @@ def test_every_backend_has_limits_and_each_forbids_it_for_certain() -> None:
     assert {"hybridep-gpu", "hybridep-rack", "hybridep-version"} <= {*found["hybridep"]}
     assert {"ncclep-capacity"} <= {*found["ncclep"]}
     assert not {"flex-router-dtype", "flex-sm-count"} & {id for ids in found.values() for id in ids}
-
-
-@pytest.mark.parametrize(
-    ("gpu", "deepep", "hybridep"),
-    [
-        ("Tesla V100-SXM2-32GB", 1, 1),
-        ("L40S", 0, 0),
-        ("H100", 0, 0),
-        ("B300", 0, 0),
-        ("GB200", 1, 0),
-        ("VR200", 1, 0),
-        ("X9000", 0, 0),
-    ],
-)
-def test_a_gpu_is_refused_by_its_capability_or_its_rack(gpu: str, deepep: int, hybridep: int) -> None:
-    assert (len(refused("deepep", gpu=gpu)), len(refused("hybridep", gpu=gpu))) == (deepep, hybridep)
-
-
-def test_the_name_of_a_b300_stops_deepep_before_bridge_0_4() -> None:
-    assert len(refused("deepep", gpu="B300", bridge_version="0.3.1")) == 1
-    assert refused("deepep", gpu="B300", bridge_version="0.4.0") == []
 
 
 def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1() -> None:

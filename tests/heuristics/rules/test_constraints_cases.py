@@ -75,50 +75,6 @@ def test_what_is_unusable_is_what_we_are_stricter_on() -> None:
     assert host == {55, 57, 58, 59, 60, 64, 66}
 
 
-def test_transformer_engine_that_is_too_old_is_told() -> None:
-    assert set(core_errors(55, te="2.9.0")) == {"graphs-wgrad-te-version"}
-    assert core_errors(55, te="2.10.0") == {}
-    assert core_errors(58, te="1.10.0").keys() == {"fp8-grouped-gemm-te"}
-    assert core_errors(58, te="1.11.0") == {}
-
-
-@pytest.mark.parametrize(
-    ("number", "accepted", "refused"),
-    [
-        (27, "0.13.0", "0.14.0"),
-        (25, "0.15.3", "0.16.0"),
-        (25, "0.18.0", "0.17.0"),
-        (75, "0.15.0", "0.14.0"),
-        (41, "0.15.3", "0.16.1"),
-        (43, "0.15.3", "0.16.1"),
-        (45, "0.15.3", "0.16.1"),
-        (47, "0.15.3", "0.16.1"),
-        (48, "0.15.3", "0.16.1"),
-        (49, "0.15.3", "0.16.1"),
-        (52, "0.15.3", "0.16.1"),
-        (52, "0.18.0", "0.17.0"),
-        (23, "0.16.1", "0.17.0"),
-        (30, "0.18.0", "0.17.0"),
-        (79, "0.12.0", "0.15.0"),
-        (10, "0.16.0", "0.15.3"),
-        (85, "0.17.0", "0.16.1"),
-    ],
-)
-def test_verdicts_changed_with_the_version(number: int, accepted: str, refused: str) -> None:
-    assert core_errors(number, core=accepted) == {}
-    assert core_errors(number, core=refused) or "hybridep-version" in errors(number, core=refused)
-
-
-def test_delayed_wgrad_in_graphs_was_not_looked_at_before_0_16() -> None:
-    assert core_errors(55, te="2.9.0", core="0.15.3") == {}
-    assert set(core_errors(55, te="2.9.0", core="0.16.1")) == {"graphs-wgrad-te-version"}
-
-
-def test_full_recompute_with_graphs_is_refused_in_0_15_and_0_16() -> None:
-    assert set(core_errors(53, core="0.15.3")) == {"graphs-recompute-0.15"}
-    assert set(core_errors(53, core="0.16.1")) == {"graphs-full-recompute"}
-
-
 def test_an_unknown_version_is_taken_as_the_newest() -> None:
     knobs = cast(dict[str, object], numbered(23)["knobs"])
     assert "ep-overlap-moe-recompute" in {one.id for one in check_rules(whole_run(knobs))}

@@ -121,6 +121,12 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
     assert not any(id.startswith("recompute") for id in asks)
 
 
+def test_what_only_a_guide_asks_for_is_never_undecided() -> None:
+    run = run_with({"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"})
+    assert rules()["flex-sm-count"].verdict(run.view(Trust.CHECKED)) is None
+    assert "flex-sm-count" not in {one.id for one in undecided(run)}
+
+
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
     found = {one.id: one for one in undecided(run_with(knobs))}["tp-overlap-sequence-parallel-lm"]

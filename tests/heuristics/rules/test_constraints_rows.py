@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
 
 import pytest
 from msgspec import convert
+from msgspec.structs import replace
 from packaging.version import Version
 
-from heuristics.config.view import Trust
+from heuristics.config.view import Config, Trust
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.condition import READERS, condition
+from heuristics.rules.condition import READERS, Condition, condition
 from heuristics.rules.failures import corrections
 from heuristics.rules.rules import SUBJECTS, By, Rule, known_lines, rows, rules
 from tests.configurations.constraints import read, run_with
@@ -29,12 +31,52 @@ def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
     assert sorted(ROWS) == sorted(rules())
 
 
+Changes = dict[str, object]
+
+
+def beside(rule: Rule) -> list[tuple[Config, bool]]:
+    """Configurations beside a rule, each with whether it breaks the rule."""
+    row = cast(dict[str, Any], ROWS[rule.id])
+    changes: list[tuple[Changes, bool]] = [({}, True), (row["mends"], False)]
+    changes += [(one, True) for one in row.get("still", ())]
+    changes += [(one, False) for one in row.get("passes", ())]
+    return [(run_with({**row["breaks"], **one}).view(Trust.CHECKED), breaks) for one, breaks in changes]
+
+
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
-def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
-    one = rules()[rule.id]  # type: ignore[attr-defined]
-    row = ROWS[one.id]
-    assert one.verdict(run_with(row["breaks"]).view(Trust.CHECKED)) is True
-    assert one.verdict(run_with({**row["breaks"], **row["mends"]}).view(Trust.CHECKED)) is False
+def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: Rule) -> None:
+    assert [rule.verdict(config) for config, _ in beside(rule)] == [breaks for _, breaks in beside(rule)]
+
+
+IMPLIED: Final = frozenset(
+    {
+        ("layout-mtp-order", "layout_mtp > 0"),
+        ("graphs-full-iteration-sync-free", "graphs"),
+        ("graphs-static-parts", "graphs"),
+    }
+)
+"""Parts that another part implies: they say which runs the rule is about."""
+
+
+def without_parts(text: str) -> Iterator[tuple[str, str]]:
+    """Each part that a condition joins by `and` or `or`, and the condition without it."""
+    nodes = [*ast.walk(ast.parse(text, mode="eval"))]
+    for at, joined in enumerate(nodes):
+        for place, part in enumerate(joined.values if isinstance(joined, ast.BoolOp) else ()):
+            tree = ast.parse(text, mode="eval")
+            node = cast(ast.BoolOp, [*ast.walk(tree)][at])
+            node.values[place] = ast.Constant(isinstance(node.op, ast.And))
+            yield ast.unparse(part), ast.unparse(tree)
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
+def test_each_part_of_a_rule_decides_somewhere_beside_it(rule: Rule) -> None:
+    for field in ("feature", "needs", "forbids"):
+        whole: Condition | None = getattr(rule, field)
+        for part, rest in without_parts(whole.text) if whole else ():
+            poorer = replace(rule, **{field: condition(rest)})
+            is_seen = any(poorer.verdict(config) is not breaks for config, breaks in beside(rule))
+            assert is_seen != ((rule.id, part) in IMPLIED), part
 
 
 def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:

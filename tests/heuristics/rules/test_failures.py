@@ -223,6 +223,11 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     ]
 
 
+def test_a_log_that_stops_before_its_first_step_names_no_line() -> None:
+    log = TrainingLog("a.log", 9, versions={"torch": "2.5.1"}, stopped=True)
+    assert explained(log, **OVERLAP)["hang-overlap-torch"].line is None
+
+
 def test_a_quiet_log_shows_no_failure(tmp_path: Path) -> None:
     lines = (*HEAD, *(iteration(at, 100.0) for at in range(1, 101)))
     assert explain_failures(Run(log=log_of(tmp_path, *lines))) == ()

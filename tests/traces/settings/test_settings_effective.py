@@ -24,48 +24,6 @@ def test_comm_overlap_writes_its_default_over_the_models_value() -> None:
     assert "CommOverlapConfig" in found.said("overlap_moe_expert_parallel_comm")
 
 
-def test_without_comm_overlap_the_models_value_stays() -> None:
-    found = made({"overlap_moe_expert_parallel_comm": True}, BRIDGE)
-    assert found.value("overlap_moe_expert_parallel_comm") is True
-    assert found.said("overlap_moe_expert_parallel_comm") == "file"
-
-
-def test_what_only_the_recipe_says_stays_unknown() -> None:
-    found = made({"comm_overlap.overlap_moe_expert_parallel_comm": True}, BRIDGE)
-    assert found.value("overlap_moe_expert_parallel_comm") is True
-    assert "delay_wgrad_compute" not in found
-    assert "tp_comm_overlap" not in found
-
-
-@pytest.mark.parametrize(
-    ("tp", "sp", "active"), [(1, True, False), (2, False, False), (2, True, True), (None, True, None)]
-)
-def test_tensor_overlap_is_dropped_without_tensor_or_sequence_parallelism(
-    tp: int | None, sp: bool, active: bool | None
-) -> None:
-    values: dict[str, Value] = {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": sp}
-    found = made(values if tp is None else {**values, "tensor_model_parallel_size": tp}, BRIDGE)
-    assert found.value("tp_comm_overlap") is active
-
-
-def test_data_parallel_overlap_follows_the_ranks() -> None:
-    values: dict[str, Value] = {
-        "comm_overlap.tp_comm_overlap": False,
-        "ddp.use_distributed_optimizer": True,
-        "ddp.overlap_grad_reduce": False,
-        "data_parallel_size": 8,
-    }
-    assert made(values, BRIDGE).value("ddp.overlap_grad_reduce") is True
-    asked = made({**values, "comm_overlap.overlap_grad_reduce": False}, BRIDGE)
-    assert asked.value("ddp.overlap_grad_reduce") is False
-
-
-def test_flex_without_a_backend_is_the_all_to_all_since_main() -> None:
-    values: dict[str, Value] = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": None}
-    assert made(values, BRIDGE).value("moe_token_dispatcher_type") == "alltoall"
-    assert made(values, BRIDGE, "0.19.0").value("moe_token_dispatcher_type") == "flex"
-
-
 def test_a_precision_recipe_is_written_over_the_model() -> None:
     found = made({"mixed_precision": "bf16_with_mxfp8_mixed", "bf16": False}, BRIDGE)
     assert (found.value("bf16"), found.value("fp8"), found.value("fp8_recipe")) == (True, "e4m3", "mxfp8")

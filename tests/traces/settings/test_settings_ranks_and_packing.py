@@ -23,36 +23,6 @@ def read(text: str, name: str = "run.yaml") -> Configuration:
     return configuration_of(text, name, "0.16.1")
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "ranks", "copies"),
-    [
-        (LAYOUT + "data_parallel_size: 8\n", "w5.yaml", 64, 8),
-        (LAYOUT + "comm_overlap:\n  data_parallel_size: 8\n", "w5.yaml", 64, None),
-        (LAYOUT + "  world_size: 64\n", "w5.yaml", 64, 8),
-        ("data_parallel_size: 8\n", "w5.yaml", None, 8),
-        ("torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py --bf16", "torchrun.sh", 32, 32),
-        (
-            "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nsrun python pretrain_gpt.py --bf16",
-            "a.sh",
-            32,
-            32,
-        ),
-        (
-            "#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --bf16",
-            "a.sh",
-            None,
-            None,
-        ),
-        (HARNESS + "-g h100 -ng 16", "w15.sh", 16, 16),
-    ],
-)
-def test_w5_each_way_of_starting_a_run_tells_its_ranks(
-    text: str, name: str, ranks: int | None, copies: int | None
-) -> None:
-    settings = read(text, name).settings
-    assert (settings.value("world_size"), settings.value("data_parallel_size")) == (ranks, copies)
-
-
 def test_w5_a_field_for_the_ranks_that_bridge_does_not_have_is_named_with_the_option_that_takes_it() -> None:
     problems = read(LAYOUT + "  world_size: 64\n").problems
     assert [problem.instead for problem in problems] == ["--world-size N of moe-diag in its place"]
@@ -72,19 +42,6 @@ def test_items_112_to_115_the_flags_of_the_harness_are_read() -> None:
         "seq_length": 4096,
     }
     assert {knob: settings.value(knob) for knob in told} == told
-
-
-@pytest.mark.parametrize(
-    ("text", "node"),
-    [
-        ("torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py --bf16", 8),
-        ("#SBATCH --ntasks-per-node=1\ntorchrun --nproc-per-node $N pretrain_gpt.py --bf16", None),
-        ("#SBATCH --gpus-per-node=4\n#SBATCH --ntasks-per-node=1\nsrun python pretrain_gpt.py --bf16", 4),
-        ("#SBATCH --ntasks-per-node=4\nsrun python pretrain_gpt.py --bf16", 4),
-    ],
-)
-def test_item_115_a_launcher_tells_the_gpus_of_a_node(text: str, node: int | None) -> None:
-    assert read(text, "run.sh").settings.value("launcher.gpus_per_node") == node
 
 
 @pytest.mark.parametrize(

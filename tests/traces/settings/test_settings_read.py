@@ -176,39 +176,6 @@ def test_the_same_run_is_the_same_in_every_spelling(name: str) -> None:
     assert found["recompute_modules"] == ("moe_act", "layernorm")
 
 
-@pytest.mark.parametrize(
-    ("line", "ranks"),
-    [
-        ("torchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py --bf16", 16),
-        ("torchrun --nproc-per-node=8 pretrain_gpt.py --bf16", 8),
-        ("torchrun --nproc-per-node=8 --nnodes $NODES pretrain_gpt.py --bf16", None),
-        ("python -m torch.distributed.run --nproc-per-node 4 pretrain_gpt.py --bf16", 4),
-        ("srun -N 4 -n 32 python pretrain_gpt.py --bf16", 32),
-        ("srun --nodes=4 --ntasks-per-node=8 python pretrain_gpt.py --bf16", 32),
-        ("WORLD_SIZE=64\npython pretrain_gpt.py --bf16", 64),
-        ("srun -N 2 --ntasks-per-node 8 bash -c 'python pretrain_gpt.py --bf16'", 16),
-        ("python pretrain_gpt.py --bf16", None),
-    ],
-)
-def test_ranks_are_counted_where_they_are_plain(line: str, ranks: int | None) -> None:
-    assert read(line).get("world_size") == ranks
-
-
-@pytest.mark.parametrize(
-    ("flags", "stages"),
-    [
-        ("--pipeline-model-parallel-size 8 --pipeline-model-parallel-layout 'Et*3|(tt|)*29m|L'", 4),
-        ("--pipeline-model-parallel-size 4 --num-layers 16 --num-layers-per-virtual-pipeline-stage 1", 4),
-        ("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 3", 3),
-        ("--pipeline-model-parallel-size 4 --num-layers 16", None),
-    ],
-)
-def test_virtual_stages_are_counted(flags: str, stages: int | None) -> None:
-    found = read(f"pretrain_gpt.py {flags}")
-    assert "virtual_pipeline_model_parallel_size" in found
-    assert found["virtual_pipeline_model_parallel_size"] == stages
-
-
 def test_flags_hidden_in_a_variable_leave_no_default_certain() -> None:
     found = configuration_of("python pretrain_gpt.py $MODEL_ARGS --bf16 --num-layers 4", "run.sh")
     assert "moe_router_topk" not in found.settings
@@ -229,10 +196,6 @@ def test_defaults_are_those_of_the_release() -> None:
     assert "moe_flex_dispatcher_backend" not in read(line, core="0.15.0")
 
 
-def test_a_later_value_wins() -> None:
-    assert read("pretrain_gpt.py --num-layers 2 --num-layers 4")["num_layers"] == 4
-
-
 def test_a_condition_inside_quotes_leaves_their_flags_unknown() -> None:
     script = 'A="--bf16"\nif [ $X ]; then A="$A --fp8-format hybrid"; fi\nbash -c "python pretrain_gpt.py $A"'
     assert not {"bf16", "fp8"} & read(script).keys()
@@ -243,19 +206,6 @@ def test_a_text_that_a_condition_lengthens_keeps_what_it_had() -> None:
     found = read(script)
     assert found["bf16"] is True
     assert "fp8" not in found
-
-
-@pytest.mark.parametrize(
-    ("pattern", "layers", "virtual"),
-    [("ME|M*|ME|M*", 8, 2), ("MEM*|MEM*", 8, None), ("MEM*", 4, None), ("ME|M*/MM/MM", 4, None)],
-)
-def test_a_pattern_of_layers_gives_their_number_and_its_bars_the_virtual_stages(
-    pattern: str, layers: int, virtual: int | None
-) -> None:
-    flags = f"--hybrid-layer-pattern '{pattern}' --num-layers 99 --pipeline-model-parallel-size 2"
-    read = configuration_of(f"torchrun pretrain_mamba.py {flags}\n", "run.sh", "0.17.1").settings
-    assert read.value("num_layers") == layers
-    assert read.value("virtual_pipeline_model_parallel_size") == virtual
 
 
 def test_a_recipe_that_bridge_does_not_register_stops_the_run_and_the_nearest_are_named(
