@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -16,25 +15,20 @@ import diagnoser
 from bench.simulate.recording import Recording
 from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
-from heuristics.result.judged import Reason, Verdict, Wall
+from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.confidence import level_of, reasons_against
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import find_verdict
 from tests.doubles.opinions import (
     KERNEL,
     SURE,
-    account,
-    budget,
     costs,
     rank,
-    steps_of,
     wall,
     walls,
     with_memory,
 )
 from tests.doubles.pages import first_screen, flat
-from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 
@@ -47,10 +41,6 @@ def verdict_of(*found: Wall, off: float = 0.0) -> Verdict:
     """`off`: by how much the replay of the one rank misses its window."""
     proofs = replace(SURE, residual_free_error_frac=off)
     return find_verdict(costs_of([rank(costs(proofs=proofs))]), found)
-
-
-def because(*found: Reason) -> tuple[str, ...]:
-    return tuple(one.text for one in found)
 
 
 def kind_of(**kinds: int) -> str | None:
@@ -71,12 +61,6 @@ def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export
     assert "--delay 60 --duration 10" in document["warnings"][0]
     said = "NOT A STEADY-STATE RECORDING Profiler and start-up take <0.001 ms (45 %) of 0.002 ms"
     assert said in flat(first_screen(document))
-
-
-def test_start_up_lowers_the_confidence() -> None:
-    held = rank(costs(communication=400), account=account({"profiler": 300}))
-    found = reasons_against("communication", costs_of([held]), walls(communication=40))
-    assert because(*found) == ("profiler and start-up take 30 % of the window: not a steady state",)
 
 
 def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:
@@ -183,102 +167,6 @@ def test_a_kind_outside_of_the_families_keeps_its_name() -> None:
 
 def test_of_equal_kinds_expert_traffic_is_named_first() -> None:
     assert kind_of(tp=50, ep_dispatch=25, ep_combine=25) == "ep_a2a"
-
-
-class Sure(NamedTuple):
-    """Why a verdict is not surer."""
-
-    reasons: tuple[Reason, ...]
-
-    @property
-    def because(self) -> tuple[str, ...]:
-        return because(*self.reasons)
-
-    @property
-    def level(self) -> str:
-        return level_of(self.reasons)
-
-
-def sure(about: WallId = "communication", *ranks: RankMeasurements, **percent: float | None) -> Sure:
-    return Sure((*reasons_against(about, costs_of(ranks or [rank(), rank()]), walls(**percent)),))
-
-
-def test_nothing_against_it_is_high() -> None:
-    assert (sure().level, sure().because) == ("high", ())
-
-
-def steps_reason(count: int) -> tuple[str, ...]:
-    return sure("compute", rank(steps=steps_of(*[250] * count))).because
-
-
-def test_fewer_than_three_steps_are_a_reason() -> None:
-    assert steps_reason(3) == ()
-    assert steps_reason(2) == ("only 2 steps",)
-    assert steps_reason(1) == ("only 1 step",)
-    assert steps_reason(0) == ("no steps were found, so one window",)
-
-
-def test_the_rank_with_the_fewest_steps_decides() -> None:
-    assert sure("compute", rank(), rank(steps=steps_of(250, 250))).because == ("only 2 steps",)
-
-
-def test_one_rank_that_communicates_is_a_reason_against_communication_alone() -> None:
-    speaks, hides = rank(budget=budget(900, 100)), rank(budget=budget(1_000, 0, 100))
-    for one in (speaks, hides):
-        assert len(sure("communication", one).because) == 1
-        assert sure("compute", one).because == ()
-        assert sure("communication", one, one).because == ()
-    assert sure("communication", rank()).because == ()
-
-
-def test_over_a_tenth_that_no_edge_explains_is_a_reason() -> None:
-    just, over = (rank(account=account(undecided_ns=ns)) for ns in (100, 110))
-    assert sure("compute", just).because == ()
-    assert sure("compute", over).because == (
-        "11 % of the window is time without compute that nothing recorded explains",
-    )
-
-
-def test_a_replay_that_misses_the_window_by_over_two_per_cent_is_a_reason() -> None:
-    just, over = (rank(costs(proofs=replace(SURE, residual_free_error_frac=frac))) for frac in (0.02, 0.03))
-    assert sure("compute", just).because == ()
-    assert sure("compute", over).because == ("a replay without unexplained waits misses the window by 3.0 %",)
-
-
-def test_waits_of_several_ranks_are_one_reason() -> None:
-    poor = rank(
-        account=account(undecided_ns=500), costs=costs(proofs=replace(SURE, residual_free_error_frac=0.05))
-    )
-    assert sure("compute", poor, poor).level == "medium"
-
-
-def test_recorded_calls_that_may_be_a_quarter_of_the_hosts_cost_are_a_reason() -> None:
-    """A call or range costs 1000 ns at most; the host costs 40 000 or 39 000 of them."""
-    cheap, dear = (rank(costs(host_overhead=ns), recorded_host_rows=10) for ns in (40_000, 39_000))
-    assert sure("host_overhead", cheap).because == ()
-    (reason,) = sure("host_overhead", dear).because
-    assert reason == "recording 10 calls and ranges may itself take up to 26 % of the window"
-    assert sure("compute", dear).because == ()
-
-
-def test_the_profiler_never_makes_more_than_all_of_it() -> None:
-    (reason,) = sure("host_overhead", rank(costs(host_overhead=100), recorded_host_rows=10)).because
-    assert reason.endswith("100 % of the window")
-
-
-def test_other_walls_that_nobody_could_look_at_are_a_reason() -> None:
-    assert sure("communication", compute=None).because == ("compute: not measurable from this recording",)
-    assert sure("communication", compute=None, host_overhead=None).level == "medium"
-    assert sure("communication", communication=None).because == ()
-
-
-def test_each_reason_lowers_once_and_never_below_low() -> None:
-    one = rank(steps=steps_of(250, 250))
-    assert sure("compute", one).level == "medium"
-    assert sure("compute", one, communication=None).level == "low"
-    poor = replace(one, account=account(undecided_ns=500))
-    third = sure("compute", poor, communication=None)
-    assert (third.level, len(third.because)) == ("low", 3)
 
 
 def test_hard_evidence_that_it_does_not_fit_is_the_verdict_where_nothing_could_be_priced() -> None:
