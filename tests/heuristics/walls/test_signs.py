@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -19,7 +20,7 @@ NOTHING = structs.replace(
     rank().memory, offload_exposed_ns=NOBODY, host_resident_exposed_ns=NOBODY, recompute_ns=NOBODY,
     peak_bytes=NOBODY,
 )  # fmt: skip
-WHOLE = {
+WHOLE: dict[str, Any] = {
     "starved_ns": {"python": 300},
     "budget_ns": {"compute": 400, "exposed_comm": 300},
     "blocking_ns": {"tp": 200, "memcpy_d2h": 100},
@@ -30,9 +31,9 @@ UNDECIDED = walls(memory=None, communication=None, host_overhead=None, compute=N
 UNBOUND = Bound(None, "")
 
 
-def given(window_ns: int = 1_000, **what: object) -> Figures:
-    figures: dict[str, object] = {"memory": NOTHING, "judged_ns": window_ns} | what
-    return Figures(window_ns=window_ns, **figures)  # type: ignore[arg-type]
+def given(window_ns: int = 1_000, **what: Any) -> Figures:
+    figures: dict[str, Any] = {"memory": NOTHING, "judged_ns": window_ns} | what
+    return Figures(window_ns=window_ns, **figures)
 
 
 @pytest.mark.parametrize("lacking", ["", *WHOLE])

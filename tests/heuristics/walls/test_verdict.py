@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 import diagnoser
 from bench.simulate.recording import Recording
@@ -19,6 +19,7 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import find_verdict
+from heuristics.walls.verdict import verdict_of as of_walls
 from tests.doubles.opinions import (
     KERNEL,
     SURE,
@@ -144,6 +145,57 @@ def test_findings_nearer_than_the_error_of_their_prices_are_tied() -> None:
     found = wall("communication", 40), wall("compute", 34)
     assert verdict_of(*found, off=0.05).tied_with == ()
     assert verdict_of(*found, off=0.07).tied_with == ("compute",)
+
+
+def test_the_error_of_prices_is_that_of_the_worst_rank_that_has_any() -> None:
+    found = wall("communication", 40), wall("compute", 34)
+    ranks = [rank(costs(proofs=replace(SURE, residual_free_error_frac=off))) for off in (0.07, 0.01)]
+    assert find_verdict(costs_of([*ranks, rank(BLIND)]), found).tied_with == ("compute",)
+    assert find_verdict(costs_of([rank(BLIND)]), found).tied_with == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "wall_id", "fits"),
+    [
+        (walls(communication=60, memory=10), "memory", False),
+        (walls(communication=60, memory=9), "communication", True),
+        (walls(), None, True),
+    ],
+)
+def test_a_run_out_of_memory_has_that_wall_first_where_it_is_a_finding(
+    found: list[Wall], wall_id: WallId | None, fits: bool
+) -> None:
+    told = of_walls(found, out_of_memory=True)
+    assert (told.wall, told.does_not_fit, told.tied_with) == (wall_id, not fits, ())
+    assert of_walls(found).does_not_fit is False
+
+
+def test_what_does_not_fit_ties_with_nothing_however_near() -> None:
+    short = wall("memory", 30, "finding", retried=True)
+    assert verdict_of(short, wall("communication", 30)).tied_with == ()
+    assert verdict_of(wall("memory", 30), wall("communication", 30)).tied_with == ("communication",)
+
+
+@pytest.mark.parametrize(("percent", "is_near"), [(1.0, True), (0.9, False)])
+def test_the_closest_of_no_walls_is_named_from_one_percent_up(percent: float, is_near: bool) -> None:
+    found = verdict_of(*walls(communication=percent))
+    assert ("the closest is communication" in found.because[0]) is is_near
+    assert found.runner_up == "communication"
+
+
+@pytest.mark.parametrize(("most", "said"), [(0.2, " (at most 20 %)"), (1.0, ""), (None, "")])
+def test_an_undecided_wall_says_its_most_where_that_is_less_than_all(most: float | None, said: str) -> None:
+    blind = structs.replace(wall("compute", None), at_most_frac=most)
+    found = verdict_of(*walls(communication=5)[:3], blind)
+    assert found.because[0].endswith(f"5.0 %; not judged: compute{said}")
+    assert found.because[1] == f"compute could not be judged{said}: nobody looked"
+
+
+def test_only_findings_that_cost_anything_are_listed_beside_the_verdict() -> None:
+    others = wall("memory", 0, "finding"), wall("host_overhead", 9), wall("compute", 30, "unmeasurable")
+    found = verdict_of(wall("communication", 20), *others)
+    assert found.because == ("without communication the windows would be at most 20 % shorter",)
+    assert found.runner_up == "host_overhead"
 
 
 @given(first=st.integers(13, 100), second=st.integers(10, 97))
