@@ -12,6 +12,7 @@ from tests.doubles.opinions import (
     JUDGE,
     NOBODY,
     SURE,
+    UNBOUNDED,
     account,
     budget,
     cost,
@@ -49,10 +50,11 @@ def test_the_rank_that_pays_the_largest_part_of_its_own_windows_is_named(wall: W
         assert (found.ns, found.frac, found.rank) == (700, 700 / 3_000, place)
 
 
-def of_replays(replays_ns: int, **what: Bounds) -> RankMeasurements:
+def of_replays(replays_ns: int, bounds: Bounds = UNBOUNDED) -> RankMeasurements:
     """A rank whose compute lies in graphs that were recorded whole for so much of 1000 ns."""
     by_class = {"gemm": 1_000 - replays_ns, "graph_replay": replays_ns}
-    return rank(costs(50, 50, 50, 50), budget=replace(budget(), compute_by_class_ns=by_class), True, **what)
+    held = replace(budget(), compute_by_class_ns=by_class)
+    return rank(costs(50, 50, 50, 50), budget=held, bounds=bounds)
 
 
 def test_graphs_recorded_whole_for_a_tenth_of_the_windows_hide_every_wall_but_the_hosts() -> None:
@@ -136,8 +138,8 @@ def test_of_doubted_replays_the_one_that_shrinks_least_says_why() -> None:
 
 def test_a_price_is_proven_only_where_it_is_of_every_rank() -> None:
     """The rank without a replay has its bound of 120, the one in doubt the larger of 40 and its bound."""
-    bounded = Bounds(120, 120, 120, 120)
-    blind, doubted = rank(NOBODY, bounds=bounded), rank(costs(40, 40, 40, 40, at_least=NOBODY), bounds=bounded)
+    bounded, held = Bounds(120, 120, 120, 120), costs(40, 40, 40, 40, at_least=NOBODY)
+    blind, doubted = rank(NOBODY, bounds=bounded), rank(held, bounds=bounded)
     proven = costing("memory", 60)
     run = costs_of([proven, blind, doubted])
     assert run.at_most_frac("memory") == 300 / 3_000
