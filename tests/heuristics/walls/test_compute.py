@@ -69,6 +69,8 @@ def test_a_doubted_price_of_compute_has_the_bound_of_its_partition() -> None:
     bounded = replace(wide(0.2), bounds=Bounds(0, 0, 0, 150))
     assert judge_compute([bounded]).at_most_frac == 0.15
     assert judge_compute([replace(bounded, bounds=Bounds(0, 0, 0, 90))]).outcome == "clear"
+    sure = judge_compute([replace(wide(), bounds=Bounds(0, 0, 0, 150))])
+    assert sure.at_most_frac is None  # the price itself is the most
 
 
 def test_what_stands_beside_compute_is_of_the_ranks_that_tell_it() -> None:
@@ -82,6 +84,7 @@ def test_what_stands_beside_compute_is_of_the_ranks_that_tell_it() -> None:
     found = judge_compute([rank(sm=other, compute_work_ns=500), told, untold])
     values = {one.measure: one.value for one in found.evidence if one.limit is None}
     assert values == {"under_filled_frac": 0.2, "fill_frac": 0.5, "persistent_frac": 0.4}
+    assert "under_filled_frac" not in seen(judge_compute([replace(untold, compute_work_ns=500)]))
     with_layout = judge_compute([told, untold])
     assert (evidence(with_layout, "layout_frac").value, evidence(with_layout, "layout_frac").limit) == (
         120 / 1_800,

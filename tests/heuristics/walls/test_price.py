@@ -63,6 +63,9 @@ def test_graphs_recorded_whole_for_a_tenth_of_the_windows_hide_every_wall_but_th
     found = priced("memory", of_replays(100, bounds=Bounds(90, 90, 90, 90)))
     assert found.at_most_frac is None  # the partition does not see into them either
     assert "recorded whole" in known_reason(found)
+    blind = price(costs_of([replace(of_replays(200), costs=NOBODY), rank(NOBODY, kind="kineto")]), "memory")
+    assert isinstance(blind, Unpriced)
+    assert blind.why.cure == "record with --cuda-graph-trace=node"  # of the first rank's recorder
     two = [JUDGE["memory"]([of_replays(ns), rank()]).outcome for ns in (199, 200)]
     assert two == ["clear", "unmeasurable"]
 

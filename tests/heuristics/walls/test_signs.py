@@ -56,6 +56,8 @@ def test_compute_that_was_not_given_fills_nothing_and_without_any_nobody_knows()
     assert find_bound([given()]) == Bound(
         None, "where the time of the window goes is unknown", "give budget_frac"
     )
+    half = given(500, budget_ns={"compute": 500})
+    assert find_bound([half, given(500, budget_ns={"exposed_comm": 0})]).bucket is None
     assert find_bound([given(comm_known=False)]).cure != "give budget_frac"
 
 
