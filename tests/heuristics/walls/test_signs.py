@@ -50,7 +50,9 @@ def test_a_bound_needs_every_part_but_what_compute_waits_for(lacking: str) -> No
 
 
 def test_compute_that_was_not_given_fills_nothing_and_without_any_nobody_knows() -> None:
-    exposed = given(budget_ns={"exposed_comm": 501})
+    exposed, halves = given(budget_ns={"exposed_comm": 501}), {"compute": 500, "exposed_comm": 500}
+    assert find_bound([given(budget_ns={"compute": 501})]).bucket == "compute"
+    assert find_bound([given(budget_ns=halves)]).because.startswith("neither compute (50 %)")
     assert find_bound([exposed]).bucket == "communication"
     assert find_bound([exposed, given()]).bucket is None
     assert find_bound([given()]) == Bound(

@@ -37,7 +37,6 @@ from tests.doubles.opinions import (
 )
 from traces.limits import Limit
 from traces.missing import Missing, known
-from traces.sections.rank import TensorCores
 from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
@@ -53,24 +52,10 @@ def test_a_tenth_of_the_window_is_a_finding_and_less_is_clear(wall: WallId) -> N
 
 
 @pytest.mark.parametrize("wall", WALL_IDS)
-def test_the_cost_is_the_first_evidence_beside_its_limit(wall: WallId) -> None:
-    first = JUDGE[wall]([costing(wall, 120)]).evidence[0]
-    assert (first.measure, first.value, first.limit, first.rank) == ("cost_frac", 0.12, 0.1, 0)
-    assert first.because.startswith("ours")
-
-
-@pytest.mark.parametrize("wall", WALL_IDS)
 def test_only_its_own_handicap_counts(wall: WallId) -> None:
     others = costs(**{other: 500 for other in WALL_IDS if other != wall})  # type: ignore[arg-type]
     found = JUDGE[wall]([rank(others)])
     assert (found.outcome, found.cost_ns) == ("clear", 0)
-
-
-@pytest.mark.parametrize("wall", WALL_IDS)
-def test_without_an_account_a_wall_is_unmeasurable_with_its_reason(wall: WallId) -> None:
-    found = JUDGE[wall]([rank(Missing("replay", "clock offset: 3 ms", "record again"))])
-    assert (found.outcome, known(found.cost_ns), known(found.cost_frac)) == ("unmeasurable", None, None)
-    assert (found.missing, found.cure) == (("clock offset: 3 ms",), "record again")
 
 
 @pytest.mark.parametrize("wall", WALL_IDS)
@@ -113,13 +98,6 @@ def test_the_walls_come_in_the_order_of_the_workflow() -> None:
     assert tuple(wall.id for wall in walls_of([rank()])) == WALL_IDS
 
 
-def test_ranks_add_up_over_their_windows_and_the_worst_is_named() -> None:
-    ranks = [costing("communication", 0), costing("communication", 300)]
-    found = judge_communication(ranks)
-    assert (found.outcome, found.cost_ns, found.cost_frac) == ("finding", 300, 0.15)
-    assert found.evidence[0].rank == 1
-
-
 def test_kinds_of_several_ranks_add_up() -> None:
     ranks = [
         rank(costs(communication=cost(200, {"tp": 120, "cp": 80}))),
@@ -147,24 +125,6 @@ def test_late_launches_and_what_masks_them_stand_beside_the_cost_of_the_host() -
     assert evidence(found, "launch_starved_frac").value == 0.3
     assert evidence(found, "masked_frac").value == 0.05
     assert "graph_share_frac" not in seen(found)
-
-
-def test_gemms_without_tensor_cores_are_evidence_where_the_gpu_has_tf32() -> None:
-    fp32 = TensorCores(gemm_ns=800, simt_ns=600, simt_count=3, tf32=True, fp32_to_tf32_frac=0.125)
-    found = judge_compute([rank(costs(compute=525), tensor_cores=fp32), rank()])
-    assert evidence(found, "simt_gemm_count").value == 3
-    older = judge_compute([rank(tensor_cores=structs.replace(fp32, tf32=False))])
-    assert "simt_gemm_count" not in seen(older)
-
-
-def test_compute_is_not_clear_where_the_peak_rates_of_a_gpu_with_tf32_are_unknown() -> None:
-    unknown = TensorCores(gemm_ns=800, simt_ns=100, simt_count=3, tf32=True, fp32_to_tf32_frac=None)
-    found = judge_compute([rank(tensor_cores=unknown)])
-    assert (found.outcome, found.missing[0].partition(",")[0]) == (
-        "unmeasurable",
-        "GEMMs run in FP32 without tensor cores",
-    )
-    assert judge_compute([rank(tensor_cores=structs.replace(unknown, simt_ns=99))]).outcome == "clear"
 
 
 def test_start_up_above_a_twentieth_is_left_out_of_the_windows_and_of_the_hosts_cost() -> None:
@@ -296,18 +256,6 @@ def test_grids_of_a_quarter_of_the_sms_cost_three_quarters_of_their_time(sm_coun
     else:
         assert costs == CLEAR | {"compute": ("finding", 240)}
         assert evidence(walls["compute"], "under_filled_frac").value == 0.8
-
-
-def test_without_recorded_launches_the_host_costs_at_most_the_time_without_compute() -> None:
-    run = Run()
-    for at in range(0, 2_000, 100):
-        run.work("gemm", at, at + 60, launched=False)
-    costs, walls = outcomes(run)
-    assert [costs[wall][0] for wall in WALL_IDS] == ["unmeasurable", "clear", "unmeasurable", "clear"]
-    open_ = [walls["memory"], walls["host_overhead"]]
-    assert all("no launch of a kernel was recorded" in wall.missing[0] for wall in open_)
-    assert all("--trace=cuda" in wall.cure for wall in open_)
-    assert walls["host_overhead"].at_most_frac == 19 * 40 / 1_960  # nothing else runs where no compute does
 
 
 def test_where_clocks_are_apart_only_the_partition_bounds_a_wall() -> None:
