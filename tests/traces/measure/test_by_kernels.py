@@ -81,6 +81,9 @@ def test_unknown_kernels_are_listed_by_their_time_in_the_window_with_the_grid_of
     ]
     assert [one.frac for one in found] == [95 / 390, 80 / 390]
     assert isinstance(found[0].per_step_ns, Missing)
+    steps = exchanging()
+    steps.work("another_kernel", 400, 450)  # after the last step
+    assert [one.name for one in steps.measured(steps="0:2").unnamed.kernels] == ["exchange_kernel"]
 
 
 def test_kernels_of_a_graph_share_a_launch_and_copies_are_no_kernel_work() -> None:
