@@ -113,12 +113,7 @@ def test_gathers_alone_or_on_a_stream_of_compute_are_no_dispatcher(export: Expor
         assert set(kinds(rank_of(export(line.recording, f"{gathers}{stream}.sqlite")))) == {"other_comm"}
 
 
-def test_one_send_each_way_stays_a_pipeline_wherever_it_stands_and_two_need_a_range(export: Export) -> None:
-    line = Line()
-    line.all(PERMUTE)
-    line.group(1, 1)
-    line.all(GROUPED)
-    assert kinds(rank_of(export(line.recording))) == ["pp_p2p"]
+def test_a_range_decides_where_two_sends_and_two_receives_do_not(export: Export) -> None:
     line = Line()
     line.all(ROUTER, GEMM)
     begin = line.now
