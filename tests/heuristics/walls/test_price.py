@@ -9,6 +9,7 @@ import pytest
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import UNNAMED, Price, Unpriced, costs_of, price, wall_of
 from tests.doubles.opinions import (
+    BEGUN,
     JUDGE,
     NOBODY,
     SURE,
@@ -129,6 +130,12 @@ def test_kernels_that_mostly_stand_apart_are_probably_communication(apart_ns: in
     assert found.at_least is not None
     assert found.at_least.path == UNNAMED
     assert known_reason(found).startswith(f"kernels of unknown class take 2.7 % and {word} communication")
+
+
+def test_unknown_kernels_are_a_share_of_the_windows_without_start_up() -> None:
+    assert known_reason(priced("communication", rank(unnamed=UNNAMED_80, account=BEGUN))).startswith(
+        "kernels of unknown class take 10 %"
+    )
 
 
 def test_of_doubted_replays_the_one_that_shrinks_least_says_why() -> None:

@@ -11,7 +11,9 @@ from msgspec import structs
 from heuristics.config.observed import Observed
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Wall
+from heuristics.walls import JUDGES
 from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven_by_figures
+from heuristics.walls.price import Unpriced
 from tests.doubles.opinions import NOBODY, rank, wall, walls
 from traces.missing import Missing
 from traces.sections.tables import WallId
@@ -84,6 +86,12 @@ def test_idle_time_is_of_the_windows_that_tell_it() -> None:
     ]
     assert idle_frac(ranks) == 0.2
     assert idle_frac(ranks[2:]) is None
+
+
+def test_figures_that_were_not_given_stand_beside_no_wall() -> None:
+    found = {judge.__name__: judge.judge([given()], Unpriced(NOBODY)) for judge in JUDGES}
+    assert {name: one.evidence for name, one in found.items() if one.evidence} == {}
+    assert {one.outcome for one in found.values()} == {"unmeasurable"}
 
 
 def pointed_at(

@@ -154,6 +154,8 @@ def test_what_one_thread_launches_is_forward_work_and_a_repeat_that_nothing_foll
 def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Export) -> None:
     order = [FORWARD, BACKWARD] * 3
     assert layers_of(export(hybrid_passes(order))) == [None] * 6
+    assert layers_of(export(hybrid_passes(order[:3]), "three.sqlite")) == [None] * 3
+    assert layers_of(export(hybrid_passes(order[:2]), "two.sqlite")) == [0, 0]
     recording = hybrid_passes(order)
     for place in range(3):
         for tid in (1000, 1001):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from tests.by_hand.run import Run, written
+from tests.recordings.launches import GATHER, Line
+from tests.recordings.payloads import collective, init, with_payloads
 from traces.formats.open import read_trace
-from traces.measure.capture import measure_capture
+from traces.measure.capture import measure_capture, measure_messages
 from traces.measure.data_loading import waits_of, workers_by_rhythm
 from traces.measure.recompute import _judge
 from traces.measure.recompute_extent import pair_units
@@ -123,6 +128,28 @@ def test_a_recording_is_counted_by_what_it_holds_and_by_rank() -> None:
     }  # fmt: skip
     assert (found.correlation_frac, found.graph_launches, found.opaque_graph_launches) == (0.5, 1, 0)
     assert found.clock_offset_ns == {(1_000, 0): 0, (2_000, 1): 0}
+
+
+def test_messages_are_counted_by_operation_with_their_bytes_communicators_and_peers(
+    export: Callable[..., Path],
+) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(7, 4))
+    line.exchange(0, 1)
+    line.exchange(1, communicator=8, receive=False)
+    line.call("ncclAllGather", collective(7, 50), GATHER)
+    found = measure_messages(read_trace(with_payloads(export(line.recording), line.blob_at)))
+    assert found is not None
+    assert {
+        one.operation: (one.call_count, one.size_bytes, one.communicator_count, one.peer_count)
+        for one in found
+    } == {
+        "ncclCommInitRank": (1, 0, 1, UNSET),
+        "ncclSend": (3, 3_000, 2, 2),
+        "ncclRecv": (2, 2_000, 1, 2),
+        "ncclAllGather": (1, 50, 1, UNSET),
+    }
+    assert measure_messages(read_trace(export(line.recording, "without.sqlite"))) is None
 
 
 def test_texts_have_their_places_by_the_alphabet_and_none_without_a_text() -> None:

@@ -81,6 +81,11 @@ CASES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
         ["ep_dispatch", *EP] * 2,
         "neighbours low",
     ),
+    "of one layer too": (
+        (NORM, ROUTER, gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24), NORM),
+        EP,
+        "neighbours low",
+    ),
     "so is a gather right behind the scatter of the last layer, where backward begins": (
         (NORM, ROUTER, *(gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24)) * 2, NORM_BACKWARD),
         EP * 2,

@@ -100,6 +100,16 @@ def test_a_stream_is_a_dispatchers_where_nine_tenths_of_it_stand_around_the_perm
     assert kinds(rank_of(export(line.recording))) == expected
 
 
+def test_what_is_no_expert_traffic_keeps_its_operation_wherever_it_stands(export: Export) -> None:
+    line = Line()
+    line.all(PERMUTE)
+    line.run(GATHER, stream=7)
+    line.all(GROUPED)
+    line.run(GATHER, stream=7)
+    line.all(UNPERMUTE)
+    assert [row[:2] for row in told(rank_of(export(line.recording)))] == [("other_comm", "all_gather")] * 2
+
+
 def test_gathers_alone_or_on_a_stream_of_compute_are_no_dispatcher(export: Export) -> None:
     for gathers, stream in ((True, 24), (False, 24), (True, 7)):
         line = Line()
@@ -239,6 +249,8 @@ def test_ranks_of_a_communicator_are_those_that_its_own_calls_agree_on(export: E
     line.call("ncclCommInitRank", init(8, 4))
     line.call("ncclCommDestroy", init(8, 2))  # counts others: nothing is known of 8
     line.call("ncclAllGather", collective(9, 0), GATHER)
+    line.recording.range("ncclCommInitRank", 400_000, 401_000, domain=1, registered=True, pid=2_000)
+    line.blob_at[400_000] = init(6, 4)  # of another process
     found = communicators_in(of(export, line))
     assert [*zip(found.hashes.tolist(), found.rank_count.tolist(), found.own_rank.tolist(), strict=True)] == [
         (7, 4, 2), (8, -1, 0), (9, -1, -1),
