@@ -251,11 +251,12 @@ def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
 
 def unnamed_doubt(ranks: Sequence[RankCosts]) -> Missing | None:
     """Why communication may cost more: kernels of unknown class, which perhaps or probably are; None: few."""
-    alone_ns = sum(one.unnamed_ns for one in ranks)
-    if not alone_ns:
+    having = [one for one in ranks if one.unnamed_ns]
+    if not having:
         return None
     whole_ns = sum(one.start.judged_ns for one in ranks)
-    apart_ns = sum(one.rank.unnamed.apart_ns for one in ranks)
+    alone_ns = sum(one.unnamed_ns for one in having)
+    apart_ns = sum(one.rank.unnamed.apart_ns for one in having)
     which = "probably" if 2 * apart_ns >= alone_ns else "perhaps"
     reason = say(f"walls.unnamed-{which}", part_frac=alone_ns / whole_ns)
     return Missing(UNNAMED, reason, cure("unknown_kernels", ranks[0].rank.kind))

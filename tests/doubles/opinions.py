@@ -130,6 +130,10 @@ def account(
     return Account(dict(starved or {}), dict(blocking or {}), arrival_ns, 0, 0, 0, 0, 0, decided)
 
 
+BEGUN: Final = account({"profiler": 100, "lazy_init": 100})
+"""Of a window so much is start-up, twice that which is left in it."""
+
+
 def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns: int = 0) -> Budget:
     """A window of 1000 ns; what is neither compute nor exposed communication is idle."""
     idle_ns = WINDOW_NS - compute_ns - exposed_comm_ns

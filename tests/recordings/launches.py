@@ -89,6 +89,35 @@ class Line:
             self.run(name)
 
 
+Laid = Callable[[Line], None]
+
+
+def group(sends: int, receives: int, stream: int = 20) -> Laid:
+    """A group of sends and receives, as a part of `laid`."""
+    return lambda line: line.group(sends, receives, stream=stream)
+
+
+def on(stream: int, name: str = SENDRECV) -> Laid:
+    """A kernel on another stream, as a part of `laid`."""
+    return lambda line: line.run(name, stream)
+
+
+def within(text: str, stream: int = 20, name: str = SENDRECV) -> Laid:
+    """A kernel launched in a range, as a part of `laid`."""
+    return lambda line: line.within(text, name, stream)
+
+
+def laid(*parts: str | Laid) -> Line:
+    """Compute kernels by name and what else there is, one after the other."""
+    line = Line()
+    for part in parts:
+        if isinstance(part, str):
+            line.run(part)
+        else:
+            part(line)
+    return line
+
+
 NO_ACCOUNT = Missing("", "nobody looked", "none")
 
 

@@ -133,7 +133,7 @@ def role(name: str, kernel: KernelClass) -> Role:
         return Role.OPTIMIZER
     if kernel.class_ in _SILENT:
         return Role.SILENT
-    if (kernel.class_, kernel.subclass) == ("permute", "permute") and "sort_chunks" in name:
+    if kernel.subclass == "permute" and "sort_chunks" in name:
         return Role.EXPERT
     found = _OF_SUBCLASS.get((kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER))
     if "bwd" in name or "backward" in name:
@@ -143,7 +143,7 @@ def role(name: str, kernel: KernelClass) -> Role:
 
 def _phase(kernel: KernelClass) -> int:
     for said in (kernel.phase, kernel.subclass):  # activation/fwd has phase any
-        if kernel.class_ != "comm" and said in PHASES:
+        if said in PHASES:
             return PHASES.index(said)
     return UNTOLD
 

@@ -6,7 +6,6 @@ import pytest
 
 from heuristics.figures.figures import figures_of
 from heuristics.judging.judgement import judge
-from heuristics.result.judged import Bucket
 from heuristics.walls import bound
 from heuristics.walls.bound import Bound
 from tests.doubles.opinions import NOBODY, account, budget, rank, with_memory
@@ -18,12 +17,6 @@ BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
 def find_bound(ranks: list[RankMeasurements]) -> Bound:
     return bound.find_bound(figures_of(ranks))
-
-
-def largest_bucket(ranks: list[RankMeasurements]) -> tuple[Bucket, float]:
-    found = bound.largest_bucket(figures_of(ranks))
-    assert found is not None
-    return found
 
 
 def test_the_bound_is_the_largest_of_four_by_the_account() -> None:
@@ -92,24 +85,8 @@ def test_the_bound_adds_up_over_ranks() -> None:
     assert find_bound([rank(), rank(), slow]).bucket == "compute"
 
 
-def test_without_an_account_only_what_fills_over_half_is_the_bound() -> None:
-    bounds = [
-        find_bound([rank(account=BLIND, budget=one)])
-        for one in (budget(501), budget(0, 501), budget(500, 500))
-    ]
-    assert [one.bucket for one in bounds] == ["compute", "communication", None]
-    assert "50 %" in bounds[2].because
-    assert bounds[2].cure
-
-
 def test_ranks_of_whole_graph_replays_count_as_time_nobody_could_tell() -> None:
     whole = rank(unseen=NOBODY)
     assert find_bound([rank(), whole]).bucket is None
     assert find_bound([rank(), rank(), whole]).bucket == "compute"
     assert "--cuda-graph-trace=node" in find_bound([whole]).cure
-
-
-def test_the_largest_bucket_is_that_of_the_budget() -> None:
-    largest = largest_bucket([rank(budget=budget(300, 400)), rank(budget=budget(300, 400))])
-    assert largest == ("exposed_comm", 0.4)
-    assert largest_bucket([rank(budget=budget(400, 200))])[0] == "compute"

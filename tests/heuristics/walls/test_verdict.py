@@ -5,36 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 import diagnoser
 from bench.simulate.recording import Recording
 from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
-from heuristics.result.judged import Reason, Verdict, Wall
+from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.confidence import level_of, reasons_against
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import find_verdict
+from heuristics.walls.verdict import verdict_of as of_walls
 from tests.doubles.opinions import (
     KERNEL,
     SURE,
-    account,
-    budget,
     costs,
     rank,
-    steps_of,
     wall,
     walls,
     with_memory,
 )
 from tests.doubles.pages import first_screen, flat
-from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 
@@ -47,10 +42,6 @@ def verdict_of(*found: Wall, off: float = 0.0) -> Verdict:
     """`off`: by how much the replay of the one rank misses its window."""
     proofs = replace(SURE, residual_free_error_frac=off)
     return find_verdict(costs_of([rank(costs(proofs=proofs))]), found)
-
-
-def because(*found: Reason) -> tuple[str, ...]:
-    return tuple(one.text for one in found)
 
 
 def kind_of(**kinds: int) -> str | None:
@@ -71,12 +62,6 @@ def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export
     assert "--delay 60 --duration 10" in document["warnings"][0]
     said = "NOT A STEADY-STATE RECORDING Profiler and start-up take <0.001 ms (45 %) of 0.002 ms"
     assert said in flat(first_screen(document))
-
-
-def test_start_up_lowers_the_confidence() -> None:
-    held = rank(costs(communication=400), account=account({"profiler": 300}))
-    found = reasons_against("communication", costs_of([held]), walls(communication=40))
-    assert because(*found) == ("profiler and start-up take 30 % of the window: not a steady state",)
 
 
 def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:
@@ -105,35 +90,11 @@ def test_none_found_names_the_closest() -> None:
     assert len(found.because) == 1
 
 
-def test_none_found_says_what_nobody_could_judge() -> None:
-    found = verdict_of(*walls(communication=5, compute=None))
-    assert found.wall is None
-    assert found.because[1:] == ("compute could not be judged: nobody looked",)
-
-
 def test_none_measurable_is_no_verdict_and_says_so() -> None:
     found = verdict_of(*walls(memory=None, communication=None, host_overhead=None, compute=None))
     assert (found.wall, found.runner_up, found.confidence) == (None, None, None)
     assert found.because[0] == "no wall could be measured"
     assert len(found.because) == 5
-
-
-def test_what_does_not_fit_comes_before_what_costs_more_and_ties_with_nothing() -> None:
-    short = wall("memory", 1, "finding", retried=True)
-    found = verdict_of(short, wall("communication", 60))
-    assert (found.wall, found.tied_with, found.runner_up) == ("memory", (), "communication")
-    assert "what does not fit cannot be tuned" in found.because[0]
-    assert found.because[1:] == (
-        "without memory the windows would be at most 1.0 % shorter",
-        "communication at most 60 %",
-    )
-
-
-def test_what_does_not_fit_needs_no_cost_to_come_first() -> None:
-    found = verdict_of(wall("memory", None, "finding", retried=True), wall("communication", 60))
-    assert (found.wall, found.kind, found.tied_with, found.runner_up) == ("memory", None, (), "communication")
-    assert "what does not fit cannot be tuned" in found.because[0]
-    assert found.because[1:] == ("communication at most 60 %",)
 
 
 def test_what_nobody_could_judge_never_runs_up() -> None:
@@ -162,6 +123,67 @@ def test_findings_nearer_than_the_error_of_their_prices_are_tied() -> None:
     assert verdict_of(*found, off=0.07).tied_with == ("compute",)
 
 
+def test_the_error_of_prices_is_that_of_the_worst_rank_that_has_any() -> None:
+    found = wall("communication", 40), wall("compute", 34)
+    ranks = [rank(costs(proofs=replace(SURE, residual_free_error_frac=off))) for off in (0.07, 0.01)]
+    assert find_verdict(costs_of([*ranks, rank(BLIND)]), found).tied_with == ("compute",)
+    assert find_verdict(costs_of([rank(BLIND)]), found).tied_with == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "wall_id", "fits"),
+    [
+        (walls(communication=60, memory=10), "memory", False),
+        (walls(communication=60, memory=9), "communication", True),
+        (walls(), None, True),
+    ],
+)
+def test_a_run_out_of_memory_has_that_wall_first_where_it_is_a_finding(
+    found: list[Wall], wall_id: WallId | None, fits: bool
+) -> None:
+    told = of_walls(found, out_of_memory=True)
+    assert (told.wall, told.does_not_fit, told.tied_with) == (wall_id, not fits, ())
+    assert of_walls(found).does_not_fit is False
+
+
+def test_what_does_not_fit_ties_with_nothing_however_near() -> None:
+    short = wall("memory", 30, "finding", retried=True)
+    assert verdict_of(short, wall("communication", 30)).tied_with == ()
+    assert verdict_of(wall("memory", 30), wall("communication", 30)).tied_with == ("communication",)
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"), [(1, ("without memory the windows would be at most 1.0 % shorter",)), (None, ())]
+)
+def test_what_does_not_fit_comes_before_what_costs_more(percent: float | None, said: tuple[str, ...]) -> None:
+    found = verdict_of(wall("memory", percent, "finding", retried=True), wall("communication", 60))
+    assert (found.wall, found.kind, found.tied_with, found.runner_up) == ("memory", None, (), "communication")
+    assert "what does not fit cannot be tuned" in found.because[0]
+    assert found.because[1:] == (*said, "communication at most 60 %")
+
+
+@pytest.mark.parametrize(("percent", "is_near"), [(1.0, True), (0.9, False)])
+def test_the_closest_of_no_walls_is_named_from_one_percent_up(percent: float, is_near: bool) -> None:
+    found = verdict_of(*walls(communication=percent))
+    assert ("the closest is communication" in found.because[0]) is is_near
+    assert found.runner_up == "communication"
+
+
+@pytest.mark.parametrize(("most", "said"), [(0.2, " (at most 20 %)"), (1.0, ""), (None, "")])
+def test_an_undecided_wall_says_its_most_where_that_is_less_than_all(most: float | None, said: str) -> None:
+    blind = structs.replace(wall("compute", None), at_most_frac=most)
+    found = verdict_of(*walls(communication=5)[:3], blind)
+    assert found.because[0].endswith(f"5.0 %; not judged: compute{said}")
+    assert found.because[1] == f"compute could not be judged{said}: nobody looked"
+
+
+def test_only_findings_that_cost_anything_are_listed_beside_the_verdict() -> None:
+    others = wall("memory", 0, "finding"), wall("host_overhead", 9), wall("compute", 30, "unmeasurable")
+    found = verdict_of(wall("communication", 20), *others)
+    assert found.because == ("without communication the windows would be at most 20 % shorter",)
+    assert found.runner_up == "host_overhead"
+
+
 @given(first=st.integers(13, 100), second=st.integers(10, 97))
 def test_costs_that_are_three_points_apart_are_told_apart_however_steps_vary(first: int, second: int) -> None:
     """27 against 11 %, 54 against 11 %: a spread of steps is no error of what they cost on average."""
@@ -183,102 +205,6 @@ def test_a_kind_outside_of_the_families_keeps_its_name() -> None:
 
 def test_of_equal_kinds_expert_traffic_is_named_first() -> None:
     assert kind_of(tp=50, ep_dispatch=25, ep_combine=25) == "ep_a2a"
-
-
-class Sure(NamedTuple):
-    """Why a verdict is not surer."""
-
-    reasons: tuple[Reason, ...]
-
-    @property
-    def because(self) -> tuple[str, ...]:
-        return because(*self.reasons)
-
-    @property
-    def level(self) -> str:
-        return level_of(self.reasons)
-
-
-def sure(about: WallId = "communication", *ranks: RankMeasurements, **percent: float | None) -> Sure:
-    return Sure((*reasons_against(about, costs_of(ranks or [rank(), rank()]), walls(**percent)),))
-
-
-def test_nothing_against_it_is_high() -> None:
-    assert (sure().level, sure().because) == ("high", ())
-
-
-def steps_reason(count: int) -> tuple[str, ...]:
-    return sure("compute", rank(steps=steps_of(*[250] * count))).because
-
-
-def test_fewer_than_three_steps_are_a_reason() -> None:
-    assert steps_reason(3) == ()
-    assert steps_reason(2) == ("only 2 steps",)
-    assert steps_reason(1) == ("only 1 step",)
-    assert steps_reason(0) == ("no steps were found, so one window",)
-
-
-def test_the_rank_with_the_fewest_steps_decides() -> None:
-    assert sure("compute", rank(), rank(steps=steps_of(250, 250))).because == ("only 2 steps",)
-
-
-def test_one_rank_that_communicates_is_a_reason_against_communication_alone() -> None:
-    speaks, hides = rank(budget=budget(900, 100)), rank(budget=budget(1_000, 0, 100))
-    for one in (speaks, hides):
-        assert len(sure("communication", one).because) == 1
-        assert sure("compute", one).because == ()
-        assert sure("communication", one, one).because == ()
-    assert sure("communication", rank()).because == ()
-
-
-def test_over_a_tenth_that_no_edge_explains_is_a_reason() -> None:
-    just, over = (rank(account=account(undecided_ns=ns)) for ns in (100, 110))
-    assert sure("compute", just).because == ()
-    assert sure("compute", over).because == (
-        "11 % of the window is time without compute that nothing recorded explains",
-    )
-
-
-def test_a_replay_that_misses_the_window_by_over_two_per_cent_is_a_reason() -> None:
-    just, over = (rank(costs(proofs=replace(SURE, residual_free_error_frac=frac))) for frac in (0.02, 0.03))
-    assert sure("compute", just).because == ()
-    assert sure("compute", over).because == ("a replay without unexplained waits misses the window by 3.0 %",)
-
-
-def test_waits_of_several_ranks_are_one_reason() -> None:
-    poor = rank(
-        account=account(undecided_ns=500), costs=costs(proofs=replace(SURE, residual_free_error_frac=0.05))
-    )
-    assert sure("compute", poor, poor).level == "medium"
-
-
-def test_recorded_calls_that_may_be_a_quarter_of_the_hosts_cost_are_a_reason() -> None:
-    """A call or range costs 1000 ns at most; the host costs 40 000 or 39 000 of them."""
-    cheap, dear = (rank(costs(host_overhead=ns), recorded_host_rows=10) for ns in (40_000, 39_000))
-    assert sure("host_overhead", cheap).because == ()
-    (reason,) = sure("host_overhead", dear).because
-    assert reason == "recording 10 calls and ranges may itself take up to 26 % of the window"
-    assert sure("compute", dear).because == ()
-
-
-def test_the_profiler_never_makes_more_than_all_of_it() -> None:
-    (reason,) = sure("host_overhead", rank(costs(host_overhead=100), recorded_host_rows=10)).because
-    assert reason.endswith("100 % of the window")
-
-
-def test_other_walls_that_nobody_could_look_at_are_a_reason() -> None:
-    assert sure("communication", compute=None).because == ("compute: not measurable from this recording",)
-    assert sure("communication", compute=None, host_overhead=None).level == "medium"
-    assert sure("communication", communication=None).because == ()
-
-
-def test_each_reason_lowers_once_and_never_below_low() -> None:
-    one = rank(steps=steps_of(250, 250))
-    assert sure("compute", one).level == "medium"
-    assert sure("compute", one, communication=None).level == "low"
-    poor = replace(one, account=account(undecided_ns=500))
-    third = sure("compute", poor, communication=None)
-    assert (third.level, len(third.because)) == ("low", 3)
 
 
 def test_hard_evidence_that_it_does_not_fit_is_the_verdict_where_nothing_could_be_priced() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from msgspec import structs
 
@@ -11,6 +13,7 @@ from heuristics.walls.price import only_in_first_step
 from tests.doubles.opinions import (
     JUDGE,
     NOBODY,
+    SURE,
     account,
     budget,
     cost,
@@ -25,6 +28,7 @@ from tests.doubles.opinions import (
     walls_of,
     with_memory,
 )
+from traces.measure.bounds import Bounds
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.rank import A2a, Span
@@ -131,3 +135,30 @@ def test_the_longest_all_to_all_names_its_rank_and_place() -> None:
     longest = evidence(found, "longest_ep_dispatch_ns")
     assert (longest.value, longest.unit, longest.rank) == (40, "ns", 2)
     assert (longest.start_ns, longest.end_ns, longest.step) == (300, 340, 1)
+
+
+def test_blocking_communication_is_told_where_every_rank_that_tells_communication_has_an_account() -> None:
+    told = rank(account=account(blocking={"tp": 300}), budget=budget(600, 400))
+    assert (
+        evidence(judge_communication([told, rank(unseen=NOBODY, account=BLIND)]), "blocking_comm_frac").value
+        == 0.3
+    )
+    assert "blocking_comm_frac" not in seen(judge_communication([told, rank(account=BLIND)]))
+
+
+@pytest.mark.parametrize(
+    ("ns", "off", "outcome"), [(80, 0.02, "unmeasurable"), (80, 0.019, "clear"), (100, 0.02, "finding")]
+)
+def test_waits_that_no_edge_explains_may_make_communication_a_wall(ns: int, off: float, outcome: str) -> None:
+    """The rank that explains least decides; the most is then the bound of the partition."""
+    proofs = replace(SURE, residual_free_error_frac=off)
+    ranks = [rank(costs(ns)), rank(costs(ns, proofs=proofs))]
+    found = judge_communication(ranks)
+    assert found.outcome == outcome
+    assert all("waits that nothing recorded explains" in said for said in found.missing)
+    bounds = Bounds(90, 90, 90, 90)
+    bounded = judge_communication([replace(one, bounds=bounds) for one in ranks])
+    assert bounded.outcome == "clear"  # no cost is above its bound
+    unnamed = replace(rank().unnamed, alone_ns=80)
+    (said,) = judge_communication([replace(one, unnamed=unnamed) for one in ranks]).missing or ("kernels",)
+    assert said.startswith("kernels")  # what is said already stays

@@ -142,9 +142,20 @@ def test_a_recomputed_dispatch_is_of_the_layer_whose_backward_follows(export: Ex
     assert layers_of(export(hybrid_passes(order))) == [0, 1, 2, 2, 2, 1, 1, 0, 0]
 
 
+def test_what_one_thread_launches_is_forward_work_and_a_repeat_that_nothing_follows_has_no_layer(
+    export: Export,
+) -> None:
+    alone = [("fwd", 1000)] * 2 + [("bwd", 1000)] * 2
+    assert layers_of(export(hybrid_passes(alone))) == [0, 1, 1, 0]
+    order = [FORWARD] * 2 + [BACKWARD, RECOMPUTED]
+    assert layers_of(export(hybrid_passes(order), "b.sqlite")) == [0, 0, 0, None]
+
+
 def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Export) -> None:
     order = [FORWARD, BACKWARD] * 3
     assert layers_of(export(hybrid_passes(order))) == [None] * 6
+    assert layers_of(export(hybrid_passes(order[:3]), "three.sqlite")) == [None] * 3
+    assert layers_of(export(hybrid_passes(order[:2]), "two.sqlite")) == [0, 0]
     recording = hybrid_passes(order)
     for place in range(3):
         for tid in (1000, 1001):

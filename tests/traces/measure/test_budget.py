@@ -138,17 +138,6 @@ def test_of_two_kernels_at_once_the_first_gives_the_class_and_the_lower_stream_b
     assert measure_budget(activities(tie), spans((0, 50))).compute_by_class_ns == {"gemm": 10, "norm": 20}
 
 
-def test_a_kernel_that_began_before_the_window_still_came_first() -> None:
-    rows = [(Bucket.COMPUTE, "norm", 9, 0, 30), (Bucket.COMPUTE, "gemm", 7, 20, 50)]
-    assert measure_budget(activities(rows), spans((25, 50))).compute_by_class_ns == {"norm": 5, "gemm": 20}
-
-
-def test_two_kinds_of_communication_at_once_count_as_the_earlier_in_the_list() -> None:
-    rows = [(Bucket.COMM, "all_reduce", 8, 0, 100), (Bucket.COMM, "ep_combine", 9, 40, 60)]
-    budget = measure_budget(activities(rows), spans((0, 100)))
-    assert budget.exposed_comm_by_kind_ns == {"ep_combine": 20, "all_reduce": 80}
-
-
 def test_totals_count_kernels_only_and_ignore_windows() -> None:
     totals = measure_totals(
         activities(

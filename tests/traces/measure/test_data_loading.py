@@ -11,7 +11,7 @@ import diagnoser
 from bench.simulate.export import write_export
 from tests.doubles.pages import first_screen
 from tests.recordings.loading import MS, loading
-from traces.measure.data_loading import ALIKE, loads_apart, workers_by_rhythm
+from traces.measure.data_loading import loads_apart, workers_by_rhythm
 
 
 def workers(waits_ms: list[float]) -> int | None:
@@ -27,12 +27,6 @@ def test_of_k_workers_every_kth_step_waits(count: int) -> None:
 
 def test_a_round_that_begins_elsewhere_and_shares_its_wait_is_the_same_round() -> None:
     assert workers([50.0, 100.0, 1.0, 1.0] * 5) == 4
-
-
-def test_where_each_step_waits_alike_there_is_one_worker_or_none() -> None:
-    assert workers([100.0, 101.0, 99.0, 102.0, 98.0, 100.0, 103.0, 97.0]) == 1
-    assert ALIKE.value == 0.9
-    assert workers([100.0, 101.0] * 3) is None  # too few to tell
 
 
 def test_without_a_rhythm_no_number_is_told() -> None:

@@ -10,11 +10,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.simulate.knobs import Knobs, draw_knobs
-from bench.simulate.recorded import View, draw_view
+from bench.simulate.knobs import draw_knobs
+from bench.simulate.recorded import draw_view
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
-from heuristics.walls.price import wall_of
 from reports.result.fill.rank import rank as section
 from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
 from tests.recordings.moe_truth import Found, measured
@@ -141,19 +140,6 @@ def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None
         ("compute.norm", (50,)),
         ("idle", (10,)),
     ]
-
-
-def test_every_row_belongs_to_the_wall_whose_absence_shrinks_it(tmp_path: Path) -> None:
-    knobs = Knobs(step_count=3, layer_count=2, recompute="moe", retries_per_step=4, end_of_step="read_back")
-    rows = {row.row: wall_of(row.row) for row in measured(run(knobs), View(), tmp_path).ledger}
-    assert rows["compute.grouped_gemm"] == "compute"
-    assert rows["exposed_comm.ep_dispatch"] == rows["blocking.ep_dispatch"] == "communication"
-    assert rows["launch_starved.token_count_sync"] == rows["launch_latency.arrival"] == "host_overhead"
-    assert rows["launch_starved.allocator"] == rows["moe.expert_gemm.recompute"] == "memory"
-    assert rows["launch_latency.kernel_gap"] is rows["blocking.memset"] is None
-    assert rows["idle.launch_latency.kernel_gap"] is None
-    assert rows["idle.launch_starved.token_count_sync"] == "host_overhead"
-    assert rows["moe.dispatch.backward"] == "communication"
 
 
 def test_both_ledgers_stand_in_the_result(export: Export) -> None:

@@ -1,15 +1,17 @@
-"""Memory: recompute, offload, allocator calls, and the precision of the GEMMs."""
+"""Memory: recompute, offload, what lives on the host, allocator calls."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.simulate.recording import Recording
+from tests.by_hand.run import Run
 from tests.recordings.launches import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
 from traces.measure.data_loading import measure_data_loading
@@ -226,131 +228,143 @@ def steps_of(count: int) -> Steps:
     return from_steps("user", "the test's", tuple(Step(k, k * 10**6, (k + 1) * 10**6) for k in range(count)))
 
 
-def memory_of(rank: RankTimeline, steps: Steps) -> Memory:
+def memory_of(rank: RankTimeline | Run, steps: Steps) -> Memory:
+    rank = rank.rank() if isinstance(rank, Run) else rank
     return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
 
 
-def offload_step(recording: Recording, step: int, size_bytes: int = 1 << 20, pairs: int = 2) -> None:
-    """A kernel at +100 to +200 us; copies of 50 us, 60 apart, out from +180 on and back from +600 on."""
-    at = step * 1_000
-    recording.kernel(GEMM, (at + 100) * 1_000, (at + 200) * 1_000, launch_ns=at * 1_000 + 1)
-    recording.kernel(GEMM, (at + 900) * 1_000, (at + 1_000) * 1_000, launch_ns=at * 1_000 + 5_000)
-    for place in range(pairs):
-        for kind, first in (("d2h", 180), ("h2d", 600)):
-            begin = (at + first + 60 * place) * 1_000
-            recording.copy(
-                kind, begin, begin + 50_000, size_bytes=size_bytes, launch_ns=begin - 9_000, stream=9
-            )
+def window(length_us: int) -> Steps:
+    return one_window("none", "", 0, length_us * 1_000)
 
 
-@pytest.mark.parametrize(
-    ("size_bytes", "pairs", "exposed_ns", "copies"),
-    [(1 << 20, 2, 180_000, 4), ((1 << 20) - 1, 2, 0, 0), (1 << 20, 1, 0, 0)],
-)
-def test_offload_is_large_goes_out_comes_back_and_recurs(
-    export: Export, size_bytes: int, pairs: int, exposed_ns: int, copies: int
-) -> None:
-    recording = Recording()
-    recording.gpu()
-    for k in range(2):
-        offload_step(recording, k, size_bytes, pairs)
-    found = memory_of(rank_of(export(recording)), steps_of(2))
-    # of the first copy of each step 20 us lie under the kernel
-    assert (found.offload_exposed_ns, found.offload_copies) == (2 * exposed_ns, 2 * copies)
+MIB = 1 << 20
+
+
+def worked(count: int, **how: Any) -> Run:
+    """Steps of 1 ms, of which the first 100 to 200 us are a GEMM."""
+    run = Run(**how)
+    for k in range(count):
+        run.at(1_000 * k).work("gemm", 100, 200, launch=0)
+    return run
+
+
+def offloading(size_bytes: int, pairs: int) -> Run:
+    """In each of two steps copies of 50 us, 60 apart: out from 180 on, back from 600 on."""
+    run = worked(2)
+    for step in (run.at(0), run.at(1_000)):
+        for place in range(pairs):
+            for kind, first in (("d2h", 180), ("h2d", 600)):
+                at = first + 60 * place
+                step.work(kind, at, at + 50, size_bytes=size_bytes, stream=9)
+    return run
+
+
+@pytest.mark.parametrize(("size_bytes", "pairs", "copies"), [(MIB, 2, 8), (MIB - 1, 2, 0), (MIB, 1, 0)])
+def test_offload_is_large_goes_out_comes_back_and_recurs(size_bytes: int, pairs: int, copies: int) -> None:
+    """Of the first copy of each step 20 us lie under the kernel."""
+    found = memory_of(offloading(size_bytes, pairs), steps_of(2))
+    exposed_us = 2 * 180 if copies else 0
+    assert (found.offload_copies, found.offload_bytes) == (copies, copies * size_bytes)
+    assert (found.offload_exposed_ns, found.offload_union_ns) == (exposed_us * 1_000, copies * 50_000)
     assert found.capacity_bytes == 80 << 30
+
+
+def test_communication_hides_offload_and_another_copy_does_not() -> None:
+    for name, exposed_us in (("memset", 360), ("all_reduce", 310)):
+        run = offloading(MIB, 2)
+        run.work(name, 600, 650, stream=20)
+        found = memory_of(run, steps_of(2))
+        assert (found.offload_exposed_ns, found.offload_copies) == (exposed_us * 1_000, 8)
+
+
+def often(run: Run, kind: str, at: float, count: int, size_bytes: int = 16 * MIB) -> None:
+    for place in range(count):
+        run.work(kind, at + 10 * place, at + 10 * place + 5, size_bytes=size_bytes)
 
 
 @pytest.mark.parametrize(("each", "copies"), [(2, 0), (3, 12)])
 def test_offload_over_the_end_of_a_step_comes_back_in_the_next_at_least_twice_a_step(
-    export: Export, each: int, copies: int
+    each: int, copies: int
 ) -> None:
-    recording = Recording()
-    for k in range(3):  # what comes back in the first went out before the recording
-        at = k * 10**6
-        recording.kernel(GEMM, at + 100_000, at + 200_000, launch_ns=at + 1)
-        copy_often(recording, "h2d", at, each)
-        copy_often(recording, "d2h", at + 900_000, each)
-    found = memory_of(rank_of(export(recording)), steps_of(3))
-    # two borders: of two copies at each, four come back in three steps
-    assert (found.offload_exposed_ns, found.offload_copies) == (copies * 5_000, copies)
-    window = one_window("none", "", 0, 3 * 10**6)
-    assert known(memory_of(rank_of(export(recording, "b.sqlite")), window).offload_exposed_ns) is None
-
-
-def test_what_comes_in_more_than_a_step_after_anything_went_out_is_no_offload(export: Export) -> None:
-    recording = Recording()
-    copy_often(recording, "d2h", 900_000, 9)
+    """What comes back in the first went out before; two at two borders are four in three steps."""
+    run = worked(3)
     for k in range(3):
-        recording.kernel(GEMM, k * 10**6 + 100_000, k * 10**6 + 200_000, launch_ns=k * 10**6 + 1)
-        copy_often(recording, "h2d", k * 10**6, 3)
-    # three come back in the second step; the six pairs with those in the third would be enough
-    assert memory_of(rank_of(export(recording)), steps_of(3)).offload_copies == 0
+        often(run, "h2d", 1_000 * k, each)
+        often(run, "d2h", 1_000 * k + 900, each)
+    found = memory_of(run, steps_of(3))
+    assert (found.offload_exposed_ns, found.offload_copies) == (copies * 5_000, copies)
+    assert known(memory_of(run, window(3_000)).offload_exposed_ns) is None
 
 
-def copy_often(recording: Recording, kind: str, at_ns: int, count: int) -> None:
-    for begin in range(at_ns, at_ns + count * 10_000, 10_000):
-        recording.copy(kind, begin, begin + 5_000, size_bytes=1 << 24)
+@pytest.mark.parametrize(("late_us", "copies"), [(0, 12), (1, 0)])
+def test_what_comes_in_more_than_a_step_after_anything_went_out_is_no_offload(
+    late_us: int, copies: int
+) -> None:
+    """Each takes the last that is out: the sixth to come back, from 1905 us on, what was out at 905."""
+    run = worked(3)
+    often(run, "d2h", 900, 6)
+    for place in range(6):
+        at = 1_855 + late_us + 10 * place
+        run.work("h2d", at, at + 5, size_bytes=16 * MIB)
+    assert memory_of(run, steps_of(3)).offload_copies == copies
+
+
+def layers_of_weights(sizes: tuple[int, ...], *, batches: bool = False, steps: int = 2) -> Run:
+    """Steps of 1 ms: four layers, each a copy of 60 us and a GEMM of 40; before them an embedding, if any."""
+    run = Run()
+    for k in range(steps):
+        step = run.at(1_000 * k)
+        if batches:
+            step.work("h2d", 0, 10, size_bytes=4 * MIB)
+            step.work(EMBEDDING, 20, 30)
+        for layer in range(4):
+            at = 100 + 200 * layer
+            step.work("h2d", at, at + 60, size_bytes=sizes[layer % len(sizes)])
+            step.work("gemm", at + 60, at + 100)
+    return run
 
 
 EMBEDDING = "void at::native::embedding_dense_kernel<float>(float*)"
-MIB = 1 << 20
 
 
-def layers_of_weights(recording: Recording, at_us: int, sizes: tuple[int, ...], pass_begins: bool) -> None:
-    """1 ms: four layers of 200 us, each a copy of 60 us and a GEMM of 40; an embedding before, if any."""
-    if pass_begins:
-        recording.copy("h2d", at_us * 1_000, (at_us + 10) * 1_000, size_bytes=4 * MIB)
-        recording.kernel(EMBEDDING, (at_us + 20) * 1_000, (at_us + 30) * 1_000, launch_ns=at_us * 1_000 + 1)
-    for layer in range(4):
-        begin = (at_us + 100 + 200 * layer) * 1_000
-        recording.copy(
-            "h2d", begin, begin + 60_000, size_bytes=sizes[layer % len(sizes)], launch_ns=begin - 9_000
-        )
-        recording.kernel(GEMM, begin + 60_000, begin + 100_000, launch_ns=begin - 5_000)
-
-
-def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is_none(export: Export) -> None:
-    recording = Recording()
-    for k in range(2):
-        layers_of_weights(recording, 1_000 * k, (2 * MIB,), pass_begins=True)
-    found = memory_of(rank_of(export(recording)), steps_of(2))
-    assert (found.host_resident_copies, found.host_resident_bytes) == (8, 16 * MIB)
-    assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
+@pytest.mark.parametrize(
+    ("size_bytes", "copies"),
+    [(2 * MIB, 8), (4 * MIB, 10), (MIB, 8), (MIB - 1, 0)],  # of 4 MiB are the two batches as well
+)
+def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is_none(
+    size_bytes: int, copies: int
+) -> None:
+    found = memory_of(layers_of_weights((size_bytes,), batches=True), steps_of(2))
+    assert (found.host_resident_copies, found.host_resident_bytes) == (copies, copies * size_bytes)
+    if copies == 8:
+        assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
     assert found.offload_copies == 0
-
-
-def test_weights_before_a_pass_are_of_a_size_that_recurs_between_layers(export: Export) -> None:
-    recording = Recording()
-    for k in range(2):
-        layers_of_weights(recording, 1_000 * k, (4 * MIB,), pass_begins=True)
-    found = memory_of(rank_of(export(recording)), steps_of(2))
-    # four between layers and the one before each embedding
-    assert (found.host_resident_copies, found.host_resident_bytes) == (10, 40 * MIB)
 
 
 @pytest.mark.parametrize("sizes", [(2 * MIB,), (2 * MIB, 3 * MIB, 4 * MIB, 5 * MIB)])
 def test_weights_of_any_sizes_count_whole_though_a_loss_follows_the_last_layer(
-    export: Export, sizes: tuple[int, ...]
+    sizes: tuple[int, ...],
 ) -> None:
-    recording = Recording()
-    for k in range(2):
-        layers_of_weights(recording, 1_000 * k, sizes, pass_begins=False)
-        end = 1_000_000 * k + 950_000
-        recording.kernel(LOSS, end, end + 10_000, launch_ns=end - 9_000)
-    rank, steps = rank_of(export(recording)), steps_of(2)
+    run = layers_of_weights(sizes)
+    for at in (950, 1_950):
+        run.work(LOSS, at, at + 10)
+    rank, steps = run.rank(), steps_of(2)
     assert memory_of(rank, steps).host_resident_copies == 8
     resident = resident_places(rank, steps, offload_places(rank, steps))
     assert not isinstance(resident, Missing)
     assert measure_data_loading(rank, steps, (), resident).input_copies == 0
 
 
-def test_one_batch_for_every_pass_does_not_live_on_the_host(export: Export) -> None:
-    recording = Recording()
-    for k in range(4):  # four microbatches of one step
-        recording.copy("h2d", k * 250_000, k * 250_000 + 100_000, size_bytes=64 * MIB)
-        recording.kernel(EMBEDDING, k * 250_000 + 100_000, k * 250_000 + 110_000, launch_ns=k * 250_000)
-        recording.kernel(GEMM, k * 250_000 + 110_000, k * 250_000 + 200_000, launch_ns=k * 250_000 + 1)
-    assert memory_of(rank_of(export(recording)), steps_of(1)).host_resident_copies == 0
+@pytest.mark.parametrize(("tensors", "copies"), [(1, 0), (8, 0), (9, 36)])
+def test_up_to_eight_tensors_before_every_pass_are_a_batch(tensors: int, copies: int) -> None:
+    """Four microbatches of one step; a batch of more is a model."""
+    run = Run()
+    for at in range(0, 1_000, 250):
+        for place in range(tensors):
+            run.work("h2d", at + 10 * place, at + 10 * place + 9, size_bytes=(1 + place) * MIB)
+        run.work(EMBEDDING, at + 100, at + 110)
+        run.work("gemm", at + 110, at + 200)
+    assert memory_of(run, steps_of(1)).host_resident_copies == copies
 
 
 @pytest.mark.parametrize(
@@ -358,93 +372,104 @@ def test_one_batch_for_every_pass_does_not_live_on_the_host(export: Export) -> N
     [((2 * MIB, 3 * MIB), 8), ((2 * MIB,), 0)],  # of one size they may be batches: no kernel names a pass
 )
 def test_without_steps_copies_of_different_sizes_that_fill_the_window_live_on_the_host(
-    export: Export, sizes: tuple[int, ...], copies: int
+    sizes: tuple[int, ...], copies: int
 ) -> None:
-    recording = Recording()
-    for k in range(2):
-        layers_of_weights(recording, 1_000 * k, sizes, pass_begins=False)
-    rank = rank_of(export(recording))
-    assert memory_of(rank, one_window("none", "", 0, 2 * 10**6)).host_resident_copies == copies
-    # the same copies, 480 us, are less than a tenth of a longer window
-    assert memory_of(rank, one_window("none", "", 0, 5 * 10**6)).host_resident_copies == 0
+    """They take 480 us, which are a tenth of a longer window and no more."""
+    run = layers_of_weights(sizes)
+    found = {length: memory_of(run, window(length)).host_resident_copies for length in (2_000, 4_799, 4_800)}
+    assert found == {2_000: copies, 4_799: copies, 4_800: 0}
 
 
-def read_both_ways(
-    recording: Recording, at_us: int, sizes: tuple[int, ...], batch: int = 0, gradients: bool = False
-) -> None:
+def read_both_ways(step: Run, sizes: tuple[int, ...], batch: int = 0, gradients: bool = False) -> None:
     """1 ms: two layers forward, then backward, 200 us each: copies of 20 us, a kernel that names no pass.
 
     A batch comes first, its labels before backward.
     """
     if batch:
-        recording.copy("h2d", at_us * 1_000, at_us * 1_000 + 90_000, size_bytes=batch)
-        recording.copy("h2d", at_us * 1_000 + 450_000, at_us * 1_000 + 460_000, size_bytes=batch // 8)
+        step.work("h2d", 0, 90, size_bytes=batch, launched=False)
+        step.work("h2d", 450, 460, size_bytes=batch // 8, launched=False)
     for place, name in enumerate((GEMM, GEMM, GRADIENT, GRADIENT)):
-        begin = (at_us + 100 + 200 * place) * 1_000
+        begin = 100 + 200 * place
         for size in sizes:
-            recording.copy("h2d", begin, begin + 20_000, size_bytes=size, launch_ns=begin - 9_000)
+            step.work("h2d", begin, begin + 20, size_bytes=size)
             if gradients and name == GRADIENT:
-                recording.copy("d2h", begin + 110_000, begin + 120_000, size_bytes=size, stream=9)
-            begin += 20_000
-        recording.kernel(name, begin, begin + 50_000, launch_ns=begin - 5_000)
+                step.on(stream=9).work("d2h", begin + 110, begin + 120, size_bytes=size, launched=False)
+            begin += 20
+        step.work(name, begin, begin + 50)
 
 
 @pytest.mark.parametrize("sizes", [(2 * MIB,), (2 * MIB, 3 * MIB)])
 @pytest.mark.parametrize(("batch", "gradients"), [(0, False), (64 * MIB, False), (0, True)])
 def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_gradients(
-    export: Export, sizes: tuple[int, ...], batch: int, gradients: bool
+    sizes: tuple[int, ...], batch: int, gradients: bool
 ) -> None:
-    recording = Recording()
+    run = Run()
     for k in range(3):
-        read_both_ways(recording, 1_000 * k, sizes, batch, gradients)
-    found = memory_of(rank_of(export(recording)), steps_of(3))
+        read_both_ways(run.at(1_000 * k), sizes, batch, gradients)
+    found = memory_of(run, steps_of(3))
     assert found.host_resident_copies == 3 * 4 * len(sizes)
     assert found.host_resident_union_ns == 3 * 4 * len(sizes) * 20_000
     assert found.offload_copies == 0
 
 
-def test_batches_of_passes_with_and_without_backward_do_not_live_on_the_host(export: Export) -> None:
-    recording = Recording()
-    for k in range(3):
-        for place, names in enumerate(((GEMM,), (GEMM, GRADIENT), (GEMM, GRADIENT))):
-            begin = k * 10**6 + place * 300_000
-            recording.copy("h2d", begin, begin + 50_000, size_bytes=64 * MIB)
-            for number, name in enumerate(names):
-                start = begin + 60_000 + 100_000 * number
-                recording.kernel(name, start, start + 90_000, launch_ns=start - 5_000)
-    assert memory_of(rank_of(export(recording)), steps_of(3)).host_resident_copies == 0
+def test_batches_of_passes_with_and_without_backward_do_not_live_on_the_host() -> None:
+    run = Run()
+    for begin in (1_000 * k + 300 * place for k in range(3) for place in range(3)):
+        a_pass = run.at(begin)
+        a_pass.work("h2d", 0, 50, size_bytes=64 * MIB, launched=False)
+        a_pass.work(GEMM, 60, 150)
+        if begin % 1_000:  # the first of three passes is an evaluation
+            a_pass.work(GRADIENT, 160, 250)
+    assert memory_of(run, steps_of(3)).host_resident_copies == 0
 
 
-def test_a_model_that_is_loaded_once_does_not_live_on_the_host(export: Export) -> None:
-    recording = Recording()
+def test_a_model_that_is_loaded_once_does_not_live_on_the_host() -> None:
+    run = Run()
     for place in range(20):
-        recording.copy("h2d", place * 10_000, place * 10_000 + 9_000, size_bytes=(1 + place % 3) * MIB)
-    recording.kernel(GEMM, 200_000, 300_000, launch_ns=1)
-    assert memory_of(rank_of(export(recording)), one_window("none", "", 0, 300_000)).host_resident_copies == 0
+        run.work("h2d", 10 * place, 10 * place + 9, size_bytes=(1 + place % 3) * MIB)
+    run.work("gemm", 200, 300)
+    assert memory_of(run, window(300)).host_resident_copies == 0
 
 
-def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads(export: Export) -> None:
-    recording = Recording()
+def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads() -> None:
+    """The last step's free comes after all that was launched, so it may be of the next step."""
+    run = worked(3)
     for k in range(3):
-        offload_step(recording, k, pairs=0)
-        at = k * 10**6
-        recording.call("cudaMalloc_v3020", at + 1_000, at + 4_000)
-        recording.call("cuMemCreate", at + 2_000, at + 3_000)  # within the one before
-        recording.call("cudaFree_v3020", at + 500_000, at + 502_000)  # after the last launch of the step
-        recording.call("cudaMalloc_v3020", at + 1_000, at + 4_000, tid=1777)  # launches nothing
-        recording.call("cuMemcpyAsync", at + 5_000, at + 9_000)
-    found = memory_of(rank_of(export(recording)), steps_of(3))
-    # the last step's free comes after all that was launched: it may be of the next step
+        step = run.at(1_000 * k)
+        step.work("gemm", 900, 1_000, launch=5)
+        step.call("malloc", 1, 4)
+        step.call("cuMemCreate", 2, 3)  # within the one before
+        step.call("free", 500, 502)
+        step.call("malloc", 1, 4, thread=9)  # launches nothing
+        step.call("cuMemcpyAsync", 5, 9)
+    found = memory_of(run, steps_of(3))
     assert (found.allocator_calls, found.allocator_ns) == (3, 8_000)
     assert found.allocator_scope == "2 used steps after the first"
+    assert found.allocator_retry_frac == 0.0
 
 
-def test_one_step_may_be_all_warm_up(export: Export) -> None:
-    recording = Recording()
-    offload_step(recording, 0)
-    found = memory_of(rank_of(export(recording)), steps_of(1))
+def test_one_step_may_be_all_warm_up() -> None:
+    found = memory_of(worked(1), steps_of(1))
     assert isinstance(found.allocator_ns, Missing)
-    assert found.allocator_calls == found.allocator_ns
+    assert found.allocator_calls == found.allocator_ns == found.allocator_retry_frac
+
+
+def test_the_host_may_have_launched_a_step_before_another_ran_and_calls_of_other_processes_are_none() -> None:
+    """One call in each step after the first, and two between steps that touch."""
+    run = Run(ahead_us=10)
+    for k in range(4):
+        step = run.at(1_000 * k)
+        step.work("gemm", 100, 200, launch=100)
+        step.work("gemm", 800, 900, launch=800)
+        for at in (50, 400, 950):  # before the first launch, between, after the last
+            step.call("malloc", at, at + 10)
+            step.call("malloc", at, at + 10, process=1)
+    steps = steps_of(4)
+    assert memory_of(run, steps).allocator_calls == 3 + 2 * 2
+    third_lacks = from_steps(
+        "user", "", (*steps.used[:2], replace(steps.used[2], dropped="partial"), steps.used[3])
+    )
+    assert memory_of(run, third_lacks).allocator_calls == 2
 
 
 @pytest.mark.parametrize(
@@ -485,28 +510,6 @@ def test_the_format_of_a_gemm_is_in_its_name(name: str, expected: str | None) ->
 )
 def test_a_gemm_without_tensor_cores_says_so_in_its_name(name: str, simt: bool) -> None:
     assert is_simt_gemm(name, classify_kernel(name)) is simt
-
-
-FP8 = "nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT"
-
-
-@pytest.mark.parametrize(
-    ("names", "precision"),
-    [
-        ([GEMM], "bf16"),
-        ([GEMM, FP8], "mixed"),
-        ([GEMM, FP8, FP8, FP8], "fp8_per_tensor"),  # the last GEMM often stays BF16
-        ([FP8, "quantize_mxfp8_kernel"], "mxfp8"),
-        ([FP8, "block_scaled_cast_transpose_kernel"], "fp8_blockwise"),
-        ([NORM], None),
-        ([GEMM, "_grouped_gemm_kernel", "_grouped_gemm_kernel"], None),
-    ],
-)
-def test_precision_is_that_of_most_gemm_work(export: Export, names: list[str], precision: str | None) -> None:
-    line = Line()
-    line.all(*names)
-    found = detect_precision(rank_of(export(line.recording)), spans((0, 1_000_000)))
-    assert known(found.precision) == precision
 
 
 def test_what_is_unknown_has_its_reason(export: Export) -> None:

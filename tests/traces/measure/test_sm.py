@@ -79,14 +79,6 @@ def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(expo
     assert use.occupancy_frac == 1.0
 
 
-def test_where_all_kernels_are_persistent_fill_is_missing_not_zero(export: Export) -> None:
-    some = recording()
-    kernel(some, 0, 100, blocks=100, name=NVJET)
-    use = measured(export(some))
-    assert isinstance(use.fill_frac, Missing)
-    assert isinstance(use.occupancy_frac, Missing)
-
-
 def test_flash_attention_3_is_persistent_and_its_helpers_are_not(export: Export) -> None:
     some = recording()
     flash = (
@@ -109,15 +101,6 @@ def test_classes_add_up_and_a_kernel_across_the_border_counts_inside_it(export: 
         "elementwise": {"warps": 50 * US},
     }
     assert use.limiter_ns == {"warps": 100 * US}
-
-
-def test_blocks_of_communication_are_counted_while_it_runs(export: Export) -> None:
-    some = recording()
-    kernel(some, 0, 100, blocks=200)
-    kernel(some, 200, 100, blocks=10, name=COMM, stream=20)
-    kernel(some, 250, 100, blocks=20, name=COMM, stream=21)  # 50 us of 10, 50 of 30, 50 of 20
-    use = measured(export(some))
-    assert (use.comm_blocks_mean, use.comm_blocks) == (20.0, 30)
 
 
 def beside_and_alone(alone: int) -> Recording:

@@ -20,11 +20,16 @@ from tests.recordings.launches import (
     ROUTER,
     SENDRECV,
     UNPERMUTE,
+    Laid,
     Line,
+    group,
     kinds,
+    laid,
     moe_layer,
+    on,
     rank_of,
     told,
+    within,
 )
 from traces.formats.open import read_trace
 from traces.intervals import spans
@@ -36,25 +41,129 @@ from traces.timeline import build
 Export = Callable[..., Path]
 
 
-def test_groups_of_as_many_peers_are_expert_traffic_where_experts_run(export: Export) -> None:
-    line = Line()
-    moe_layer(line, lambda: line.group(4, 4))
-    line.all(NORM)
-    assert told(rank_of(export(line.recording))) == [
-        ("ep_dispatch", "dispatch", "fwd", "nccl_groups", "high"),
-        ("ep_dispatch", "dispatch", "fwd", "nccl_groups", "high"),
-        ("ep_combine", "combine", "fwd", "nccl_groups", "high"),
-    ]
+def layer(sendrecv: Laid) -> Laid:
+    return lambda line: moe_layer(line, lambda: sendrecv(line))
 
 
-def test_one_send_per_group_is_the_pipeline(export: Export) -> None:
-    line = Line()
-    moe_layer(line, lambda: line.group(4, 4))
-    line.group(1, 0, stream=24)
-    line.group(0, 1, stream=24)
-    line.group(1, 1, stream=24)
-    line.all(NORM)
-    assert told(rank_of(export(line.recording)))[3:] == [("pp_p2p", "p2p", None, "nccl_groups", "high")] * 3
+OPEN, EP = "sendrecv_unresolved", ["ep_dispatch", "ep_dispatch", "ep_combine"]
+TURNS: tuple[str | Laid, ...] = (
+    *(NORM, ATTENTION, NORM, ROUTER, PERMUTE, on(20), NORM, ATTENTION, NORM, ROUTER, PERMUTE, GROUPED),
+    *(on(20), on(20), GROUPED, on(20), UNPERMUTE, UNPERMUTE),
+)
+"""Attention of one microbatch hides the dispatch of another: only the last has both its neighbours."""
+CASES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
+    "groups of as many peers are of experts where they run": (
+        (layer(group(4, 4)), NORM),
+        EP,
+        "nccl_groups high",
+    ),
+    "two each way between permute and experts are of experts": (
+        (layer(group(2, 2)),),
+        EP,
+        "neighbours medium",
+    ),
+    "one send per group is the pipeline": (
+        (layer(group(4, 4)), group(1, 0, 24), group(0, 1, 24), group(1, 1, 24), NORM),
+        [*EP, *["pp_p2p"] * 3],
+        "nccl_groups high",
+    ),
+    "one send each way stays a pipeline between permute and experts": (
+        (PERMUTE, group(1, 1), GROUPED),
+        ["pp_p2p"],
+        "nccl_groups high",
+    ),
+    "an all-to-all beside attention without experts is of contexts": (
+        (NORM, GEMM, group(4, 4), ATTENTION, group(4, 4), GEMM, NORM),
+        ["cp"] * 2,
+        "nccl_groups medium",
+    ),
+    "an all-to-all of a recommender is not of experts": (
+        ("void fbgemm_gpu::permute_2D_data_kernel<1>", GEMM, within("nccl:all_to_all"), GEMM) * 3,
+        [OPEN] * 3,
+        "name low",
+    ),
+    "a pipeline that sends both ways in its steady state stays one": (
+        (GEMM, group(1, 0), GEMM, group(2, 2), GEMM, group(2, 2), GEMM, group(0, 1)),
+        ["pp_p2p"] * 4,
+        "nccl_groups high",
+    ),
+    "peers without tokens do not make an all-to-all a pipeline": (
+        (PERMUTE, group(4, 4), group(1, 1), group(2, 2), GROUPED),
+        ["ep_dispatch"] * 3,
+        "nccl_groups high",
+    ),
+    "a peer without tokens does not make an exchange of two a pipeline": (
+        (PERMUTE, group(2, 2), group(1, 1), group(2, 2), GROUPED),
+        ["ep_dispatch"] * 3,
+        "neighbours medium",
+    ),
+    "expert traffic between attention and experts is not of contexts": (
+        (ATTENTION, FILL, group(4, 4), GROUPED, group(4, 4), FILL, ATTENTION),
+        ["ep_dispatch", "ep_combine"],
+        "nccl_groups high",
+    ),
+    "a ring is of contexts beside attention and elsewhere a pipeline": (
+        (GEMM, group(1, 1, 24), ATTENTION, GEMM, group(1, 1, 28), GEMM),
+        ["cp", "pp_p2p"],
+        "nccl_groups medium, nccl_groups high",
+    ),
+    "a stream whose named kernels agree names the others": (
+        (within("moe_dispatch forward"), GEMM, on(20), on(21), GEMM),
+        ["ep_dispatch", "ep_a2a", OPEN],
+        "nvtx_range high, stream medium, name low",
+    ),
+    "a stream shared with compute names nothing": (
+        (within("moe_dispatch forward", 7), GEMM, on(7), GEMM),
+        ["ep_dispatch", OPEN],
+        "nvtx_range high, name low",
+    ),
+    "a pipeline between layers is not of experts": (
+        (*[layer(on(20))] * 3, on(24), NORM),
+        [*EP * 3, OPEN],
+        "neighbours medium, name low",
+    ),
+    "exchanges of microbatches that take turns are of experts": (
+        TURNS * 3,
+        ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine"] * 3,
+        "neighbours low",
+    ),
+    "on a stream that also exchanges between layers only what has both neighbours is": (
+        (*TURNS, on(20), NORM) * 3,
+        [OPEN, OPEN, OPEN, "ep_combine", OPEN] * 3,
+        "name low, neighbours low",
+    ),
+    "a pipeline amid expert work on a stream of its own stays open": (
+        (*TURNS, PERMUTE, on(24), NORM) * 3,
+        ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine", OPEN] * 3,
+        "neighbours low, name low",
+    ),
+    "the backward of an unpermute permutes": (
+        (
+            NORM_BACKWARD,
+            "_unpermute_bwd_with_merging_probs_kernel",
+            on(20),
+            GEMM,
+            on(20),
+            UNPERMUTE,
+            NORM_BACKWARD,
+        ),
+        ["ep_dispatch", "ep_combine"],
+        "neighbours low",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "expected", "why"), CASES.values(), ids=CASES.keys())
+def test_what_an_exchange_is_for(
+    export: Export, parts: tuple[str | Laid, ...], expected: list[str], why: str
+) -> None:
+    """By its group, its range, its stream, or what was launched beside it; `why`: evidence, in order met."""
+    rows = told(rank_of(export(laid(*parts).recording)))
+    assert [row[0] for row in rows] == expected
+    assert ", ".join(dict.fromkeys(" ".join(row[3:]) for row in rows)) == why
+    with_phase = {kind: phase for kind, _, phase, *_ in rows if kind in ("ep_dispatch", "ep_combine")}
+    backward = NORM_BACKWARD in parts
+    assert set(with_phase.values()) <= {"bwd" if backward else "fwd", None}
 
 
 def test_the_same_trace_without_nvtx_and_permutes_stays_unresolved_and_says_what_would_settle_it(
@@ -73,26 +182,6 @@ def test_the_same_trace_without_nvtx_and_permutes_stays_unresolved_and_says_what
     assert "--trace=cuda,nvtx" in open_stream.cure
 
 
-def test_an_all_to_all_beside_attention_without_experts_is_context_parallel(export: Export) -> None:
-    line = Line()
-    line.all(NORM, GEMM)
-    line.group(4, 4)
-    line.all(ATTENTION)
-    line.group(4, 4)
-    line.all(GEMM, NORM)
-    assert told(rank_of(export(line.recording))) == [("cp", "a2a", "fwd", "nccl_groups", "medium")] * 2
-
-
-def test_an_all_to_all_of_a_recommender_is_no_expert_traffic(export: Export) -> None:
-    line = Line()
-    for _ in range(3):
-        line.all("void fbgemm_gpu::permute_2D_data_kernel<1>", GEMM)
-        line.within("nccl:all_to_all")
-        line.all(GEMM)
-    rows = told(rank_of(export(line.recording)))
-    assert rows == [("sendrecv_unresolved", "a2a", None, "name", "low")] * 3
-
-
 def test_an_annotated_all_to_all_is_expert_traffic_where_experts_run(export: Export) -> None:
     line = Line()
     moe_layer(line, lambda: line.within("nccl:all_to_all, seq = 7"))
@@ -108,73 +197,6 @@ def test_two_sends_and_two_receives_alone_settle_nothing(export: Export) -> None
     found = resolve_kinds(rank_of(export(line.recording)))
     assert found.of_kind("sendrecv_unresolved").all()
     assert "more than one use" in found.unresolved[0].reason
-
-
-def test_two_sends_and_two_receives_between_permute_and_experts_are_expert_traffic(export: Export) -> None:
-    line = Line()
-    moe_layer(line, lambda: line.group(2, 2))
-    assert {row[3:] for row in told(rank_of(export(line.recording)))} == {("neighbours", "medium")}
-
-
-def test_a_pipeline_that_sends_both_ways_in_its_steady_state_stays_a_pipeline(export: Export) -> None:
-    line = Line()
-    for sends, receives in ((1, 0), (2, 2), (2, 2), (0, 1)):
-        line.all(GEMM)
-        line.group(sends, receives)
-    rows = told(rank_of(export(line.recording)))
-    assert [(row[0], row[3]) for row in rows] == [("pp_p2p", "nccl_groups")] * 4
-
-
-def test_peers_without_tokens_do_not_make_an_all_to_all_a_pipeline(export: Export) -> None:
-    line = Line()
-    line.all(PERMUTE)
-    for peers in (4, 1, 2):
-        line.group(peers, peers)
-    line.all(GROUPED)
-    rows = told(rank_of(export(line.recording)))
-    assert [(row[0], row[3]) for row in rows] == [("ep_dispatch", "nccl_groups")] * 3
-
-
-def test_a_peer_without_tokens_does_not_make_an_exchange_of_two_a_pipeline(export: Export) -> None:
-    line = Line()
-    line.all(PERMUTE)
-    for peers in (2, 1, 2):
-        line.group(peers, peers)
-    line.all(GROUPED)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch"] * 3
-
-
-def test_expert_traffic_between_attention_and_experts_is_not_context_parallel(export: Export) -> None:
-    line = Line()
-    line.all(ATTENTION, FILL)
-    line.group(4, 4)
-    line.all(GROUPED)
-    line.group(4, 4)
-    line.all(FILL, ATTENTION)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_combine"]
-
-
-def test_the_backward_of_an_unpermute_permutes(export: Export) -> None:
-    line = Line()
-    line.all(NORM_BACKWARD, "_unpermute_bwd_with_merging_probs_kernel")
-    line.run(SENDRECV, stream=20)
-    line.all(GEMM)
-    line.run(SENDRECV, stream=20)
-    line.all(UNPERMUTE, NORM_BACKWARD)
-    assert [row[:4] for row in told(rank_of(export(line.recording)))] == [
-        ("ep_dispatch", "dispatch", "bwd", "neighbours"),
-        ("ep_combine", "combine", "bwd", "neighbours"),
-    ]
-
-
-def test_a_ring_beside_attention_is_context_parallel_and_elsewhere_a_pipeline(export: Export) -> None:
-    line = Line()
-    line.all(GEMM)
-    line.group(1, 1, stream=24)
-    line.all(ATTENTION, GEMM)
-    line.group(1, 1, stream=28)
-    line.all(GEMM)
-    assert kinds(rank_of(export(line.recording))) == ["cp", "pp_p2p"]
 
 
 def test_a_group_whose_start_was_not_recorded_counts_for_nothing(export: Export) -> None:
@@ -241,81 +263,6 @@ def test_the_innermost_range_that_tells_wins(export: Export) -> None:
     assert [row[:3] for row in told(rank_of(export(line.recording)))] == [
         ("ep_dispatch", "dispatch", "fwd")
     ] * 2
-
-
-def test_a_stream_whose_named_kernels_agree_names_the_others(export: Export) -> None:
-    line = Line()
-    line.within("moe_dispatch forward")
-    line.all(GEMM)
-    line.run(SENDRECV, stream=20)
-    line.run(SENDRECV, stream=21)
-    line.all(GEMM)
-    assert [row[0] for row in told(rank_of(export(line.recording)))] == [
-        "ep_dispatch",
-        "ep_a2a",
-        "sendrecv_unresolved",
-    ]
-
-
-def test_a_stream_shared_with_compute_names_nothing(export: Export) -> None:
-    line = Line()
-    line.within("moe_dispatch forward", stream=7)
-    line.all(GEMM)
-    line.run(SENDRECV, stream=7)
-    line.all(GEMM)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "sendrecv_unresolved"]
-
-
-def test_pipeline_exchange_between_layers_is_not_taken_for_expert_traffic(export: Export) -> None:
-    line = Line()
-    for _ in range(3):
-        moe_layer(line, lambda: line.run(SENDRECV, stream=20))
-    line.run(SENDRECV, stream=24)  # after the last unpermute
-    line.all(NORM)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_dispatch", "ep_combine"] * 3 + [
-        "sendrecv_unresolved"
-    ]
-
-
-def two_microbatches(line: Line) -> None:
-    """Attention of one hides the dispatch of the other: only the last exchange has both its neighbours."""
-    line.all(NORM, ATTENTION, NORM, ROUTER, PERMUTE)
-    line.run(SENDRECV, stream=20)
-    line.all(NORM, ATTENTION, NORM, ROUTER, PERMUTE, GROUPED)
-    line.run(SENDRECV, stream=20)
-    line.run(SENDRECV, stream=20)
-    line.all(GROUPED)
-    line.run(SENDRECV, stream=20)
-    line.all(UNPERMUTE, UNPERMUTE)
-
-
-def test_exchanges_of_two_microbatches_that_take_turns_are_expert_traffic(export: Export) -> None:
-    line = Line()
-    for _ in range(3):
-        two_microbatches(line)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine"] * 3
-
-
-def test_a_stream_that_also_exchanges_between_layers_says_only_what_has_both_neighbours(
-    export: Export,
-) -> None:
-    line = Line()
-    for _ in range(3):
-        two_microbatches(line)
-        line.run(SENDRECV, stream=20)  # after the last unpermute: a pipeline's
-        line.all(NORM)
-    found = kinds(rank_of(export(line.recording)))
-    assert found == [*["sendrecv_unresolved"] * 3, "ep_combine", "sendrecv_unresolved"] * 3
-
-
-def test_a_pipeline_amid_expert_work_on_a_stream_of_its_own_stays_open(export: Export) -> None:
-    line = Line()
-    for _ in range(3):
-        two_microbatches(line)
-        line.all(PERMUTE)
-        line.run(SENDRECV, stream=24)
-        line.all(NORM)
-    assert kinds(rank_of(export(line.recording)))[4::5] == ["sendrecv_unresolved"] * 3
 
 
 def test_copies_of_nccl_s_copy_engines_are_an_all_to_all_too(export: Export) -> None:

@@ -20,8 +20,12 @@ from tests.recordings.launches import (
     ROUTER,
     SCATTER,
     UNPERMUTE,
+    Laid,
     Line,
+    group,
     kinds,
+    laid,
+    on,
     rank_of,
     told,
 )
@@ -41,53 +45,106 @@ ALL_TO_ALL = "ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<(unsigned long)409
 Export = Callable[..., Path]
 
 
-def test_collectives_beside_the_optimizer_are_data_parallel(export: Export) -> None:
-    line = Line()
-    line.all(NORM_BACKWARD)
-    line.run(SCATTER, stream=24)
-    line.all(NORM_BACKWARD, ADAM)
-    line.run(GATHER, stream=24)
-    line.all(NORM)
-    line.run(GATHER, stream=28)
-    line.all(GEMM)
-    assert [(row[0], row[3]) for row in told(rank_of(export(line.recording)))] == [
-        ("dp_reduce_scatter", "stream"),
-        ("dp_all_gather", "neighbours"),
-        ("other_comm", "name"),
-    ]
+def scattered(stream: int) -> Laid:
+    return on(stream, SCATTER)
 
 
-def test_of_a_stream_that_scatters_in_forward_only_what_stands_beside_the_optimizer_is_data_parallel(
-    export: Export,
+def gathered(stream: int) -> Laid:
+    return on(stream, GATHER)
+
+
+EP, HYBRID = ["ep_dispatch", "ep_combine"], "void hybrid_ep::dispatch_kernel<8, true, true>(P)"
+CASES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
+    "collectives beside the optimizer are of data": (
+        (NORM_BACKWARD, scattered(24), NORM_BACKWARD, ADAM, gathered(24), NORM, gathered(28), GEMM),
+        ["dp_reduce_scatter", "dp_all_gather", "other_comm"],
+        "stream medium, neighbours medium, name low",
+    ),
+    "of a stream that scatters in forward only those are": (
+        (NORM, scattered(24), NORM, gathered(24), NORM, ADAM, gathered(24), NORM),
+        ["other_comm", "other_comm", "dp_all_gather"],
+        "name low, neighbours low",
+    ),
+    **{
+        f"an optimizer that is not fused is one{ids}, and a gradient norm is none": (
+            (
+                *(NORM_BACKWARD, scattered(24), NORM_OF_GRADIENTS, UNFUSED_ADAM, *fill, gathered(28)),
+                *(NORM, NORM_OF_GRADIENTS, gathered(32), NORM),
+            ),
+            ["dp_reduce_scatter", "dp_all_gather", "other_comm"],
+            "neighbours medium, name low",
+        )
+        for ids, fill in (("", ()), (" behind a fill", (FILL,)))
+    },
+    "gathers and scatters around the permute are of a dispatcher": (
+        (*(NORM, ROUTER, gathered(24), gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24)) * 2, NORM),
+        ["ep_dispatch", *EP] * 2,
+        "neighbours low",
+    ),
+    "of one layer too": (
+        (NORM, ROUTER, gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24), NORM),
+        EP,
+        "neighbours low",
+    ),
+    "so is a gather right behind the scatter of the last layer, where backward begins": (
+        (NORM, ROUTER, *(gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24)) * 2, NORM_BACKWARD),
+        EP * 2,
+        "neighbours low",
+    ),
+    "and those around experts where no kernel permutes": (
+        (*(NORM, gathered(24), ROUTER, GROUPED, scattered(24)) * 3, NORM),
+        EP * 3,
+        "neighbours low",
+    ),
+    "a gather of token counts is control where tokens travel by all-to-all": (
+        (NORM, ROUTER, gathered(24), PERMUTE, group(4, 4), GROUPED),
+        ["ep_control", "ep_dispatch"],
+        "neighbours low, nccl_groups high",
+    ),
+    "and where HybridEP permutes itself": (
+        (NORM, ROUTER, gathered(24), on(20, HYBRID), GROUPED) * 2,
+        ["ep_control", "ep_dispatch"] * 2,
+        "neighbours low, name high",
+    ),
+    "a kernel named all-to-all is of experts where there are some": (
+        (ROUTER, on(20, ALL_TO_ALL), PERMUTE, GROUPED, on(20, ALL_TO_ALL), UNPERMUTE) * 3,
+        ["ep_a2a", "ep_combine"] * 3,
+        "name high",
+    ),
+    "beside attention it is of contexts": (
+        (ATTENTION, on(20, ALL_TO_ALL), GEMM, ATTENTION, on(20, ALL_TO_ALL), GEMM) * 3,
+        ["cp"] * 6,
+        "name medium",
+    ),
+    "and its name alone settles nothing": (
+        (GEMM, on(20, ALL_TO_ALL)) * 6,
+        ["sendrecv_unresolved"] * 6,
+        "name low",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "expected", "why"), CASES.values(), ids=CASES.keys())
+def test_what_a_collective_is_for(
+    export: Export, parts: tuple[str | Laid, ...], expected: list[str], why: str
 ) -> None:
-    line = Line()
-    line.all(NORM)
-    line.run(SCATTER, stream=24)
-    line.all(NORM)
-    line.run(GATHER, stream=24)
-    line.all(NORM, ADAM)
-    line.run(GATHER, stream=24)
-    line.all(NORM)
-    assert [(row[0], row[4]) for row in told(rank_of(export(line.recording)))] == [
-        ("other_comm", "low"),
-        ("other_comm", "low"),
-        ("dp_all_gather", "low"),
-    ]
-
-
-@pytest.mark.parametrize("between", ["", FILL])
-def test_an_optimizer_that_is_not_fused_is_one_and_a_gradient_norm_is_none(
-    export: Export, between: str
-) -> None:
-    line = Line()
-    line.all(NORM_BACKWARD)
-    line.run(SCATTER, stream=24)
-    line.all(NORM_OF_GRADIENTS, UNFUSED_ADAM, *([between] if between else []))
-    line.run(GATHER, stream=28)
-    line.all(NORM, NORM_OF_GRADIENTS)
-    line.run(GATHER, stream=32)
-    line.all(NORM)
-    assert kinds(rank_of(export(line.recording))) == ["dp_reduce_scatter", "dp_all_gather", "other_comm"]
+    """By what was launched beside it, or its stream; `why`: evidence and confidence, in the order met."""
+    rank = rank_of(export(laid(*parts).recording))
+    rows = told(rank)
+    assert [row[0] for row in rows] == expected
+    assert ", ".join(dict.fromkeys(" ".join(row[3:]) for row in rows)) == why
+    found = dispatcher_of(rank, resolve_kinds(rank), spans((0, 10_000_000)))
+    by_gathers = any(kind in EP for kind in expected) and why == "neighbours low"
+    if not any(kind.startswith("ep_") for kind in expected):
+        assert found in ("none", "unknown")
+    else:
+        assert found == (
+            "allgather"
+            if by_gathers
+            else "hybridep"
+            if "name high" in why and "ep_control" in expected
+            else "alltoall"
+        )
 
 
 def test_gathers_and_scatters_of_a_run_that_is_parallel_over_data_alone_are_data_parallel(
@@ -126,90 +183,6 @@ def test_gathers_that_nothing_settles_say_what_would(export: Export) -> None:
     (open_,) = resolve_kinds(rank_of(export(line.recording))).unresolved
     assert (open_.kind, open_.stream_id, open_.kernel_count, open_.work_ns) == ("other_comm", 24, 2, 20_000)
     assert "--config" in open_.cure
-
-
-def test_gathers_and_scatters_around_the_permute_are_a_dispatcher_where_nothing_else_is(
-    export: Export,
-) -> None:
-    line = Line()
-    for _ in range(2):
-        line.all(NORM, ROUTER)
-        line.run(GATHER, stream=24)
-        line.run(GATHER, stream=24)
-        line.all(PERMUTE, GROUPED, UNPERMUTE)
-        line.run(SCATTER, stream=24)
-    line.all(NORM)
-    rank = rank_of(export(line.recording))
-    assert kinds(rank) == ["ep_dispatch", "ep_dispatch", "ep_combine"] * 2
-    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 10_000_000))) == "allgather"
-
-
-def test_a_gather_right_behind_the_scatter_of_the_last_layer_is_the_dispatchers_too(export: Export) -> None:
-    line = Line()
-    for forward in (True, False):  # backward begins in the layer that ended forward
-        line.all(*((NORM, ROUTER) if forward else ()))
-        line.run(GATHER, stream=24)
-        line.all(PERMUTE, GROUPED, UNPERMUTE)
-        line.run(SCATTER, stream=24)
-    line.all(NORM_BACKWARD)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_combine"] * 2
-
-
-def test_gathers_and_scatters_around_experts_are_a_dispatcher_where_no_kernel_permutes(
-    export: Export,
-) -> None:
-    line = Line()
-    for _ in range(3):
-        line.all(NORM)
-        line.run(GATHER, stream=24)
-        line.all(ROUTER, GROUPED)
-        line.run(SCATTER, stream=24)
-    line.all(NORM)
-    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_combine"] * 3
-
-
-@pytest.mark.parametrize(
-    ("around", "expected"),
-    [
-        ((ROUTER, PERMUTE, GROUPED, UNPERMUTE), {"ep_a2a", "ep_combine"}),
-        ((ATTENTION, GEMM, ATTENTION, GEMM), {"cp"}),
-        ((GEMM, GEMM, GEMM, GEMM), {"sendrecv_unresolved"}),
-    ],
-)
-def test_a_kernel_named_all_to_all_is_of_experts_where_there_are_some_and_never_by_its_name_alone(
-    export: Export, around: tuple[str, ...], expected: set[str]
-) -> None:
-    line = Line()
-    before, *inside, after = around
-    for _ in range(3):
-        line.all(before)
-        line.run(ALL_TO_ALL, stream=20)
-        line.all(*inside)
-        line.run(ALL_TO_ALL, stream=20)
-        line.all(after)
-    assert set(kinds(rank_of(export(line.recording)))) == expected
-
-
-def test_a_gather_of_token_counts_is_control_where_tokens_travel_by_all_to_all(export: Export) -> None:
-    line = Line()
-    line.all(NORM, ROUTER)
-    line.run(GATHER, stream=24)
-    line.all(PERMUTE)
-    line.group(4, 4)
-    line.all(GROUPED)
-    rank = rank_of(export(line.recording))
-    assert [row[:2] for row in told(rank)] == [("ep_control", "notify"), ("ep_dispatch", "dispatch")]
-    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 10_000_000))) == "alltoall"
-
-
-def test_a_gather_of_token_counts_is_control_where_hybridep_permutes_itself(export: Export) -> None:
-    line = Line()
-    for _ in range(2):
-        line.all(NORM, ROUTER)
-        line.run(GATHER, stream=24)
-        line.run("void hybrid_ep::dispatch_kernel<8, true, true>(P)", stream=20)
-        line.all(GROUPED)
-    assert kinds(rank_of(export(line.recording))) == ["ep_control", "ep_dispatch"] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,202 @@
+"""What kernels tell by name, launch and place: unknown ones apart, formats, graphs, tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.by_hand.run import Run
+from traces.columns import Gpu
+from traces.measure.tensor_cores import has_half, has_tf32, tensor_frac, wide_places
+from traces.missing import Missing, known
+
+SGEMM, TF32 = "ampere_sgemm_128x64_tn", "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8"
+FP8 = "nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT"
+
+
+def exchanging(
+    *, awaited: bool = True, stream: int = 20, beside: Callable[[Run], object] = lambda step: None
+) -> Run:
+    """Three steps of 100 us: a GEMM of 60, then a kernel of unknown class for 30 that compute waits for."""
+    run = Run()
+    for step in run.steps(3, every=100):
+        step.work("gemm", 0, 60)
+        step.wait(7, by=stream, recorded=-7, waits=-5)
+        step.work("exchange_kernel", 60, 90, stream=stream)
+        if awaited:
+            step.wait(stream, by=7, recorded=53, waits=56)
+        beside(step)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "alone_us", "apart_us"),
+    [
+        (exchanging(), 30, 30),
+        (exchanging(awaited=False), 30, 0),
+        (exchanging(stream=7), 30, 0),
+        (exchanging(beside=lambda step: step.work("gemm", 60, 75, stream=8)), 15, 15),
+        (exchanging(beside=lambda step: step.work("gemm", 60, 76, stream=8)), 14, 0),
+        (exchanging(beside=lambda step: step.work("permute", 90, 93, stream=20)), 30, 30),
+        (exchanging(beside=lambda step: step.work("permute", 90, 94, stream=20)), 30, 0),
+        (exchanging(beside=lambda step: step.work("all_reduce", 60, 90, stream=24)), 30, 30),
+    ],
+    ids=[
+        "on a stream of its own", "nothing waits for it", "on the stream of compute", "half of it hidden",
+        "more than half of it hidden", "a tenth of its stream is known", "more of its stream is known",
+        "beside communication",
+    ],
+)  # fmt: skip
+def test_unknown_kernels_are_probably_communication_where_streams_and_waits_say_so(
+    run: Run, alone_us: int, apart_us: int
+) -> None:
+    found = run.measured().unnamed
+    assert (found.alone_ns, found.apart_ns) == (3_000 * alone_us, 3_000 * apart_us)
+    (kernel,) = found.kernels
+    assert (kernel.count, kernel.mean_ns, kernel.busy_ns, kernel.per_step_ns) == (3, 30_000, 90_000, 30_000)
+    assert kernel.probably_communication is (apart_us > 0)
+
+
+def test_a_stream_of_unknown_kernels_that_holds_most_of_all_compute_is_the_models() -> None:
+    for known_us, apart in ((15, True), (14, False)):
+        run = Run()
+        for step in run.steps(3, every=100):
+            step.work("gemm", 0, known_us)
+            step.wait(7, by=20, recorded=-7, waits=-5)
+            step.work("exchange_kernel", 20, 80, stream=20)
+            step.wait(20, by=7, recorded=13, waits=16)
+        assert (run.measured().unnamed.apart_ns > 0) is apart
+
+
+def test_unknown_kernels_are_listed_by_their_time_in_the_window_with_the_grid_of_most() -> None:
+    run = Run()
+    for place, (name, blocks) in enumerate((("one", 8), ("one", 16), ("one", 16), ("two", 8), ("early", 8))):
+        run.work(name, 100 * place, 100 * place + (30 if name == "one" else 95), blocks=blocks)
+    found = run.measured(window=(10, 400)).unnamed.kernels
+    assert [(one.name, one.count, one.busy_ns, one.mean_ns, one.grid) for one in found] == [
+        ("two", 1, 95_000, 95_000, (8, 1, 1)),
+        ("one", 3, 80_000, 30_000, (16, 1, 1)),  # of the first 20 us lie in the window
+    ]
+    assert [one.frac for one in found] == [95 / 390, 80 / 390]
+    assert isinstance(found[0].per_step_ns, Missing)
+    steps = exchanging()
+    steps.work("another_kernel", 400, 450)  # after the last step
+    assert [one.name for one in steps.measured(steps="0:2").unnamed.kernels] == ["exchange_kernel"]
+
+
+def test_kernels_of_a_graph_share_a_launch_and_copies_are_no_kernel_work() -> None:
+    """Of 99 us of kernels 39 are in a graph; one of three is under 10 us; two calls launch them."""
+    run = Run()
+    number = run.call("graph_launch", -10, -8)
+    run.work("gemm", 0, 30, of=number, node=1)
+    run.work("norm", 30, 39, of=number, node=2)
+    run.work("gemm", 40, 100)
+    run.work("h2d", 100, 200)
+    run.work("attention", 300, 400)  # outside of the window
+    found = run.measured(window=(0, 200)).detected
+    assert (found.graph_share_frac, found.short_kernel_frac) == (39 / 99, 1 / 3)
+    assert found.kernels_per_launch == 1.5
+    whole = Run()
+    whole.work("graph", 0, 30)
+    whole.work("router", 30, 40)
+    whole.work("attention", 50, 120)
+    found = whole.measured(window=(0, 120)).detected
+    assert (found.graph_share_frac, found.short_kernel_frac) == (30 / 110, 0.0)
+    assert found.graph_scopes_frac == {"attn": 0.0, "moe_router": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "precision"),
+    [
+        ({"gemm": 20, FP8: 10}, "bf16"),
+        ({"gemm": 19, FP8: 10}, "mixed"),
+        ({"gemm": 10, "_grouped_gemm_kernel": 10}, "bf16"),
+        ({"gemm": 10, "_grouped_gemm_kernel": 11}, None),
+        ({FP8: 10, "quantize_mxfp8_kernel": 1}, "mxfp8"),
+        ({FP8: 10, "quantize_mxfp8_kernel": 1, "block_scaled_cast_transpose_kernel": 1}, "fp8_per_tensor"),
+        ({SGEMM: 20, "gemm": 9}, "fp32"),
+        ({"norm": 10}, None),
+    ],
+)
+def test_precision_is_that_of_two_thirds_of_the_gemm_work_that_tells_it(
+    lengths: dict[str, int], precision: str | None
+) -> None:
+    """What lies outside of the window has no part in it."""
+    run, now = Run(), 0
+    for name, length in lengths.items():
+        run.work(name, now, now + length)
+        now += length
+    run.work(TF32, now, now + 500)
+    found = run.measured(window=(0, now)).detected
+    assert known(found.precision) == precision
+    told = {name: ns for name, ns in lengths.items() if name in ("gemm", FP8, SGEMM)}
+    whole = sum(ns for name, ns in lengths.items() if "gemm" in name or name == FP8)
+    assert [*found.precision_shares_frac.values()] == sorted(
+        (ns / whole for ns in told.values()), reverse=True
+    )
+
+
+def test_matrix_work_in_wide_formats_counts_by_its_time_in_the_window() -> None:
+    """Of 30 us of FP32 20 are inside; a GEMM of 20, attention of 10, and TF32 of 10 in it."""
+    run = Run()
+    for name, start, end in (
+        (SGEMM, 0, 30),
+        ("gemm", 30, 50),
+        ("attention", 50, 60),
+        (TF32, 60, 70),
+        (SGEMM, 90, 99),
+    ):
+        run.work(name, start, end)
+    found = run.measured(window=(10, 90)).tensor_cores
+    assert (found.gemm_ns, found.simt_ns, found.simt_count) == (50_000, 20_000, 1)
+    assert (found.matrix_ns, found.wide_ns, found.wide_count) == (60_000, 30_000, 2)
+    assert (found.tf32, found.half, found.peaks_known) == (True, True, True)
+    assert found.fp32_to_tf32_frac == 67 / 494.5  # dense TFLOP/s of an H100
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "tf32", "half"),
+    [
+        ("NVIDIA H100 80GB HBM3", "9.0", True, True),
+        (None, "8.0", True, True),
+        (None, "7.5", False, True),
+        (None, "7.0", False, True),
+        (None, "6.1", False, False),
+        ("NVIDIA GeForce GTX 1660", "7.5", False, False),  # without tensor cores
+        ("NVIDIA H100 80GB HBM3", None, None, True),
+        (None, None, None, True),  # kernels of TF32 are for 8.0 at least
+    ],
+)
+def test_whether_a_gpu_has_tensor_cores_is_in_its_model_else_in_its_capability_else_in_names(
+    name: str | None, capability: str | None, tf32: bool | None, half: bool | None
+) -> None:
+    run = Run()
+    run.work(TF32 if capability is None else SGEMM, 0, 10)
+    gpu = Gpu(0, 0, name, 132, capability, None)
+    assert (has_tf32(gpu), has_half(run.rank(), gpu)) == (tf32, half)
+    wide = wide_places(run.rank(), gpu)
+    assert bool(wide) is (half is True and tensor_frac(gpu) is None)
+
+
+def test_without_a_gpu_or_a_name_nothing_tells_of_tensor_cores() -> None:
+    run = Run()
+    run.work("gemm", 0, 10)
+    rank = run.rank()
+    assert (has_tf32(None), has_half(rank, None), tensor_frac(None)) == (None, None, None)
+    gpu = rank.gpu
+    assert gpu is not None
+    assert tensor_frac(replace(gpu, capability="7.5")) is None
+
+
+@pytest.mark.parametrize("name", ["d2h", "memset", "all_reduce", "graph"])
+def test_what_is_no_kernel_of_unknown_class_is_never_held_apart(name: str) -> None:
+    run = Run()
+    for step in run.steps(3, every=100):
+        step.work("gemm", 0, 60)
+        step.wait(7, by=20, recorded=-7, waits=-5)
+        step.work(name, 60, 90, stream=20)
+        step.wait(20, by=7, recorded=53, waits=56)
+    found = run.measured().unnamed
+    assert (found.alone_ns, found.apart_ns, found.apart.size, found.kernels) == (0, 0, 0, ())

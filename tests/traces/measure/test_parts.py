@@ -1,0 +1,229 @@
+"""Parts of what is measured of a rank, each at its edges: plain values in, round numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import UNSET
+
+from tests.by_hand.run import Run, written
+from tests.recordings.launches import GATHER, Line
+from tests.recordings.payloads import collective, init, with_payloads
+from traces.formats.open import read_trace
+from traces.measure.capture import measure_capture, measure_messages
+from traces.measure.data_loading import waits_of, workers_by_rhythm
+from traces.measure.recompute import _judge
+from traces.measure.recompute_extent import pair_units
+from traces.measure.sm import stretch_by_sms
+from traces.measure.step_timeline import Texts, _depths, _others, longest, typical_step
+from traces.sections.tables import LedgerRow
+from traces.steps.found import Step, from_steps, one_window
+from traces.timeline import build
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "may_be_cut", "again"),
+    [
+        ("f" * 12 + "b" * 10, True, 0),  # two passes too many lie at the edges of the window
+        ("f" * 13 + "b" * 10, True, None),
+        ("f" * 11 + "b" * 10, False, None),
+        ("f" * 10 + "b" * 10, False, 0),
+        ("f" * 10 + "fb" * 10, True, 10),
+        ("f" * 9 + "fb" * 10, True, 10),
+        ("f" * 8 + "fb" * 10, True, None),  # some layers are not repeated, and which is unknown
+        ("f" * 15 + "fb" * 10, True, 10),
+        ("f" * 16 + "fb" * 10, True, None),  # forward work of its own
+        ("b" * 2 + "f" * 4 + "fb" * 2, True, 2),
+    ],
+)
+def test_passes_run_again_are_counted_where_counts_leave_one_explanation(
+    text: str, may_be_cut: bool, again: int | None
+) -> None:
+    kinds = np.array([*text])
+    forward, backward = kinds == "f", kinds == "b"
+    nobody = np.zeros(len(kinds), dtype=np.bool_)
+    found = _judge(np.arange(len(kinds)), forward, backward, nobody, may_be_cut)
+    assert (found.passes.recomputed_count, found.open_ is None) == (again, again is not None)
+    assert found.again.sum() == (again or 0)
+    if again:  # each right before its backward pass
+        before_backward = [at for at, two in enumerate(pairwise(text)) if two == ("f", "b")]
+        assert np.flatnonzero(found.again).tolist() == before_backward[-again:]
+        assert found.first.sum() == forward.sum() - again
+    backwards = _judge(np.arange(len(kinds))[::-1], forward, backward, backward, may_be_cut)
+    assert (backwards.passes.recomputed_count, backwards.passes.evidence) == (0, "threads")
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "originals"),
+    [
+        ("abab", "ab", [2, 3]),  # the latest stretch of both, in their order
+        ("aba", "ab", [0, 1]),
+        ("ba", "ab", [1, 0]),  # none stands in that order: each the latest of its own
+        ("a", "aa", [0, -1]),
+        ("ab", "b|a", [1, 0]),  # two units, parted by a backward kernel
+        ("aab", "a|a|a", [1, 0, -1]),
+    ],
+)
+def test_what_runs_again_is_paired_by_units_with_first_runs_each_used_once(
+    first: str, again: str, originals: list[int]
+) -> None:
+    letters, order = np.array([*first, "|", *again]), np.arange(len(first) + 1 + len(again))
+    backward, is_again = letters == "|", order > len(first)
+    masks = is_again & ~backward, ~is_again & ~backward, backward
+    found = pair_units(order, (letters == "b").astype(np.int64), *masks)
+    assert found[1].tolist() == originals
+    assert found[0].tolist() == np.flatnonzero(masks[0]).tolist()
+
+
+def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() -> None:
+    run = Run()
+    run.work("gemm", 0, 10)
+    run.work("all_reduce", 0, 100, blocks=10, stream=20)
+    run.work("all_gather", 50, 150, blocks=20, stream=21)
+    run.work("all_reduce", 150, 250, blocks=4, stream=21)  # as the one before it ends
+    for window, most, mean in (
+        ((0, 150), 30, 20.0),
+        ((0, 50), 10, 10.0),
+        ((100, 200), 20, 12.0),
+        ((120, 240), 20, 8.0),
+    ):
+        sm = run.measured(window=window).sm
+        assert (sm.comm_blocks, sm.comm_blocks_mean) == (most, mean)
+    alone = Run()
+    alone.work("gemm", 0, 10)
+    assert alone.measured(window=(0, 10)).sm.comm_blocks is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sm_count", "longer"),
+    [(66.0, 132, 1.0), (0.0, 132, 0.0), (500.0, 4, 3.0), (None, 132, None), (66.0, None, None)],
+)
+def test_compute_takes_longer_on_the_sms_that_are_left_and_one_always_is(
+    blocks: float | None, sm_count: int | None, longer: float | None
+) -> None:
+    assert stretch_by_sms(blocks, sm_count) == longer
+
+
+def test_a_recording_is_counted_by_what_it_holds_and_by_rank() -> None:
+    run = Run()
+    first, second = run.process(0), run.process(1, gpu_clock=0)
+    first.work("gemm", 0, 10)
+    first.work("gemm", 20, 30, launched=False)
+    second.work("h2d", 0, 10)
+    second.work("graph", 20, 30)
+    second.range("step", 0, 10)
+    second.wait(7, by=20, recorded=1, waits=3)
+    with written(run) as (path,):
+        columns = read_trace(path)
+        found = measure_capture(columns, build(columns))
+    assert {name: count for name, count in found.rows.items() if count} == {
+        "kernels": 2, "copies and memsets": 1, "graph replays": 1, "CUDA calls": 5, "NVTX ranges": 1,
+        "event records": 1, "synchronisations": 1,
+    }  # fmt: skip
+    assert (found.correlation_frac, found.graph_launches, found.opaque_graph_launches) == (0.5, 1, 0)
+    assert found.clock_offset_ns == {(1_000, 0): 0, (2_000, 1): 0}
+
+
+def test_messages_are_counted_by_operation_with_their_bytes_communicators_and_peers(
+    export: Callable[..., Path],
+) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(7, 4))
+    line.exchange(0, 1)
+    line.exchange(1, communicator=8, receive=False)
+    line.call("ncclAllGather", collective(7, 50), GATHER)
+    found = measure_messages(read_trace(with_payloads(export(line.recording), line.blob_at)))
+    assert found is not None
+    assert {
+        one.operation: (one.call_count, one.size_bytes, one.communicator_count, one.peer_count)
+        for one in found
+    } == {
+        "ncclCommInitRank": (1, 0, 1, UNSET),
+        "ncclSend": (3, 3_000, 2, 2),
+        "ncclRecv": (2, 2_000, 1, 2),
+        "ncclAllGather": (1, 50, 1, UNSET),
+    }
+    assert measure_messages(read_trace(export(line.recording, "without.sqlite"))) is None
+
+
+def test_texts_have_their_places_by_the_alphabet_and_none_without_a_text() -> None:
+    texts, words = Texts(), ["c", "a", "", "b"]
+    assert texts.places(np.array([0, 1, -1, 1]), words.__getitem__, words.__getitem__).tolist() == [
+        1,
+        0,
+        -1,
+        0,
+    ]
+    assert texts.places(np.array([3, 2, 0]), lambda code: words[code] or None).tolist() == [2, -1, 1]
+    assert texts.listed() == ("a", "c", "b")
+
+
+def test_of_equal_lengths_the_first_are_kept_in_their_order() -> None:
+    assert longest(np.array([5, 9, 5, 5]), 3).tolist() == [0, 1, 2]
+    assert longest(np.array([1, 2, 3]), 2).tolist() == [1, 2]
+    assert longest(np.array([1, 2]), 2).tolist() == [0, 1]
+
+
+def test_a_row_lies_on_the_first_level_that_is_free_when_it_starts() -> None:
+    start, end = np.array([0, 0, 2, 5, 10]), np.array([10, 5, 4, 10, 11])
+    assert _depths(start, end).tolist() == [0, 1, 2, 1, 0]
+
+
+def test_the_typical_step_is_the_nearest_to_the_median_and_of_equals_the_first() -> None:
+    steps = from_steps(
+        "user",
+        "",
+        (Step(0, 0, 90), Step(1, 90, 200), Step(2, 200, 300, dropped="partial"), Step(3, 300, 400)),
+    )
+    assert typical_step(steps) == steps.used[2]
+    two = from_steps("user", "", (Step(0, 0, 90), Step(1, 90, 200)))
+    assert typical_step(two) == two.used[0]
+    assert typical_step(one_window("none", "", 0, 10)) is None
+    assert _others(steps, steps.used[2]) == [*steps.used[:2]]
+
+
+def test_of_too_many_steps_those_that_are_slow_are_among_the_others() -> None:
+    steps = from_steps("user", "", tuple(Step(k, k * 10, k * 10 + 10) for k in range(101)))
+    slow = type(steps)(steps.source, steps.what, steps.recorded, steps.windows, slow=(1, 3))
+    found = [step.index for step in _others(slow, steps.used[0])]
+    assert (len(found), found[:3], found[-1]) == (49, [1, 2, 3], 100)
+    assert found == sorted(found)
+    assert len(_others(steps, steps.used[0])) == 49
+    fifty = from_steps("user", "", steps.recorded[:50])
+    assert [step.index for step in _others(fifty, fifty.used[0])] == [*range(1, 50)]
+
+
+def test_waits_are_those_of_the_ledger_where_there_are_steps() -> None:
+    rows = (
+        LedgerRow("idle", "budget", None, 1, 9, (9,)),
+        LedgerRow("idle.launch_starved.data", "budget", None, 1, 9, (4, 5)),
+    )
+    steps = from_steps("user", "", (Step(0, 0, 90), Step(1, 90, 200)))
+    assert waits_of(rows, steps).tolist() == [4, 5]
+    assert waits_of(rows, one_window("none", "", 0, 10)).tolist() == []
+    assert waits_of(rows[:1], steps).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("waits_ms", "workers"),
+    [
+        ([2.000001] * 8, 1),
+        ([2.0] * 8, None),  # a pause of 2 ms is none
+        ([0.0, 2.0] + [9.0] * 8, 1),
+        ([9.0] * 7, None),  # two rounds of four
+        ([10.0] * 9 + [5.0], 1),  # nine tenths wait more than half of the usual
+        ([10.0] * 8 + [5.0] * 2, None),
+        ([9.0, 3.0] * 4, 2),
+        ([9.0, 3.0] * 3 + [9.0], None),  # less than four rounds
+    ],
+)
+def test_a_rhythm_needs_four_rounds_and_one_loader_waits_in_every_step(
+    waits_ms: list[float], workers: int | None
+) -> None:
+    assert workers_by_rhythm((np.array(waits_ms) * MS).astype(np.int64)) == workers

@@ -1,0 +1,110 @@
+"""Bounds, data, recompute and steps of hand-made runs: what lies at a border, on another stream or thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.by_hand.run import Run
+from traces.measure.rates import _precision
+from traces.missing import Missing, known
+from traces.names.operators import Dtype
+from traces.sections.rank import A2a
+from traces.sizes.operator_work import OperatorWork
+
+MIB = 1 << 20
+
+
+def test_bounds_of_a_run_that_waits_for_communication_offload_and_small_grids() -> None:
+    """Of each 100 us: 40 of compute, 10 of it on 33 of 132 SMs; 20 of all-reduce alone; 30 of offload."""
+    run = Run()
+    for step in run.steps(4, every=100):
+        step.work("gemm", 0, 30)
+        step.work("gemm", 30, 40, blocks=33)
+        step.work("all_reduce", 40, 60, stream=20)
+        for place, kind in enumerate(("d2h", "d2h", "h2d", "h2d")):
+            at = 60 + 8 * place
+            step.work(kind, at, at + 7, stream=9, size_bytes=MIB)
+    found = run.measured().bounds
+    used = len(run.steps_found())
+    assert (found.communication, found.compute) == (20_000 * used, 7_500 * used)
+    assert found.memory == 28_000 * used
+    small = Run()
+    for step in small.steps(4, every=100):
+        step.work("gemm", 0, 90)
+        step.work("d2h", 90, 99, size_bytes=MIB - 1)
+    assert small.measured().bounds.memory == 0
+
+
+def test_allocator_calls_bound_memory_by_what_they_keep_waiting_or_without_an_account_by_all_that_waits() -> (
+    None
+):
+    for launched, name, expected_us in (
+        (True, "malloc", 30),
+        (False, "malloc", 20 * 40 - 40),
+        (False, "sync", 0),
+    ):
+        run = Run()
+        for at in range(0, 2_000, 100):
+            run.work("gemm", at, at + 60, launched=launched, **({"launch": at - 2} if launched else {}))
+        run.call(name, 160, 190)
+        found = run.measured().bounds.memory
+        assert found is not None
+        if launched:
+            assert found == run.account().get("launch_starved.allocator", 0) * 1_000 == expected_us * 1_000
+        else:
+            assert found == expected_us * 1_000
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "expected"),
+    [
+        ("bf16", "anything", "bf16"),
+        ("fp16", "anything", "bf16"),
+        ("fp8", "anything", "fp8"),
+        ("fp32", "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8", "tf32"),
+        ("fp32", "ampere_sgemm_128x64_tn", "fp32"),
+        ("fp32", "fmha_cutlassF_f32_aligned_64x64_rf_sm80(AttentionKernel<float, arch::Sm80>::Params)", None),
+        ("fp32", "unnamed_kernel", None),  # which may be TF32 on an H100
+    ],
+)
+def test_the_format_of_a_product_of_fp32_is_in_the_name_of_its_kernel(
+    dtype: Dtype, name: str, expected: str | None
+) -> None:
+    run = Run()
+    run.work("gemm", 0, 10)
+    assert _precision(OperatorWork("aten::mm", dtype, 1, 1), name, run.rank()) == expected
+
+
+def test_a_step_shows_each_stream_what_was_cut_and_when_it_was_launched() -> None:
+    run = Run()
+    for step in run.steps(3, every=100):
+        step.work("gemm", 0, 60)
+        step.work("all_reduce", 50, 95, stream=20)
+        step.range("forward", -5, 40)
+        step.call("sync", 55, 95)
+    found = run.measured().timeline
+    lanes = {lane.stream: lane for lane in found.lanes}
+    assert sorted(lanes) == [7, 20]
+    assert found.end_ns - found.start_ns == 100_000
+    names = {found.names[one] for lane in found.lanes for one in lane.name}
+    assert len(names) == 2
+    for lane in lanes.values():
+        launches = [known(one) for one in lane.launch_ns]
+        assert all(isinstance(one, int) and one < at for one, at in zip(launches, lane.at_ns, strict=True))
+    unlaunched = Run()
+    unlaunched.work("gemm", 0, 60, launched=False)
+    (lane,) = unlaunched.measured(window=(10, 50)).timeline.lanes
+    assert (lane.at_ns, lane.length_ns, isinstance(lane.launch_ns[0], Missing)) == ((0,), (40_000,), True)
+
+
+def test_what_the_account_lays_on_expert_traffic_is_its_blocking_time() -> None:
+    """A dispatch of 50 to 160 us hides 50 under compute; compute waits for the last 8."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.on(stream=20).work("dispatch", 50, 160)
+    run.wait(20, by=7, recorded=42, waits=45)
+    run.work("gemm", 170, 200, launch=150)
+    found = run.measured().a2a
+    assert isinstance(found, A2a)
+    assert (found.payload_ns, found.exposed_ns, found.hidden_ns) == (110_000, 60_000, 50_000)
+    assert found.blocking_ns == 8_000
