@@ -214,15 +214,13 @@ def test_copies_that_come_back_before_they_went_out_are_no_optimizer() -> None:
     assert starved(run, window=(120, 160)) == {"python": 40}
 
 
-def test_a_pause_before_what_is_copied_once_a_pass_is_a_wait_for_data(
-    how: dict[str, Any], cause: str
-) -> None:
-    """Four passes, each a pause, an input copy of 10 us and so many kernels of 100, all launched behind it."""
+def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, thread: int = 0) -> Run:
+    """Four passes, each a pause, an input copy of 10 us and so many kernels of 100, launched behind it."""
     run = Run()
     at = 0.0
     for _ in range(4):
         at += pause
-        run.work("h2d", at, at + 10, launch=(at, at + 10), thread=thread, **copy)
+        run.work("h2d", at, at + 10, launch=(at, at + 10), thread=thread)
         for number in range(between):
             begin = at + 10 + 100 * number
             run.work("gemm", begin, begin + 100, launch=(at + 10 + number, at + 11 + number))

@@ -1,4 +1,4 @@
-"""Whether host and GPU clocks agree, and what a trace's own latencies are: each limit just below and at it."""
+"""Whether host and GPU clocks agree, and what a trace's own latencies are, at the edges of their limits."""
 
 from __future__ import annotations
 

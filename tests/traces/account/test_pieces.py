@@ -1,4 +1,4 @@
-"""Pieces of time by plain numbers: which span holds an instant, what is cut, who ends last, where gaps are."""
+"""Pieces of time by plain numbers: which span holds an instant, what is cut, who ends last, and gaps."""
 
 from __future__ import annotations
 
