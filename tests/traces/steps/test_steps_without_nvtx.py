@@ -420,6 +420,131 @@ def test_the_demo_gives_the_same_steps_without_its_ranges() -> None:
     assert (len(marked.used), len(bare.used), marked.disagreement) == (4, 4, None)
 
 
+@pytest.mark.parametrize(("process", "source"), [(0, "optimizer"), (1, "period")])
+def test_optimizer_ranges_of_another_process_end_no_step_of_this_one(process: int, source: str) -> None:
+    train = Train(first=950)
+    for _ in range(3):
+        train.step(optimizers=("mystery_update",) * 5)
+        train.said.range("optimizer", train.now - 50, train.now, process=process)
+    train.said.process(process, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
+    assert train.steps().source == source
+
+
+@pytest.mark.parametrize("between", [1, 3])
+def test_two_optimizers_with_little_between_them_end_one_step(between: int) -> None:
+    train = Train(first=950)
+    for _ in range(3):
+        train.step(optimizers=("adam", "adam", *["add"] * between, "adam", "adam"))
+    found = train.steps()
+    length = 50 + 800 + 40 + 10 * between
+    assert found.source == "optimizer"
+    assert [step.length_ns // US for step in found.used] == [length - 50, length, length]
+
+
+def after_update(*names: str) -> list[int]:
+    """Where the second step begins in whose first one such work follows the update at 1850."""
+    train = Train(first=950)
+    for _ in range(3):
+        train.step()
+        train.run(*names)
+    return [start for start, _ in times_us(train.steps())][1:2]
+
+
+@pytest.mark.parametrize(
+    ("names", "begins"),
+    [
+        (("all_gather",), 1860),
+        (("all_reduce",), 1860),
+        (("reduce_scatter",), 1860),
+        (("all_gather", "all_gather", "add", "all_gather"), 1870),
+        (("send_recv",), 1850),  # the next step's
+        (("dispatch",), 1850),
+        (("d2h", "all_gather"), 1850),  # behind a copy
+        (("p2p",), 1850),  # a copy of a peer is no collective kernel
+    ],
+)
+def test_only_collectives_launched_directly_after_the_update_are_of_its_step(
+    names: tuple[str, ...], begins: int
+) -> None:
+    assert after_update(*names) == [begins]
+
+
+@pytest.mark.parametrize(
+    ("skip", "first"),
+    [
+        (0, None),
+        (4, None),  # 81 of 85: 95.3 %
+        (5, "partial: 80 kernels where the others have 85"),
+        (80, "partial: 5 kernels where the others have 85"),
+        (81, None),  # 4 of 85 are not worth a word: there is no such step
+    ],
+)
+def test_a_head_is_a_step_where_it_holds_nineteen_of_twenty_kernels(skip: int, first: str | None) -> None:
+    train = Train(skip=skip)
+    for _ in range(3):
+        train.step()
+    recorded = train.steps().recorded
+    assert (len(recorded), recorded[0].dropped) == (2 if skip == 81 else 3, first)
+
+
+@pytest.mark.parametrize(("kernels", "count"), [(0, 3), (4, 3), (5, 4), (84, 4)])
+def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step(
+    kernels: int, count: int
+) -> None:
+    train = Train(first=950)
+    for _ in range(3):
+        train.step()
+    train.run(*(MICROBATCH * 5)[:kernels])
+    recorded = train.steps().recorded
+    assert len(recorded) == count
+    assert (recorded[-1].dropped or "").startswith("partial: the recording ends" if count == 4 else "")
+
+
+@pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
+def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source: str) -> None:
+    train = Train()
+    for _ in range(6):
+        train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(kernels - 2)])
+    assert train.steps().source == source
+
+
+@pytest.mark.parametrize(("inputs", "unit"), [(4, "step"), (3, "step"), (2, "block"), (0, "block")])
+def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs: int, unit: str) -> None:
+    train = Train()
+    for number in range(4):
+        train.now += 50
+        train.run("gemm")
+        if number < inputs:
+            train.said.work("h2d", train.now, train.now + 5, stream=9)
+        train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(20)])
+    found = train.steps()
+    assert (found.source, found.unit, len(found.used)) == ("period", unit, 4)
+
+
+def test_the_period_is_that_of_the_stream_that_computes_longest() -> None:
+    """On stream 9 run more kernels, which never repeat, and take less time."""
+    train, draw = Train(first=950), random.Random(1)
+    for _ in range(4):
+        train.step(optimizers=("mystery_update",) * 5)
+    for at in range(1_000, 4_500, 9):
+        train.said.work(f"noise_{draw.randrange(1_000)}", at, at + 1, stream=9)
+    found = train.steps()
+    assert (found.source, len(found.used)) == ("period", 4)
+    assert "85 kernels long" in found.what
+
+
+@pytest.mark.parametrize(("wait", "why"), [(40, "from the largest gap that returns"), (19, "cut somewhere")])
+def test_a_gap_stands_out_where_it_is_twice_the_next(wait: int, why: str) -> None:
+    """The recording begins within a step: 30 kernels are missing; a gap of 10 lies in each as well."""
+    train = Train(first=950, skip=30)
+    for _ in range(4):
+        train.now += wait
+        train.run(*MICROBATCH * 2)
+        train.now += 10
+        train.run(*MICROBATCH * 2, *["mystery_update"] * 5)
+    assert why in train.steps().what
+
+
 @pytest.mark.parametrize(
     ("text", "is_optimizer"),
     [
