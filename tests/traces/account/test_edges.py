@@ -75,6 +75,16 @@ def test_events_of_another_process_hold_no_work_of_this_one() -> None:
     assert (len(wait_calls(run.rank(0))), len(wait_calls(run.rank(1)))) == (1, 0)
 
 
+@pytest.mark.parametrize("with_id", [True, False])
+def test_a_record_of_another_process_is_never_the_one_that_a_wait_is_for(with_id: bool) -> None:
+    run = waiting(with_id=with_id, recorded=13, waits=17)
+    other = run.process(1, device=0)
+    other.work("gemm", 0, 100)
+    other.work("all_gather", 50, 120, launch=10, stream=20)
+    other.wait(20, by=9, recorded=15, waits=16, with_id=with_id)  # the same event, by its number
+    assert edges(run, 0) == ([(200, 50)], True)
+
+
 def test_without_ids_a_wait_is_for_the_last_record_of_its_event_before_it() -> None:
     run = Run()
     run.work("gemm", 0, 100)
