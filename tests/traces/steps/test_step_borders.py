@@ -170,6 +170,7 @@ def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int
         ({"start": "295us"}, "where nothing ran"),
         ({"end": "10us"}, "where nothing ran"),
         ({"start": "0", "end": "571us"}, "most of it not recorded"),
+        ({"start": "0", "end": "5"}, "a number without unit is seconds"),
         ({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"),
         ({"steps": "5:9"}, "usable are 0 to 2"),
         ({"nvtx": "itteration"}, "'iteration N'"),
@@ -211,7 +212,7 @@ def test_the_nearest_names_are_the_commonest_where_none_is_like_the_one_given() 
 )
 def test_steps_from_a_up_to_b_are_used(steps: str, used: list[int], dropped: dict[int, str]) -> None:
     found = three().measured(steps=steps).steps
-    assert [step.index for step in found.used] == used
+    assert (found.source, [step.index for step in found.used]) == ("user", used)
     assert {step.index: step.dropped for step in found.dropped} == dropped
 
 
@@ -264,7 +265,8 @@ def test_a_time_is_seconds_or_in_the_unit_that_is_given(text: str, ns: int) -> N
         {"start": "0.5ns"}, {"start": "1.2.3"}, {"start": "1h"}, {"start": "."}, {"start": "5e9"},
         {"steps": "2:2"}, {"steps": "3:2"}, {"steps": ":0"}, {"steps": "-1:2"}, {"steps": "a:b"},
         {"nvtx": "("},
-        {"start": "2s", "end": "2s"}, {"end": "1s", "nvtx": "x"}, {"start": "1s", "steps": "0:1"},
+        {"steps": "3"}, {"start": "2s", "end": "1s"}, {"start": "2s", "end": "2s"},
+        {"end": "1s", "nvtx": "x"}, {"start": "1s", "steps": "0:1"},
     ],
 )  # fmt: skip
 def test_a_choice_that_cannot_be_is_refused_at_once(given: dict[str, Any]) -> None:

@@ -93,6 +93,19 @@ def test_a_flush_spoils_a_step_at_whose_border_it_takes_over_a_twentieth(
     assert flushed(start, end) == [words[letter] for letter in spoilt.split()]
 
 
+def test_why_a_step_is_left_out_is_said_with_its_figure() -> None:
+    run = Run()
+    for step in run.steps(3, every=100):
+        step.work("gemm", 0, 90)
+    run.flush(150, 190)
+    run.call("cudaStreamBeginCapture_v10000", 20, 21)
+    assert [step.dropped for step in run.measured().steps.recorded] == [
+        "graph capture: cudaStreamBeginCapture was called in it",
+        "profiler flush: 40000 ns of it at its border",
+        None,
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "spoils"),
     [("CUPTI Buffer flush", True), ("Stop profiling", True), ("Instrumentation", False)],
@@ -214,6 +227,7 @@ def test_calls_that_load_in_another_process_make_no_step_of_this_one_warm_up() -
         ([100] * 6 + [150] * 2, True),  # two of eight are a quarter
         ([100] * 7 + [150] * 2, False),
         ([100] * 2 + [150], False),
+        ([100, 140, 100, 140, 100], True),
         ([150, 100, 100, 100, 100, 150, 100, 100, 100, 100, 150, 100, 100, 100, 100], True),  # in turn
         ([100, 150, 100, 100, 100, 100, 150, 100, 100, 100, 100, 150, 100, 100, 100], True),
         ([150, 100, 100, 100, 100, 150, 100, 100, 100, 100, 100, 150, 100, 100, 100], False),  # 5, then 6

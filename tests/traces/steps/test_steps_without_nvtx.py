@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
 from tests.recordings.moe_pattern import moe_recording
-from traces.columns import NULL, HostSpans
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps.choose import choose_steps
@@ -146,22 +144,6 @@ def test_gathers_directly_after_the_last_optimizer_kernel_end_its_step() -> None
         train.step()
         train.run("all_gather", "all_gather")
     assert times_us(train.steps()) == [(1000, 1870), (1870, 2790), (2790, 3710)]
-
-
-def test_what_a_pipeline_receives_after_the_optimizer_is_the_next_steps() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        train.run("send_recv")
-    assert times_us(train.steps())[1][0] == 1850
-
-
-def test_a_gather_behind_compute_is_the_next_steps() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        train.run("add", "all_gather")
-    assert times_us(train.steps())[1][0] == 1850
 
 
 def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four() -> None:
@@ -350,36 +332,6 @@ def test_the_autograd_thread_shows_training() -> None:
     rank.columns.thread_names[thread] = "pt_autograd_0"
     steps = choose_steps(rank, parse_selection())
     assert steps.training_evidence.endswith("1 launched by autograd threads, 0 optimizer ranges")
-
-
-def test_a_step_that_captures_a_graph_is_left_out() -> None:
-    train = Train(first=950)
-    for number in range(3):
-        if number == 1:
-            train.said.call("cudaStreamBeginCapture_v10000", 1_870, 1_871)
-        train.step()
-    steps = train.steps()
-    assert [step.dropped for step in steps.recorded] == [
-        None,
-        "graph capture: cudaStreamBeginCapture was called in it",
-        None,
-    ]
-
-
-def test_a_profiler_that_writes_at_a_border_spoils_the_step_it_is_long_in() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-    rank = train.said.rank()
-    start_ns, end_ns, thread, name = (np.array([value]) for value in (1_840 * US, 1_950 * US, NULL, 0))
-    flush = HostSpans(start_ns, end_ns, thread, name, ("CUPTI Buffer flush",))
-    spoilt = replace(rank, columns=replace(rank.columns, overheads=flush))
-    steps = choose_steps(spoilt, parse_selection())
-    assert [step.dropped for step in steps.recorded] == [
-        None,  # 10 us of 850
-        "profiler flush: 100000 ns of it at its border",
-        None,
-    ]
 
 
 def test_steps_from_a_to_b_choose_among_inferred_ones() -> None:
