@@ -460,6 +460,21 @@ def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source:
     assert train.steps().source == source
 
 
+@pytest.mark.parametrize(
+    ("roles", "source"),
+    [
+        (("attention", "attention_backward"), "period"),
+        (("attention_backward",), "none"),
+        (("attention",), "none"),
+    ],
+)
+def test_what_repeats_is_a_step_with_forward_and_backward_in_it(roles: tuple[str, ...], source: str) -> None:
+    train = Train()
+    for _ in range(6):
+        train.run(*roles, *[f"kernel_{one}" for one in range(20)])
+    assert train.steps().source == source
+
+
 @pytest.mark.parametrize(("inputs", "unit"), [(4, "step"), (3, "step"), (2, "block"), (0, "block")])
 def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs: int, unit: str) -> None:
     train = Train()
