@@ -85,19 +85,25 @@ def test_a_record_of_another_process_is_never_the_one_that_a_wait_is_for(with_id
     assert edges(run, 0) == ([(200, 50)], True)
 
 
-def test_without_ids_a_wait_is_for_the_last_record_of_its_event_before_it() -> None:
+@pytest.mark.parametrize(("by_id", "producer"), [(0, 100), (1, 150), (2, 200), (None, 150)])
+def test_a_wait_is_for_the_record_of_its_id_and_without_one_for_the_last_before_it(
+    by_id: int | None, producer: float
+) -> None:
+    """An event is recorded behind gathers of 100, 150 and 200, at 13, 23 and 33, and waited for at 25."""
     run = Run()
     run.work("gemm", 0, 100)
+    records = []
+    about: dict[str, Any] = {"event_id": 5, "pid": 1_000, "device": 0}
     for turn in range(3):
         run.work("all_gather", 100 + 50 * turn, 140 + 50 * turn, launch=10 + 10 * turn, stream=20)
-        about: dict[str, Any] = {"event_id": 5, "sync_id": None, "pid": 1_000, "device": 0}
-        number = run.call("event_record", 13 + 10 * turn, 14 + 10 * turn)
-        run.recording.event_record(stream=20, correlation_id=number, **about)
-    number = run.call("stream_wait", 25, 26)
-    wait: dict[str, Any] = {"event_id": 5, "sync_id": None, "pid": 1_000, "device": 0, "stream": 7}
-    run.recording.synchronisation("stream wait", run.ns(25), run.ns(26), correlation_id=number, **wait)
+        records.append(run.call("event_record", 13 + 10 * turn, 14 + 10 * turn))
+        sync_id = None if by_id is None else records[-1]
+        run.recording.event_record(stream=20, correlation_id=records[-1], sync_id=sync_id, **about)
+    about |= {"stream": 7, "sync_id": None if by_id is None else records[by_id]}
+    about["correlation_id"] = run.call("stream_wait", 25, 26)
+    run.recording.synchronisation("stream wait", run.ns(25), run.ns(26), **about)
     run.work("norm", 300, 400, launch=50)
-    assert edges(run) == ([(300, 150)], True)  # not the first, nor the one recorded after the wait
+    assert edges(run) == ([(300, producer)], True)
 
 
 @pytest.mark.parametrize(("unseen", "every"), [(1, True), (2, False)])
@@ -155,6 +161,22 @@ def repeated(count: int, gap: float = 2, between: int = 0, early: int = -1) -> R
 )
 def test_what_never_began_before_other_work_ended_waits_for_it(run: Run, inferred: bool) -> None:
     assert (20 in [stream for stream, _ in producers_of(run.rank(), "norm")]) is inferred
+
+
+def test_the_same_kernel_waits_in_one_place_of_a_step_and_not_in_another() -> None:
+    """Behind the GEMM it waits for the exchange launched before it; behind the addition it runs beside one."""
+    run = Run()
+    for turn in range(20):
+        at = run.at(1_000 * turn)
+        at.work("gemm", 10, 100, launch=0)
+        at.work("send_recv", 20, 150 + turn, launch=2, stream=20)
+        at.work("norm", 180 + turn, 300, launch=4)
+        at.work("add", 300, 310, launch=6)
+        at.work("send_recv", 320, 500, launch=8, stream=20)
+        at.work("norm", 330, 400, launch=10)
+    rank = run.rank()
+    assert (20, 19_020) in producers_of(rank, "norm", -2)
+    assert (20, 19_320) not in producers_of(rank, "norm", -1)
 
 
 def test_a_copy_to_the_host_holds_no_kernel() -> None:
