@@ -97,8 +97,8 @@ def test_a_wait_is_for_the_record_of_its_id_and_without_one_for_the_last_before_
     for turn in range(3):
         run.work("all_gather", 100 + 50 * turn, 140 + 50 * turn, launch=10 + 10 * turn, stream=20)
         records.append(run.call("event_record", 13 + 10 * turn, 14 + 10 * turn))
-        sync_id = None if by_id is None else records[-1]
-        run.recording.event_record(stream=20, correlation_id=records[-1], sync_id=sync_id, **about)
+        named: dict[str, Any] = {"sync_id": None if by_id is None else records[-1]}
+        run.recording.event_record(stream=20, correlation_id=records[-1], **about, **named)
     about |= {"stream": 7, "sync_id": None if by_id is None else records[by_id]}
     about["correlation_id"] = run.call("stream_wait", 25, 26)
     run.recording.synchronisation("stream wait", run.ns(25), run.ns(26), **about)
@@ -164,7 +164,7 @@ def test_what_never_began_before_other_work_ended_waits_for_it(run: Run, inferre
 
 
 def test_the_same_kernel_waits_in_one_place_of_a_step_and_not_in_another() -> None:
-    """Behind the GEMM it waits for the exchange launched before it; behind the addition it runs beside one."""
+    """Behind the GEMM it waits for the exchange launched before it, behind the addition it does not."""
     run = Run()
     for turn in range(20):
         at = run.at(1_000 * turn)
