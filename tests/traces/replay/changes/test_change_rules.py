@@ -59,6 +59,8 @@ def scopes(*names: str) -> dict[str, list[str]]:
         (("add", "norm", "attention"), {"attn": ["1-2"]}),
         (("norm", "permute", "gemm", "attention"), {}),  # other work between
         (("norm", "attention", "norm", "attention_backward", "norm_backward"), {"attn": ["0-1", "3-4"]}),
+        # a kernel is in one graph alone: the second GEMM is backward's no more
+        (("norm", "attention", "gemm", "attention_backward", "norm_backward"), {"attn": ["0-2", "3-4"]}),
         (("gemm", "attention_backward", "gemm", "norm_backward", "add"), {"attn": ["0-4"]}),
         (("gemm", "attention_backward", "gemm"), {}),  # its norm's gradient is not there
         (("permute", "gemm", "attention_backward", "norm_backward", "norm"), {"attn": ["1-3"]}),
