@@ -79,6 +79,21 @@ def test_of_two_that_fit_one_wait_the_one_that_binds_is_taken() -> None:
     assert streams_before(rank, "norm") == [{20}] * STEPS
 
 
+@pytest.mark.parametrize(("gap", "stream"), [(5, 20), (5.001, 24)])
+def test_what_binds_ended_no_more_than_five_microseconds_before(gap: float, stream: int) -> None:
+    """Else of two that fit one wait the one that was launched later is taken, long done as it is."""
+    run = Run()
+    for number in range(STEPS):
+        step = run.at(1_000 * number)
+        step.work("gemm", 20, 100, launch=0)
+        step.work("send_recv", 30, 150 + number, launch=4, stream=20)
+        step.work("reduce_scatter", 20, 40, launch=6, stream=24)
+        step.work("norm", 150 + number + gap, 300, launch=8)
+        for wait in (3, 5, 7):
+            step.call("stream_wait", wait, wait + 0.1)
+    assert streams_before(run.rank(), "norm") == [{stream}] * STEPS
+
+
 def test_two_waits_leave_room_for_both() -> None:
     rank = steps(1, 3, 6, 7, other=True).rank()
     assert streams_before(rank, "norm") == [{20, 24}] * STEPS

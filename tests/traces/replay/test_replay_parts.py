@@ -13,6 +13,7 @@ from tests.recordings.replay import US, Again, again, begun, by_call, subject_of
 from traces.account.device import find_queueing
 from traces.intervals import spans
 from traces.missing import Missing
+from traces.replay.changes.costs import part_of
 from traces.replay.edits import Edits, Subject, Wide
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
@@ -351,3 +352,28 @@ def test_work_that_only_began_in_a_window_is_replayed_and_what_had_ended_is_not(
     assert (halved.end_ns / US).tolist() == [100, 150, 250]  # the last was launched at 190
     assert graph.anchor == -1
     assert build_graph(rank, spans((0, us(250))), find_queueing(rank)).anchor == 0
+
+
+def test_a_recording_without_calls_is_replayed_as_it_was() -> None:
+    run = Run()
+    run.work("gemm", 0, 100, launched=False)
+    run.work("h2d", 50, 150, launched=False, stream=20)
+    found = again(run)
+    assert (len(found.graph.calls), found.times(work={0: 30})) == (0, [(0, 30), (50, 150)])
+
+
+def test_of_a_part_of_a_recording_every_place_is_told_anew() -> None:
+    """Of four kernels the last two run in the part, the one before them is kept for its end."""
+    rank = chain(100, 100, 100, 100).rank()
+    places = {"recomputed": [0, 2], "offloaded": [3], "resident": [1, 2], "simt": [0, 3]}
+    about: dict[str, Any] = {"apart": np.array([2]), "wide": (Wide(np.array([0, 1, 3]), 0.5, exact=True),)}
+    part, queueing = part_of(
+        subject_of(rank, WHOLE, **places, **about), find_queueing(rank), spans((us(200), us(400)))
+    )
+    told = {name: getattr(part, name).tolist() for name in (*places, "apart")}
+    assert told == {"recomputed": [1], "offloaded": [2], "resident": [0, 1], "simt": [2], "apart": [1]}
+    assert [wide.places.tolist() for wide in part.wide] == [[0, 2]]
+    assert (part.rank.activities.start_ns // US).tolist() == [100, 200, 300]
+    assert part.rank.activities.launch_ns.tolist()[1:] == [us(190), us(290)]
+    assert (part.rank.activities.call.tolist()[0], part.rank.activities.name.tolist()[0]) == (-1, -1)
+    assert queueing.producers.place[:, 0].tolist() == [-1, 0, 1]

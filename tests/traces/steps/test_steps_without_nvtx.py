@@ -393,6 +393,21 @@ def test_two_optimizers_with_little_between_them_end_one_step(between: int) -> N
     assert [step.length_ns // US for step in found.used] == [length - 50, length, length]
 
 
+def test_what_optimizers_take_themselves_is_part_of_the_period() -> None:
+    """800 us of a step, 500 of each update, and 90 between the two: a twentieth, and by far the least gap."""
+    train = Train(first=950)
+    for _ in range(3):
+        train.now += 50
+        train.run(*MICROBATCH * 4)
+        for place in range(2):
+            begin = train.now
+            train.run(*["add"] * 50)
+            train.said.range("optimizer", begin - 5, train.now - 6)
+            train.run(*["gemm"] * (9 if place == 0 else 0))
+    found = train.steps()
+    assert (found.source, [step.length_ns // US for step in found.used]) == ("optimizer", [1890, 1940, 1940])
+
+
 def after_update(*names: str) -> list[int]:
     """Where the second step begins in whose first one such work follows the update at 1850."""
     train = Train(first=950)
