@@ -48,9 +48,11 @@ def test_a_helpers_work_makes_no_border_and_begins_no_step() -> None:
 
 def test_work_whose_launch_was_not_recorded_counts_when_it_starts() -> None:
     run = three(clock=1_000)
-    run.work("d2h", 170, 230, launched=False, stream=20)  # in step 1, and ends in step 2
+    run.work("d2h", 170, 230, launched=False, stream=20, size_bytes=8)  # in step 1, and ends in step 2
     assert run.steps_found()[1:] == [(95, 210), (210, 295)]
-    run.work("d2h", 5, 8, launched=False, stream=20)  # queued before the recording began: none's first kernel
+    run.work(
+        "d2h", 5, 8, launched=False, stream=20, size_bytes=8
+    )  # queued before the recording began: none's first kernel
     assert run.steps_found()[0] == (8, 95)
 
 

@@ -113,6 +113,25 @@ def test_of_few_named_steps_one_with_an_evaluation_in_it_is_a_hiccup() -> None:
     assert leave_out_hiccups(from_steps("nvtx", "", tuple(alike))).slow == ()
 
 
+def test_a_step_with_fewer_kernels_is_partial_wherever_it_stands() -> None:
+    steps = leave_out_partial(steps_of([100, 100, 50, 100]), [40, 40, 37, 40])
+    assert [step.dropped for step in steps] == [
+        None,
+        None,
+        "partial: 37 kernels where the others have 40",
+        None,
+    ]
+    assert all(step.dropped is None for step in leave_out_partial(steps_of([100, 100]), [40, 39]))
+
+
+def test_one_hiccup_moves_nothing_but_its_own_line() -> None:
+    usual, hiccup = [30_000_000] * 58, 69_600_000
+    steps = [Step(i, i * 10**8, i * 10**8 + ns) for i, ns in enumerate([*usual[:20], hiccup, *usual[20:]])]
+    found = leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps)))
+    assert (found.lengths_ns(), found.windows.total_ns, found.slow) == (usual, 58 * 30_000_000, (20,))
+    assert found.hiccups_ns == 39_600_000
+
+
 def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
     lengths = [500, 100, 400, 100, 400, 100, 400, 100, 400]
     steps = tuple(Step(i, i * 1_000, i * 1_000 + ns) for i, ns in enumerate(lengths))
