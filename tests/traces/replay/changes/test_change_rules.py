@@ -27,6 +27,8 @@ from traces.timeline import RankTimeline
 
 ROPE = "void fused_rope_forward_kernel<float>(int)"
 MAP = "_row_id_map_pass_1_kernel"
+OTHER_GEMM = "nvjet_tst_64x8_64x16_4x1_v_bz_TNN"
+QUANTIZE = "transformer_engine::quantize_kernel"
 
 
 def recorded(rank: RankTimeline, **about: Any) -> Recorded:
@@ -247,6 +249,38 @@ def test_counts_are_read_beside_an_exchange_with_no_gemm_or_attention_between(
 
 def test_a_large_copy_beside_an_exchange_holds_no_counts() -> None:
     assert not read("gemm", size_bytes=1 << 20)
+
+
+def grouped(*names: str) -> bool:
+    """Whether GEMMs of 100 us, in one kernel, would take less, between what else is named."""
+    run = begun()
+    for place, name in enumerate(names):
+        at = 100 + 100 * place
+        run.work(name, at, at + 100, launch=(6 + 4 * place, 8 + 4 * place), blocks=33)
+    found = changes(run.rank(), (0, 100 + 100 * len(names)), sm_count=132)
+    return "grouped_experts" in found
+
+
+@pytest.mark.parametrize(
+    ("names", "is_grouped"),
+    [
+        ("dispatch gemm gemm combine", True),
+        ("dispatch gemm combine", False),
+        ("gemm gemm combine", False),  # before the first exchange
+        ("dispatch gemm gemm", False),  # behind the last
+        ("dispatch attention gemm gemm combine", False),  # attention's own
+        ("dispatch gemm gemm attention combine", False),
+        ("attention dispatch gemm gemm combine attention", True),
+        (f"dispatch gemm {OTHER_GEMM} combine", False),  # two kernels are no one kernel
+        ("dispatch grouped_gemm grouped_gemm combine", False),  # they are one already
+        ("dispatch gemm norm gemm combine", False),
+        (f"dispatch gemm {QUANTIZE} gemm combine", True),
+        ("all_gather gemm gemm all_gather", False),
+        ("layout gemm gemm token_counts", False),  # control is no exchange
+    ],
+)
+def test_experts_are_gemms_of_one_kernel_in_a_row_between_exchanges(names: str, is_grouped: bool) -> None:
+    assert grouped(*names.split()) is is_grouped
 
 
 def collecting(*steps: tuple[float, float], gcs: Sequence[tuple[float, float]]) -> tuple[float | None, float]:
