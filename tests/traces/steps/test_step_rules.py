@@ -272,6 +272,11 @@ def test_a_hiccup_is_far_longer_than_the_others_and_they_are_few(
         assert found.hiccups_ns == sum(lengths[place] - usual for place in slow)
 
 
+def test_a_hiccup_is_said_with_how_much_longer_it_is() -> None:
+    (slow,) = leave_out_hiccups(named([100] * 7 + [150])).dropped
+    assert slow.dropped == "hiccup: 50 % longer than the median"
+
+
 @pytest.mark.parametrize(("other", "said"), [(105, False), (106, True), (95, False), (94, True)])
 def test_ways_disagree_where_their_usual_steps_differ_by_over_a_twentieth(other: int, said: bool) -> None:
     found = disagreement_of([named([100] * 3), named([other] * 3, "optimizer"), named([100], "period")])
