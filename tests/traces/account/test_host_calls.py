@@ -128,6 +128,13 @@ def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_n
     assert {found[place] for place in range(len(found)) if place not in norms} == {CallKind.LAUNCH}
 
 
+def test_without_launches_no_call_is_known_to_come_again() -> None:
+    run = Run()
+    run.work("gemm", 0, 10, launched=False)
+    run.call("malloc", 0, 2_000)
+    assert kinds_of(run, "cudaMalloc") == [CallKind.ALLOCATE]
+
+
 def test_a_graph_that_is_launched_long_has_no_kernel_that_it_loads() -> None:
     run = eight_launches()
     run.call("graph_launch", 5_000, 8_000)
