@@ -143,11 +143,10 @@ class HostCalls(Rows):
         for thread in distinct(self.thread).tolist():
             mine = np.flatnonzero(self.thread == thread)
             asked = np.flatnonzero(calls_thread == thread)
-            if len(mine) and len(asked):
-                place = np.searchsorted(self.start_ns[mine], calls_start_ns[asked], side="right") - 1
-                held = place >= 0
-                held &= self.end_ns[mine[np.maximum(place, 0)]] >= calls_start_ns[asked]
-                result[asked[held]] = mine[place[held]]
+            place = np.searchsorted(self.start_ns[mine], calls_start_ns[asked], side="right") - 1
+            held = place >= 0
+            held &= self.end_ns[mine[place]] >= calls_start_ns[asked]
+            result[asked[held]] = mine[place[held]]
         return result
 
 

@@ -129,7 +129,7 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
     two optimizers little.
     """
     gap_ns = np.maximum(order.compute_work_ns(marks.end[:-1], marks.first[1:]), 0)
-    own_ns = int(np.maximum(order.compute_work_ns(marks.first, marks.end), 0).sum())
+    own_ns = int(order.compute_work_ns(marks.first, marks.end).sum())
     level = _gap_that_parts(gap_ns, own_ns)
     if level is None:
         return None

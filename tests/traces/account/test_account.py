@@ -35,24 +35,6 @@ def test_python_holds_the_launch_back() -> None:
     assert run.account().decided == {"recorded": 100}
 
 
-def test_waiting_beyond_twice_the_usual_latency_is_stalled() -> None:
-    run = begun()
-    for at in range(200, 600, 100):
-        run.work("gemm", at, at + 90, launch=(at - 5, at - 2))
-    run.work("gemm", 650, 700, launch=600)
-    # the usual arrival is 2 us, so up to 5 us are latency: of 602-650 the rest is stalled
-    starved = {"launch_starved.launch": 14, "launch_starved.python": 120}
-    late = {"launch_latency.arrival": 8 + 5, "dependency_stalled": 43}
-    assert run.account() == starved | late
-    assert run.account().decided["none"] == 43
-
-
-def test_a_gap_between_dependent_kernels_is_latency() -> None:
-    run = begun()
-    run.work("gemm", 103, 200, launch=10)
-    assert run.account() == {"launch_latency.kernel_gap": 3}
-
-
 def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved() -> None:
     run = begun()
     run.work("send_recv", 100, 160, launch=20, stream=20)
@@ -88,16 +70,6 @@ def test_it_holds_who_synchronises_with_its_stream_or_one_that_may_wait_for_it(h
     found = behind_a_gather(**how).account()
     starved = {"launch_starved.sync": 20, "launch_starved.launch": 5, "launch_latency.arrival": 5}
     assert (found, found.masked) == (starved | {"blocking.other_comm": 60}, 0)
-
-
-@pytest.mark.parametrize(("next_kernel", "sync"), [("permute", "token_count_sync"), ("gemm", "sync")])
-def test_the_read_of_token_counts_is_named_where_tokens_are_routed(next_kernel: str, sync: str) -> None:
-    run = begun()
-    run.work("d2h", 100, 104, launch=20, size_bytes=256)
-    run.call("sync", 30, 120)
-    run.work(next_kernel, 130, 200, launch=(125, 128))
-    starved = {f"launch_starved.{sync}": 21, "launch_starved.launch": 3, "launch_latency.arrival": 2}
-    assert run.account() == starved | {"blocking.memcpy_d2h": 4}
 
 
 def test_a_kernel_of_another_stream_that_ends_while_the_call_returns_does_not_rename_the_read() -> None:
@@ -157,17 +129,6 @@ def test_a_pageable_copy_blocks_while_it_runs() -> None:
     assert run.account() == starved | {"blocking.memcpy_h2d": 70}
 
 
-def test_a_full_queue_blocks_on_the_work_in_it() -> None:
-    run = begun()
-    for number in range(1_010):
-        run.work("gemm", 1_000 + number, 1_001 + number, launch=(number // 20, number // 20 + 1))
-    run.work("send_recv", 2_010, 2_100, launch=(60, 61), stream=20)
-    # the launch could not return before the all-to-all had drained: over 1000 launches were in flight
-    run.work("gemm", 2_110, 2_200, launch=(62, 2_105))
-    host = {"launch_starved.launch": 5, "launch_latency.arrival": 5}
-    assert run.account(window=(2_010, 2_200)) == host | {"blocking.sendrecv_unresolved": 90}
-
-
 def test_a_long_launch_into_an_empty_queue_is_the_hosts() -> None:
     run = begun()
     run.work("send_recv", 100, 150, launch=(20, 21), stream=20)
@@ -208,15 +169,6 @@ def test_without_an_event_repetition_infers_the_producer() -> None:
     assert found.decided == {"inferred": 52}
 
 
-def test_autograds_first_launch_waits_for_the_main_thread() -> None:
-    run = begun()
-    run.call("sync", 20, 120)
-    run.work("gemm", 200, 260, launch=(190, 195), thread=1)
-    # the main thread's sync returned at 120; from there autograd's thread decides
-    starved = {"launch_starved.sync": 20, "launch_starved.python": 70, "launch_starved.launch": 5}
-    assert run.account() == starved | {"launch_latency.arrival": 5}
-
-
 def test_a_thread_that_launches_nothing_holds_no_launch() -> None:
     run = begun()
     run.call("sync", 20, 150, thread=2)
@@ -233,27 +185,6 @@ def test_the_cold_start_after_a_sync_is_over_when_compute_begins() -> None:
     # the kernel of 140 was launched long before; 150-160 would be cold had it not run, and is Python's
     starved = {"launch_starved.python": 40, "launch_starved.launch": 5}
     assert run.account() == starved | {"launch_latency.arrival": 5, "dependency_stalled": 40}
-
-
-def test_giving_memory_back_is_the_allocators() -> None:
-    run = begun()
-    run.call("free", 110, 150)
-    run.work("gemm", 200, 260, launch=(190, 195))
-    starved = {"launch_starved.python": 50, "launch_starved.allocator": 40, "launch_starved.launch": 5}
-    assert run.account() == starved | {"launch_latency.arrival": 5}
-
-
-def test_within_a_graph_replay_nothing_is_said() -> None:
-    run = begun()
-    replay = run.call("graph_launch", 150, 160)
-    for start, end in ((200, 220), (225, 240), (260, 300)):
-        run.work("gemm", start, end, of=replay, node=start)
-    run.work("send_recv", 240, 255, of=replay, node=1, stream=20)
-    # the first node is judged by its graph launch; 220-225 and 255-260 lie between nodes, 240-255 under one
-    found = run.account()
-    assert found.pop("launch_latency.arrival") + found.pop("dependency_stalled") == 40
-    starved = {"launch_starved.launch": 10, "launch_starved.python": 50}
-    assert found == starved | {"graph_opaque": 10, "blocking.sendrecv_unresolved": 15}
 
 
 def test_time_after_the_last_kernel_is_trailing() -> None:
@@ -328,44 +259,6 @@ def test_a_range_that_names_what_the_host_does_outweighs_python(text: str, cause
     named = {f"launch_starved.{cause}": 60} if cause else {}
     python = 30 if cause else 90
     assert run.account() == named | {"launch_starved.python": python, "launch_starved.launch": 10}
-
-
-def offloading(size_bytes: int = 1 << 20, back: int = 2, between: bool = False, trains: bool = True) -> Run:
-    """Two copies out, launched until 110, and some back from 160 on; then a kernel launched at 180."""
-    run = begun()
-    run.work("norm_backward" if trains else "gemm", 80, 90, launch=70)
-    for at in (100, 110):
-        run.work("d2h", at, at + 9, launch=(at - 12, at), size_bytes=size_bytes)
-    if between:
-        run.work("send_recv", 130, 131, launch=128)
-    for at in range(160, 160 + 5 * back, 5):
-        run.work("h2d", at + 3, at + 6, launch=(at, at + 5), size_bytes=size_bytes)
-    run.work("gemm", 200, 260, launch=(180, 190))
-    return run
-
-
-def test_the_cpu_steps_the_optimizer_between_its_copies() -> None:
-    found = offloading().account(window=(119, 190))
-    assert found == {
-        "launch_starved.cpu_optimizer": 41,
-        "launch_starved.python": 10,
-        "launch_starved.launch": 20,
-    }
-
-
-def test_the_gpu_may_step_its_part_of_the_optimizer_meanwhile() -> None:
-    run = offloading()
-    run.work("adam", 125, 126, launch=(120, 124))
-    assert run.account(window=(126, 158)) == {"launch_starved.cpu_optimizer": 32}
-
-
-@pytest.mark.parametrize(
-    "unlike", [{"size_bytes": 1000}, {"back": 1}, {"back": 5}, {"between": True}, {"trains": False}]
-)
-def test_few_or_small_copies_or_work_between_are_no_optimizer(unlike: dict[str, Any]) -> None:
-    found = offloading(**unlike).account(window=(119, 160))
-    assert "launch_starved.cpu_optimizer" not in found
-    assert found["launch_starved.python"] >= 30
 
 
 @pytest.mark.parametrize("apart_ms", [-156, 325, 823])

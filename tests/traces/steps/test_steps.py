@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from tests.by_hand.run import Run
-from traces.errors import EmptySelection, UsageError
+from traces.errors import EmptySelection
 from traces.steps.found import Step, from_steps
-from traces.steps.rules import alternate, leave_out_hiccups, leave_out_partial, leave_out_warm_up
-from traces.steps.selection import parse_selection
+from traces.steps.rules import leave_out_hiccups, leave_out_partial, leave_out_warm_up
 
 THREE = [(1010, 1095), (1095, 1195), (1195, 1295)]
 
@@ -47,17 +46,6 @@ def test_kernels_that_autograd_launches_within_the_range_belong_to_the_step() ->
     assert run.measured().steps.source == "nvtx"
 
 
-def test_step_names_of_a_data_loader_are_no_steps() -> None:
-    assert three_steps("loader step {}", thread=777).measured().steps.source == "none"
-
-
-def test_a_name_that_encloses_less_than_half_of_the_kernels_is_no_step() -> None:
-    run = three_steps()
-    for at in range(2_000, 2_100, 10):
-        run.work("gemm", at, at + 5)
-    assert run.measured().steps.source == "none"
-
-
 def test_work_launched_between_two_ranges_is_part_of_no_step() -> None:
     run = Run()
     for number in range(3):
@@ -77,13 +65,6 @@ def test_registered_texts_give_the_same_steps() -> None:
         run.recording.range(f"iteration {number}", step.ns(0), step.ns(99), registered=True)
         step.work("gemm", 10, 60, launch=1)
     assert run.steps_found() == [(1010, 1060), (1060, 1160)]
-
-
-def test_steps_from_a_to_b_leave_the_others_out_by_name() -> None:
-    steps = three_steps().measured(steps="1:3").steps
-    assert three_steps().steps_found(steps="1:3") == THREE[1:]
-    assert steps.source == "user"
-    assert [(step.index, step.dropped) for step in steps.dropped] == [(0, "not in --steps 1:3")]
 
 
 def test_each_match_of_a_users_expression_is_a_step_and_nested_ones_are_not() -> None:
@@ -118,23 +99,6 @@ def test_an_empty_selection_names_the_nearest_there_is(selection: dict[str, Any]
     with pytest.raises(EmptySelection) as error:
         three_steps().document(**selection)
     assert hint in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        {"steps": "3"},
-        {"steps": "4:2"},
-        {"nvtx": "("},
-        {"start": "soon"},
-        {"start": "0.0000000001s"},
-        {"start": "2s", "end": "1s"},
-        {"start": "1s", "steps": "0:1"},
-    ],
-)
-def test_a_selection_that_cannot_be_is_refused(words: dict[str, str]) -> None:
-    with pytest.raises(UsageError):
-        parse_selection(**words)  # type: ignore[arg-type]
 
 
 def steps_of(lengths: list[int]) -> list[Step]:
@@ -179,12 +143,6 @@ def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
     steps = tuple(Step(i, i * 1_000, i * 1_000 + ns) for i, ns in enumerate(lengths))
     assert leave_out_warm_up(list(steps), [0] * 9) == list(steps)
     assert leave_out_hiccups(from_steps("nvtx", "NVTX range", steps)).slow == ()
-
-
-def test_a_first_step_far_beyond_a_rhythm_is_warm_up_as_a_first_batch_makes_it() -> None:
-    lengths = [810, 100, 400, 100, 400, 100, 400, 100, 400]
-    assert leave_out_warm_up(steps_of(lengths), [0] * 9)[0].dropped == "warm-up: 224 % slower than the rest"
-    assert leave_out_warm_up(steps_of([800, *lengths[1:]]), [0] * 9)[0].dropped is None
 
 
 @pytest.mark.parametrize(
@@ -240,19 +198,6 @@ def test_what_a_first_step_takes_more_may_be_so_much_that_the_others_are_alike_b
     assert first.dropped == "warm-up: 1789 % slower than the rest"
 
 
-def test_one_step_that_is_far_from_the_others_is_no_rhythm() -> None:
-    assert not alternate([100, 100, 140])
-    assert alternate([100, 140, 100, 140, 100])
-
-
-def test_what_more_than_one_step_in_five_does_is_no_hiccup() -> None:
-    def slow_of(lengths: list[int]) -> tuple[int, ...]:
-        return leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps_of(lengths)))).slow
-
-    assert slow_of([100] * 8 + [115, 115]) == (8, 9)
-    assert slow_of([100] * 7 + [115, 115, 115]) == ()
-
-
 def test_time_of_the_recording_outside_its_steps_is_said_by_place() -> None:
     """Steps from 1,010 to 1,295 us; a call at 300 us before, a kernel of an evaluation to 1,600 after."""
     run = three_steps()
@@ -292,8 +237,3 @@ def test_ranges_without_gpu_work_are_an_empty_selection() -> None:
     run.range("tail", 9_000, 9_100)
     with pytest.raises(EmptySelection, match="no GPU work was launched in them"):
         run.measured(nvtx="tail")
-
-
-def test_a_window_that_is_mostly_unrecorded_is_refused() -> None:
-    with pytest.raises(EmptySelection, match="a number without unit is seconds"):
-        three_steps().measured(start="0", end="5")

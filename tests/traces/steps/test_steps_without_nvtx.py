@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
 from tests.recordings.moe_pattern import moe_recording
-from traces.columns import NULL, HostSpans
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps.choose import choose_steps
@@ -146,22 +144,6 @@ def test_gathers_directly_after_the_last_optimizer_kernel_end_its_step() -> None
         train.step()
         train.run("all_gather", "all_gather")
     assert times_us(train.steps()) == [(1000, 1870), (1870, 2790), (2790, 3710)]
-
-
-def test_what_a_pipeline_receives_after_the_optimizer_is_the_next_steps() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        train.run("send_recv")
-    assert times_us(train.steps())[1][0] == 1850
-
-
-def test_a_gather_behind_compute_is_the_next_steps() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        train.run("add", "all_gather")
-    assert times_us(train.steps())[1][0] == 1850
 
 
 def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four() -> None:
@@ -352,36 +334,6 @@ def test_the_autograd_thread_shows_training() -> None:
     assert steps.training_evidence.endswith("1 launched by autograd threads, 0 optimizer ranges")
 
 
-def test_a_step_that_captures_a_graph_is_left_out() -> None:
-    train = Train(first=950)
-    for number in range(3):
-        if number == 1:
-            train.said.call("cudaStreamBeginCapture_v10000", 1_870, 1_871)
-        train.step()
-    steps = train.steps()
-    assert [step.dropped for step in steps.recorded] == [
-        None,
-        "graph capture: cudaStreamBeginCapture was called in it",
-        None,
-    ]
-
-
-def test_a_profiler_that_writes_at_a_border_spoils_the_step_it_is_long_in() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-    rank = train.said.rank()
-    start_ns, end_ns, thread, name = (np.array([value]) for value in (1_840 * US, 1_950 * US, NULL, 0))
-    flush = HostSpans(start_ns, end_ns, thread, name, ("CUPTI Buffer flush",))
-    spoilt = replace(rank, columns=replace(rank.columns, overheads=flush))
-    steps = choose_steps(spoilt, parse_selection())
-    assert [step.dropped for step in steps.recorded] == [
-        None,  # 10 us of 850
-        "profiler flush: 100000 ns of it at its border",
-        None,
-    ]
-
-
 def test_steps_from_a_to_b_choose_among_inferred_ones() -> None:
     train = Train(first=950)
     for _ in range(3):
@@ -418,6 +370,161 @@ def test_the_demo_gives_the_same_steps_without_its_ranges() -> None:
     marked, bare = (steps_of(Run(recording=moe_recording(steps=4, nvtx=nvtx))) for nvtx in (True, False))
     assert (marked.source, bare.source) == ("nvtx", "optimizer")
     assert (len(marked.used), len(bare.used), marked.disagreement) == (4, 4, None)
+
+
+@pytest.mark.parametrize(("process", "source"), [(0, "optimizer"), (1, "period")])
+def test_optimizer_ranges_of_another_process_end_no_step_of_this_one(process: int, source: str) -> None:
+    train = Train(first=950)
+    for _ in range(3):
+        train.step(optimizers=("mystery_update",) * 5)
+        train.said.range("optimizer", train.now - 50, train.now, process=process)
+    train.said.process(process, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
+    assert train.steps().source == source
+
+
+@pytest.mark.parametrize("between", [1, 3])
+def test_two_optimizers_with_little_between_them_end_one_step(between: int) -> None:
+    train = Train(first=950)
+    for _ in range(3):
+        train.step(optimizers=("adam", "adam", *["add"] * between, "adam", "adam"))
+    found = train.steps()
+    length = 50 + 800 + 40 + 10 * between
+    assert found.source == "optimizer"
+    assert [step.length_ns // US for step in found.used] == [length - 50, length, length]
+
+
+def test_what_optimizers_take_themselves_is_part_of_the_period() -> None:
+    """800 us of a step, 500 of each update, and 90 between the two: a twentieth, and by far the least gap."""
+    train = Train(first=950)
+    for _ in range(3):
+        train.now += 50
+        train.run(*MICROBATCH * 4)
+        for place in range(2):
+            begin = train.now
+            train.run(*["add"] * 50)
+            train.said.range("optimizer", begin - 5, train.now - 6)
+            train.run(*["gemm"] * (9 if place == 0 else 0))
+    found = train.steps()
+    assert (found.source, [step.length_ns // US for step in found.used]) == ("optimizer", [1890, 1940, 1940])
+
+
+def after_update(*names: str) -> list[int]:
+    """Where the second step begins in whose first one such work follows the update at 1850."""
+    train = Train(first=950)
+    for _ in range(3):
+        train.step()
+        train.run(*names)
+    return [start for start, _ in times_us(train.steps())][1:2]
+
+
+@pytest.mark.parametrize(
+    ("names", "begins"),
+    [
+        (("all_gather",), 1860),
+        (("all_reduce",), 1860),
+        (("reduce_scatter",), 1860),
+        (("all_gather", "all_gather", "add", "all_gather"), 1870),
+        (("send_recv",), 1850),  # the next step's
+        (("dispatch",), 1850),
+        (("d2h", "all_gather"), 1850),  # behind a copy
+        (("p2p",), 1850),  # a copy of a peer is no collective kernel
+    ],
+)
+def test_only_collectives_launched_directly_after_the_update_are_of_its_step(
+    names: tuple[str, ...], begins: int
+) -> None:
+    assert after_update(*names) == [begins]
+
+
+@pytest.mark.parametrize(
+    ("skip", "first"),
+    [
+        (0, None),
+        (4, None),  # 81 of 85: 95.3 %
+        (5, "partial: 80 kernels where the others have 85"),
+        (80, "partial: 5 kernels where the others have 85"),
+        (81, None),  # 4 of 85 are not worth a word: there is no such step
+    ],
+)
+def test_a_head_is_a_step_where_it_holds_nineteen_of_twenty_kernels(skip: int, first: str | None) -> None:
+    train = Train(skip=skip)
+    for _ in range(3):
+        train.step()
+    recorded = train.steps().recorded
+    assert (len(recorded), recorded[0].dropped) == (2 if skip == 81 else 3, first)
+
+
+@pytest.mark.parametrize(("kernels", "count"), [(0, 3), (4, 3), (5, 4), (84, 4)])
+def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step(
+    kernels: int, count: int
+) -> None:
+    train = Train(first=950)
+    for _ in range(3):
+        train.step()
+    train.run(*(MICROBATCH * 5)[:kernels])
+    recorded = train.steps().recorded
+    assert len(recorded) == count
+    assert (recorded[-1].dropped or "").startswith("partial: the recording ends" if count == 4 else "")
+
+
+@pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
+def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source: str) -> None:
+    train = Train()
+    for _ in range(6):
+        train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(kernels - 2)])
+    assert train.steps().source == source
+
+
+@pytest.mark.parametrize(
+    ("roles", "source"),
+    [
+        (("attention", "attention_backward"), "period"),
+        (("attention_backward",), "none"),
+        (("attention",), "none"),
+    ],
+)
+def test_what_repeats_is_a_step_with_forward_and_backward_in_it(roles: tuple[str, ...], source: str) -> None:
+    train = Train()
+    for _ in range(6):
+        train.run(*roles, *[f"kernel_{one}" for one in range(20)])
+    assert train.steps().source == source
+
+
+@pytest.mark.parametrize(("inputs", "unit"), [(4, "step"), (3, "step"), (2, "block"), (0, "block")])
+def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs: int, unit: str) -> None:
+    train = Train()
+    for number in range(4):
+        train.now += 50
+        train.run("gemm")
+        if number < inputs:
+            train.said.work("h2d", train.now, train.now + 5, stream=9)
+        train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(20)])
+    found = train.steps()
+    assert (found.source, found.unit, len(found.used)) == ("period", unit, 4)
+
+
+def test_the_period_is_that_of_the_stream_that_computes_longest() -> None:
+    """On stream 9 run more kernels, which never repeat, and take less time."""
+    train, draw = Train(first=950), random.Random(1)
+    for _ in range(4):
+        train.step(optimizers=("mystery_update",) * 5)
+    for at in range(1_000, 4_500, 9):
+        train.said.work(f"noise_{draw.randrange(1_000)}", at, at + 1, stream=9)
+    found = train.steps()
+    assert (found.source, len(found.used)) == ("period", 4)
+    assert "85 kernels long" in found.what
+
+
+@pytest.mark.parametrize(("wait", "why"), [(40, "from the largest gap that returns"), (19, "cut somewhere")])
+def test_a_gap_stands_out_where_it_is_twice_the_next(wait: int, why: str) -> None:
+    """The recording begins within a step: 30 kernels are missing; a gap of 10 lies in each as well."""
+    train = Train(first=950, skip=30)
+    for _ in range(4):
+        train.now += wait
+        train.run(*MICROBATCH * 2)
+        train.now += 10
+        train.run(*MICROBATCH * 2, *["mystery_update"] * 5)
+    assert why in train.steps().what
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,14 @@ def find_scopes(recorded: Recorded) -> Mapping[str, list[list[int]]]:
 
 
 def _scopes_of(kinds: Sequence[KernelClass]) -> list[tuple[str, int, int]]:
-    found, at = [], 0
+    found, at, free = [], 0, 0
     while at < len(kinds):
-        scope = _begun(kinds, at)
+        scope = _begun(kinds, at, free)
         if scope is None:
             at += 1
             continue
         found.append(scope)
-        at = max(scope[2], at + 1)
+        at = free = scope[2]
     return found
 
 
@@ -58,30 +58,31 @@ def scope_of(kind: KernelClass) -> str | None:
     return "moe_router" if kind.class_ == "router" else None
 
 
-def _begun(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None:
+def _begun(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
+    """The scope that a kernel tells, from the first kernel on that is `free`: in no scope before it."""
     scope = scope_of(kinds[at])
     if scope == "moe_preprocess":
         return scope, at, _while(kinds, at, _is_map)
     if scope == "attn":
-        return _attention(kinds, at, kinds[at].subclass)
-    return None if scope is None else _router(kinds, at)
+        return _attention(kinds, at, free)
+    return None if scope is None else _router(kinds, at, free)
 
 
 def _is_map(kind: KernelClass) -> bool:
     return kind.subclass == "map" and kind.class_ in ("router", "permute")
 
 
-def _attention(kinds: Sequence[KernelClass], at: int, phase: str) -> tuple[str, int, int] | None:
+def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
     """Forward from its norm to what follows the projection; backward from there to the norm's gradient."""
     begin = at
-    if phase == "fwd":
-        while begin and (kinds[begin - 1].class_ in _INSIDE or _is(kinds[begin - 1], "norm", "fwd")):
+    if kinds[at].subclass == "fwd":
+        while begin > free and (kinds[begin - 1].class_ in _INSIDE or _is(kinds[begin - 1], "norm", "fwd")):
             begin -= 1
         while begin < at and kinds[begin].class_ != "norm":
             begin += 1
         end = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is(kind, "attention", "bwd"))
         return ("attn", begin, end) if begin < at else None
-    while begin and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
+    while begin > free and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
         if _is(kinds[begin - 1], "attention", "fwd"):
             break
         begin -= 1
@@ -90,7 +91,7 @@ def _attention(kinds: Sequence[KernelClass], at: int, phase: str) -> tuple[str, 
     return ("attn", begin, end) if end > inside else None
 
 
-def _router(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None:
+def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
     """Forward from the norm before the gate; backward to that norm's gradient."""
     end = _while(kinds, at, lambda kind: kind.class_ in _CHOICE and not _is_map(kind))
     behind = _while(kinds, end, lambda kind: kind.class_ in ("gemm", "quantize", "elementwise"))
@@ -98,9 +99,9 @@ def _router(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | Non
     if last > behind:
         return "moe_router", at, last
     begin = at
-    while begin and kinds[begin - 1].class_ in ("gemm", "quantize", "elementwise", "softmax"):
+    while begin > free and kinds[begin - 1].class_ in ("gemm", "quantize", "elementwise", "softmax"):
         begin -= 1
-    if begin and _is(kinds[begin - 1], "norm", "fwd"):
+    if begin > free and _is(kinds[begin - 1], "norm", "fwd"):
         return "moe_router", begin - 1, end
     return None
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.by_hand.run import Run
 from tests.recordings.measured_changes import changes, surely
 from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes.change import Recorded
-from traces.replay.changes.graphs import find_scopes
-from traces.replay.changes.launches import uninterrupted
 from traces.replay.graph import build_graph
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
@@ -35,59 +31,6 @@ def attention(run: Run, at: float, pause: float = 10) -> float:
 
 
 # which launches belong together
-
-
-def test_attention_reaches_from_its_norm_to_the_addition_after_it() -> None:
-    run = begun()
-    attention(run, 100)
-    assert find_scopes(recorded(run.rank()))["attn"] == [[1, 2, 3, 4, 5]]
-
-
-def test_the_router_begins_with_its_own_norm() -> None:
-    run = begun()
-    at = attention(run, 100)
-    for name in ("norm", "gemm", "router", LOSS):
-        run.work(name, at + 10, at + 12, launch=(at + 6, at + 10))
-        at += 10
-    scopes = find_scopes(recorded(run.rank()))
-    assert (scopes["attn"], scopes["moe_router"]) == ([[1, 2, 3, 4, 5]], [[6, 7, 8, 9]])
-
-
-def test_preprocessing_is_the_maps_of_routing_alone() -> None:
-    run = begun()
-    for place, name in enumerate((HOT, MAP, "_permute_kernel")):
-        at = 110 + 10 * place
-        run.work(name, at, at + 2, launch=(at - 4, at))
-    assert find_scopes(recorded(run.rank()))["moe_preprocess"] == [[1, 2]]
-
-
-@pytest.mark.parametrize("between", ["sync", "free", "stream_wait"])
-def test_no_graph_reaches_across_a_call_that_parts_launches(between: str) -> None:
-    run = begun()
-    for place, name in enumerate(("norm", "gemm", "attention")):
-        at = 110 + 20 * place
-        run.work(name, at, at + 2, launch=(at - 4, at))
-    run.call(between, 138, 140)
-    rank = run.rank()
-    assert uninterrupted(recorded(rank)) == [[0, 1, 2], [3]]
-    assert find_scopes(recorded(rank))["attn"] == []
-
-
-def test_no_graph_reaches_across_a_collective() -> None:
-    run = begun()
-    for place, name in enumerate(("norm", "send_recv", "gemm", "attention")):
-        at = 110 + 20 * place
-        run.work(name, at, at + 2, launch=(at - 4, at))
-    assert find_scopes(recorded(run.rank()))["attn"] == []
-
-
-def test_calls_that_wait_for_nothing_part_no_launches() -> None:
-    run = begun()
-    for place in range(2):
-        at = 110 + 20 * place
-        run.work("gemm", at, at + 2, launch=(at - 4, at))
-        run.call("cudaGetDevice_v3020", at + 3, at + 4)
-    assert [0, 1, 2] in uninterrupted(recorded(run.rank()))
 
 
 # graphs

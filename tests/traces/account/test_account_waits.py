@@ -1,0 +1,293 @@
+"""Calls that wait for GPU work: what can have held each, what cannot, and each limit just below and at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.by_hand.run import Run
+from traces.account.calls import host_calls
+from traces.account.waits import find_polls, token_count_reads
+from traces.limits import Limit
+
+US = 1_000
+
+
+def begun() -> Run:
+    """A run whose first kernel runs 0-100, launched at -10: the clocks agree."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    return run
+
+
+def blocked(run: Run, place: int = 0, **how: Any) -> dict[str, float]:
+    """The work that held calls up, by kind."""
+    found = run.account(place, **how)
+    return {kind.partition(".")[2]: time for kind, time in found.items() if kind.startswith("blocking")}
+
+
+@pytest.mark.parametrize(
+    ("launch", "end", "held"),
+    [
+        (20, 160, 60),
+        (29, 160, 60),
+        (30, 160, 0),  # launched as the call began
+        (40, 160, 0),  # launched after the call began: it cannot have waited for that
+        (20, 170, 70),  # ends as the call returns
+        (20, 171, 0),  # still runs when the call has returned
+    ],
+)
+def test_a_call_waits_only_for_what_was_launched_before_it_and_ends_within_it(
+    launch: float, end: float, held: float
+) -> None:
+    run = begun()
+    run.work("send_recv", 100, end, launch=(launch, launch + 1), stream=20, thread=1)
+    run.call("device_sync", 30, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert blocked(run) == ({"sendrecv_unresolved": held} if held else {})
+
+
+def test_what_had_ended_when_a_call_began_holds_it_no_more() -> None:
+    run = begun()
+    run.work("send_recv", 100, 130, launch=20, stream=20)
+    run.call("device_sync", 130, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert blocked(run) == {}
+    assert run.account().masked == 0
+
+
+def test_work_of_another_process_on_the_gpu_holds_no_call_of_this_one() -> None:
+    run = begun()
+    run.process(1, device=0).work("send_recv", 100, 160, launch=20, stream=20)
+    run.call("device_sync", 30, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert blocked(run) == {}
+
+
+@pytest.mark.parametrize(("calls", "kind"), [("malloc", "allocator"), ("free", "allocator")])
+def test_of_calls_for_memory_only_one_that_gives_it_back_at_once_waits(calls: str, kind: str) -> None:
+    run = begun()
+    run.work("send_recv", 100, 160, launch=20, stream=20)
+    run.call(calls, 30, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    waits = {"sendrecv_unresolved": 60} if calls == "free" else {}
+    assert blocked(run) == waits
+    assert run.account()[f"launch_starved.{kind}"] == 70 - sum(waits.values())
+
+
+@pytest.mark.parametrize(("length", "held"), [(20, 0), (21, 10)])
+def test_a_copy_call_of_over_twenty_microseconds_waits_for_its_own_copy(length: float, held: float) -> None:
+    run = begun()
+    run.work("h2d", 110, 120, launch=(105, 105 + length))
+    run.work("gemm", 200, 260, launch=(190, 195))
+    assert blocked(run) == ({"memcpy_h2d": held} if held else {})
+
+
+def test_a_copy_call_waits_for_no_copy_of_another_call() -> None:
+    run = begun()
+    run.work("h2d", 110, 120, launch=(105, 106), stream=20)
+    run.work("d2h", 135, 140, launch=(115, 145), stream=21)
+    run.work("gemm", 200, 260, launch=(190, 195))
+    # the first ends within the second's call, which began later: both copies are awaited there
+    assert blocked(run) == {"memcpy_h2d": 5, "memcpy_d2h": 5}
+
+
+@pytest.mark.parametrize(("launches", "held"), [(999, 90), (998, 0)])
+def test_a_launch_waits_for_room_where_a_thousand_are_in_flight(launches: int, held: float) -> None:
+    run = begun()
+    for number in range(launches):
+        run.work("gemm", 1_000 + number, 1_001 + number, launch=(number // 20, number // 20 + 1))
+    end = 1_000 + launches
+    run.work("send_recv", end, end + 90, launch=(70, 71), stream=20)
+    run.work("gemm", end + 100, end + 200, launch=(102, end + 95))
+    assert blocked(run, window=(end, end + 200)) == ({"sendrecv_unresolved": held} if held else {})
+
+
+@pytest.mark.parametrize(
+    ("size", "way", "read"),
+    [
+        (64 * 1024, "d2h", True),
+        (64 * 1024 + 1, "d2h", False),
+        (0, "d2h", True),
+        (-1, "d2h", False),  # unknown
+        (256, "h2d", False),
+        (256, "d2d", False),
+    ],
+)
+def test_token_counts_are_read_by_copies_to_the_host_of_64_kib_at_most(
+    size: int, way: str, read: bool
+) -> None:
+    run = begun()
+    run.work(way, 100, 104, launch=20, size_bytes=size)
+    run.work("gemm", 110, 120, launch=30)
+    assert token_count_reads(run.rank()).tolist() == [False, read, False]
+
+
+def reading(routing: str = "permute", **copy: Any) -> Run:
+    """A small copy 100-104 and a synchronisation 30-120; then routed tokens are computed."""
+    run = begun()
+    run.work("d2h", 100, 104, **{"launch": 20, "size_bytes": 256} | copy)
+    run.call("sync", 30, 120)
+    run.work(routing, 150, 200, launch=(145, 148))
+    return run
+
+
+def later_copy(run: Run) -> Run:
+    run.work("h2d", 105, 110, launch=25, size_bytes=1 << 20)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "cause", "in_call"),
+    [
+        (reading(), "token_count_sync", 16),
+        (reading("router"), "token_count_sync", 16),
+        (reading("gemm"), "sync", 16),  # nothing is routed
+        (reading(size_bytes=64 * 1024 + 1), "sync", 16),
+        (reading(launch=35, thread=1), "sync", 20),  # launched after the call began
+        (later_copy(reading()), "sync", 11),  # of its stream a larger copy was the last
+        (later_copy(reading(stream=20)), "token_count_sync", 11),  # of another stream it was the last
+    ],
+)
+def test_a_synchronisation_reads_token_counts_where_such_a_copy_was_the_last_of_its_stream(
+    run: Run, cause: str, in_call: float
+) -> None:
+    """What of 100-120 no awaited copy took; then it is cold until the launch at 145."""
+    syncs = {name: time for name, time in run.account().items() if "sync" in name}
+    assert syncs == {f"launch_starved.{cause}": in_call + 25}
+
+
+def test_each_of_two_synchronisations_has_its_own_name_and_so_has_what_is_cold_after_it() -> None:
+    run = reading()
+    run.work("send_recv", 210, 230, launch=160, stream=20)
+    run.call("device_sync", 165, 240)
+    run.work("gemm", 300, 310, launch=(260, 270))
+    found = run.account()
+    assert found["launch_starved.token_count_sync"] == 16 + 25
+    assert found["launch_starved.sync"] == 10 + 10 + 20  # 200-210 and 230-240 in the call, cold to 260
+
+
+def test_the_name_of_another_process_read_is_no_name_of_this_ones() -> None:
+    run = begun()
+    other = run.process(1, device=0)
+    other.work("d2h", 100, 104, launch=20, size_bytes=256)
+    other.work("permute", 0, 50)
+    run.call("sync", 30, 120)
+    run.work("permute", 150, 200, launch=(145, 148))
+    assert {name.partition(".")[2] for name in run.account() if "sync" in name} == {"sync"}
+
+
+@pytest.mark.parametrize(("waits_at", "stream", "held"), [(22, 7, 60), (18, 7, 0), (40, 7, 0), (22, 9, 60)])
+def test_who_synchronises_with_one_stream_may_wait_for_another_where_some_stream_was_told_to(
+    waits_at: float, stream: int, held: float
+) -> None:
+    """Told between the launch of the gather, at 20, and the call at 30."""
+    run = begun()
+    run.work("all_gather", 100, 160, launch=20, stream=24)
+    run.call("stream_wait", waits_at, waits_at + 1)
+    run.call("sync", 30, 170, stream=stream)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert blocked(run) == ({"other_comm": held} if held else {})
+    assert run.account().masked == 60 - held
+
+
+def test_of_several_that_run_apart_the_call_outlasted_the_last() -> None:
+    run = begun()
+    run.work("all_gather", 100, 130, launch=20, stream=24)
+    run.work("all_gather", 105, 160, launch=22, stream=25)
+    run.call("sync", 30, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert (blocked(run), run.account().masked) == ({}, 55)
+
+
+def test_communication_on_a_stream_that_also_copies_holds_who_synchronises() -> None:
+    run = begun()
+    run.work("h2d", 50, 60, launch=18, stream=24)
+    run.work("all_gather", 100, 160, launch=20, stream=24)
+    run.call("sync", 30, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert blocked(run) == {"other_comm": 60}
+
+
+FAR = (0, 400, 0, 400, 0)
+
+
+def polling(after: tuple[float, ...] = (5, 5, 5), name: str = "layout", later: tuple[int, ...] = FAR) -> Run:
+    """In each layer a control kernel ends at 150, or so much later, and a launch comes so long after that."""
+    run = begun()
+    for layer, late in enumerate(after):
+        at = 2_000 * (layer + 1)
+        end = at + 150 + later[layer]
+        run.work("gemm", at, at + 90)
+        run.work(name, at + 100, end, launch=at + 60, stream=20)
+        run.work("gemm", end + late + 20, at + 1_900, launch=(end + late, end + late + 5))
+    return run
+
+
+def polls_of(run: Run) -> list[tuple[float, float, bool]]:
+    """How long each call came after the kernel, how soon at least, and whether that is late."""
+    rank = run.rank()
+    found = find_polls(rank, host_calls(rank, (-(1 << 40), 1 << 40)))
+    return [(poll.after_ns / US, poll.soonest_ns / US, poll.is_late) for poll in found]
+
+
+@pytest.mark.parametrize(
+    ("run", "count"),
+    [
+        (polling(), 3),
+        (polling((5, 5)), 0),  # two may be chance
+        (polling((5, 5, 5, 5, 100)), 5),  # four of five come soon
+        (polling((5, 5, 5, 100)), 0),  # three of four
+        (polling((15, 5, 5, 5, 5)), 5),  # 10 from the usual, however short that is
+        (polling((15.1, 5, 5, 25, 5)), 0),
+        (polling((70, 40, 40, 40, 40)), 5),  # three quarters of the usual
+        (polling((71, 40, 40, 72, 40)), 0),
+        (polling((199,) * 3), 3),
+        (polling((200,) * 3), 0),  # no host that polls comes as late
+        (polling(later=(0, 0, 0)), 3),
+        (polling((5, 5, 5, 5, 15), later=(0, 0, 0, 10, 0)), 5),  # pauses vary by 20, what comes after by 10
+        (polling((5, 5, 5, 5, 15), later=(0, 0, 0, 9, 0)), 0),
+        (polling(name="gemm"), 0),
+        (polling(name="send_recv"), 0),
+    ],
+)
+def test_a_host_that_comes_as_soon_after_most_control_kernels_has_polled_for_them(
+    run: Run, count: int
+) -> None:
+    assert len(polls_of(run)) == count
+
+
+@pytest.mark.parametrize(("late", "is_late"), [(199, False), (200, True)])
+def test_a_poll_is_late_where_the_host_was_busy_for_a_fifth_of_a_millisecond(
+    late: float, is_late: bool
+) -> None:
+    found = polls_of(polling((5, late, 5), name="token_counts"))
+    assert found == [(5, 5, False), (late, 5, is_late), (5, 5, False)]
+
+
+def test_a_kernel_that_ended_within_a_call_was_not_polled_for() -> None:
+    run = polling((5, 5, 5))
+    run.work("gemm", 9_000, 9_090)
+    run.work("layout", 9_100, 9_150, launch=9_060, stream=20)
+    run.call("malloc", 9_140, 9_150)
+    run.work("gemm", 9_200, 9_300, launch=9_160)
+    assert len(polls_of(run)) == 0  # three of four: the last ended as the call returned
+
+
+def test_polls_of_another_process_are_no_polls_of_this_one() -> None:
+    run = begun()
+    for layer in range(3):
+        at = 1_000 * (layer + 1)
+        run.process(1, device=0).work("layout", at + 100, at + 150, launch=at + 60, stream=20)
+        run.work("gemm", at + 180, at + 900, launch=(at + 155, at + 160))
+    assert polls_of(run) == []
+
+
+def test_a_long_account_is_judged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = reading()
+    whole = run.account()
+    monkeypatch.setattr("traces.account.account.AT_ONCE", Limit(1, "pieces", "the test's"))
+    assert run.account() == whole
+    assert np.isfinite(run.account().masked)

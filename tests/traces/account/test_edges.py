@@ -1,0 +1,307 @@
+"""Whom GPU work waits for: events, repetition, tight starts, room; and what must not be taken for these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.by_hand.names import KERNELS
+from tests.by_hand.run import Run
+from traces.account.inferred import signature, stream_waits, synchronised_streams, wait_calls
+from traces.account.producers import MOST, event_edges, find_producers
+from traces.timeline import RankTimeline
+
+US = 1_000
+Place = tuple[int, float]
+
+
+def producers_of(rank: RankTimeline, word: str, which: int = -1) -> list[Place]:
+    """Producers of one kernel of a name, latest end first: stream and start in microseconds."""
+    rows, place = rank.activities, find_producers(rank).place
+    mine = [code >= 0 and rank.columns.kernel_names[code] == KERNELS[word] for code in rows.name.tolist()]
+    found = place[np.flatnonzero(mine)[which]].tolist()
+    return [(int(rows.stream_id[one]), int(rows.start_ns[one]) / US) for one in found if one >= 0]
+
+
+def edges(run: Run, place: int = 0) -> tuple[list[tuple[float, float]], bool]:
+    """Starts of consumer and producer of each recorded edge, and whether these are all."""
+    rank = run.rank(place)
+    consumer, producer, every = event_edges(rank)
+    starts = rank.activities.start_ns / US
+    return sorted(zip(starts[consumer].tolist(), starts[producer].tolist(), strict=True)), every
+
+
+def waiting(with_id: bool = True, recorded: float = 13, waits: float = 15) -> Run:
+    """A gather on stream 20 launched at 10 and one at 40; a norm on stream 7 launched at 30 and one at 50."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("all_gather", 50, 180, launch=10, stream=20)
+    run.wait(20, by=7, recorded=recorded, waits=waits, with_id=with_id)
+    run.work("norm", 200, 260, launch=30)
+    run.work("all_gather", 190, 240, launch=40, stream=20)
+    run.work("norm", 260, 300, launch=50)
+    return run
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+@pytest.mark.parametrize(
+    ("recorded", "waits", "edge"),
+    [
+        (13, 15, (200, 50)),
+        (43, 45, (260, 190)),  # after both were launched: the second of each
+        (13, 45, (260, 50)),
+        (5, 15, None),  # nothing was launched before the record
+        (13, 55, None),  # nothing is launched after the wait
+        (10, 30, (260, 50)),  # what was launched in the same instant was launched before
+    ],
+)
+def test_a_wait_holds_the_next_work_of_its_stream_behind_the_last_before_the_record(
+    with_id: bool, recorded: float, waits: float, edge: tuple[float, float] | None
+) -> None:
+    found, every = edges(waiting(with_id, recorded, waits))
+    assert found == ([edge] if edge else [])
+    assert every
+
+
+def test_events_of_another_process_hold_no_work_of_this_one() -> None:
+    run = waiting()
+    other = run.process(1, device=0)
+    other.work("gemm", 0, 100)
+    other.work("all_gather", 50, 180, launch=10, stream=20)
+    other.work("norm", 200, 260, launch=30)
+    assert (edges(run, 0), edges(run, 1)) == (([(200, 50)], True), ([], False))
+    assert (len(wait_calls(run.rank(0))), len(wait_calls(run.rank(1)))) == (1, 0)
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+def test_a_record_of_another_process_is_never_the_one_that_a_wait_is_for(with_id: bool) -> None:
+    run = waiting(with_id=with_id, recorded=13, waits=17)
+    other = run.process(1, device=0)
+    other.work("gemm", 0, 100)
+    other.work("all_gather", 50, 120, launch=10, stream=20)
+    other.wait(20, by=7, recorded=15, waits=45, with_id=with_id)  # the same event, by its number
+    assert edges(run, 0) == ([(200, 50)], True)
+
+
+@pytest.mark.parametrize(("by_id", "producer"), [(0, 100), (1, 150), (2, 200), (None, 150)])
+def test_a_wait_is_for_the_record_of_its_id_and_without_one_for_the_last_before_it(
+    by_id: int | None, producer: float
+) -> None:
+    """An event is recorded behind gathers of 100, 150 and 200, at 13, 23 and 33, and waited for at 25."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    records = []
+    about: dict[str, Any] = {"event_id": 5, "pid": 1_000, "device": 0}
+    for turn in range(3):
+        run.work("all_gather", 100 + 50 * turn, 140 + 50 * turn, launch=10 + 10 * turn, stream=20)
+        records.append(run.call("event_record", 13 + 10 * turn, 14 + 10 * turn))
+        named: dict[str, Any] = {"sync_id": None if by_id is None else records[-1]}
+        run.recording.event_record(stream=20, correlation_id=records[-1], **about, **named)
+    about |= {"stream": 7, "sync_id": None if by_id is None else records[by_id]}
+    about["correlation_id"] = run.call("stream_wait", 25, 26)
+    run.recording.synchronisation("stream wait", run.ns(25), run.ns(26), **about)
+    run.work("norm", 300, 400, launch=50)
+    assert edges(run) == ([(300, producer)], True)
+
+
+@pytest.mark.parametrize(("unseen", "every"), [(1, True), (2, False)])
+def test_all_waits_are_recorded_where_nineteen_of_twenty_calls_are(unseen: int, every: bool) -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("all_gather", 50, 180, launch=10, stream=20)
+    for turn in range(20 - unseen):
+        run.wait(20, by=7, recorded=13 + 10 * turn, waits=15 + 10 * turn)
+    for turn in range(unseen):
+        run.call("stream_wait", 500 + turn, 500.5 + turn)
+    run.work("norm", 700, 800, launch=690)
+    assert edges(run)[1] is every
+
+
+def test_no_more_producers_than_are_kept_and_of_these_the_latest() -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    for stream in range(MOST + 2):
+        run.work("all_gather", 50, 150 + stream, launch=10 + 3 * stream, stream=20 + stream)
+        run.wait(20 + stream, by=7, recorded=11 + 3 * stream, waits=12 + 3 * stream)
+    run.work("norm", 300, 400, launch=250)
+    rank = run.rank()
+    assert producers_of(rank, "norm") == [(29 - one, 50) for one in range(MOST)]
+    assert not find_producers(rank).inferred.any()
+
+
+def repeated(count: int, gap: float = 2, between: int = 0, early: int = -1) -> Run:
+    """So often a SendRecv on stream 20 and a norm that begins after it; a GEMM before each on stream 7.
+
+    `between`: small sends launched on stream 20 behind it, which go on while the norm runs; in one round of
+    them the norm begins `early`, before the exchange has ended.
+    """
+    run = Run()
+    for turn in range(count):
+        at = run.at(1_000 * turn)
+        at.work("gemm", 10, 100, launch=0)
+        end = 150 + 7 * (turn % 3)
+        at.work("send_recv", 20, end + (50 if turn == early else 0), launch=2, stream=20)
+        for number in range(between):
+            at.work("all_reduce", 400 + 20 * number, 410 + 20 * number, launch=3 + 0.2 * number, stream=20)
+        at.work("norm", end + gap, 300, launch=4)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "inferred"),
+    [
+        (repeated(20, gap=30), True),
+        (repeated(19, gap=30), False),  # fewer agree by chance
+        (repeated(20, gap=30, early=7), False),  # once it began earlier: it does not wait
+        (repeated(20, gap=30, between=2), True),
+        (repeated(20, gap=30, between=3), False),  # of a stream the last three launched are tried
+    ],
+)
+def test_what_never_began_before_other_work_ended_waits_for_it(run: Run, inferred: bool) -> None:
+    assert (20 in [stream for stream, _ in producers_of(run.rank(), "norm")]) is inferred
+
+
+def test_the_same_kernel_waits_in_one_place_of_a_step_and_not_in_another() -> None:
+    """Behind the GEMM it waits for the exchange launched before it, behind the addition it does not."""
+    run = Run()
+    for turn in range(20):
+        at = run.at(1_000 * turn)
+        at.work("gemm", 10, 100, launch=0)
+        at.work("send_recv", 20, 150 + turn, launch=2, stream=20)
+        at.work("norm", 180 + turn, 300, launch=4)
+        at.work("add", 300, 310, launch=6)
+        at.work("send_recv", 320, 500, launch=8, stream=20)
+        at.work("norm", 330, 400, launch=10)
+    rank = run.rank()
+    assert (20, 19_020) in producers_of(rank, "norm", -2)
+    assert (20, 19_320) not in producers_of(rank, "norm", -1)
+
+
+def test_a_copy_to_the_host_holds_no_kernel() -> None:
+    """Neither by repetition; it is read by the host alone."""
+    run = Run()
+    for turn in range(25):
+        at = run.at(1_000 * turn)
+        at.work("gemm", 10, 100, launch=0)
+        at.work("d2h", 20, 150 + turn % 3, launch=2, stream=20)
+        at.work("norm", 180 + turn % 3, 300, launch=4)
+    assert [stream for stream, _ in producers_of(run.rank(), "norm")] == [7]
+
+
+def tight(
+    start: float = 303, launch: float = 8, end: float = 300, launch_other: float = 4, stream: int = 20
+) -> Run:
+    """A norm that begins 3 us after a SendRecv of another stream has ended."""
+    run = Run()
+    run.work("gemm", 20, 100, launch=0)
+    run.work("send_recv", 30, end, launch=launch_other, stream=stream)
+    run.work("norm", start, start + 100, launch=launch)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "waits"),
+    [
+        (tight(), True),
+        (tight(start=304.999), True),
+        (tight(start=305), False),  # no longer tight
+        (tight(start=300), True),  # as it ends
+        (tight(start=299), False),  # before
+        (tight(start=301, launch=296.999), True),  # its call returned 2 us before: a longer wait had a reason
+        (tight(start=301, launch=297), False),
+        (tight(launch=298), False),  # its call returned as the other ended
+        (tight(launch=6, launch_other=8), False),  # launched later than what would wait for it
+    ],
+)
+def test_work_that_begins_as_other_work_ends_waited_for_it(run: Run, waits: bool) -> None:
+    assert (20 in [stream for stream, _ in producers_of(run.rank(), "norm")]) is waits
+
+
+def test_work_that_was_told_of_no_event_did_not_wait_though_it_begins_as_other_work_ends() -> None:
+    run = tight()
+    run.call("stream_wait", 2, 3)  # before the exchange was launched
+    rank = run.rank()
+    told = stream_waits(rank)
+    assert told is not None
+    assert told.tolist() == [0, 1, 0]
+    assert [stream for stream, _ in producers_of(rank, "norm")] == [7]
+
+
+def test_a_wait_counts_for_the_thread_that_called_it_and_for_its_own_process() -> None:
+    run = Run()
+    run.work("gemm", 0, 10, launch=0)
+    run.work("norm", 20, 30, launch=10, stream=8, thread=1)
+    run.call("stream_wait", 12, 13, thread=1)
+    run.process(1).call("stream_wait", 14, 15)
+    run.work("gemm", 40, 50, launch=20)
+    run.work("norm", 60, 70, launch=22, stream=8, thread=1)
+    run.work("add", 80, 90, launch=24, stream=9)
+    told = stream_waits(run.rank())
+    assert told is not None
+    # at most: the launch at 20 may have been meant, that of its thread at 22 is, and then it is taken
+    assert told.tolist() == [0, 0, 1, 1, 0]
+
+
+def test_a_synchronisation_is_of_the_stream_that_its_row_names_and_of_its_process() -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.call("sync", 10, 20, stream=7)
+    run.call("sync", 30, 40)
+    run.call("sync", 50, 60, stream=9)
+    other = run.process(1, device=0)
+    other.work("gemm", 0, 100)
+    other.call("sync", 5, 8, stream=11)
+    for place, streams in ((0, [(10, 7), (50, 9)]), (1, [(5, 11)])):
+        rank = run.rank(place)
+        named = synchronised_streams(rank)
+        starts = rank.columns.calls.start_ns
+        assert sorted((int(starts[row]) // US, stream) for row, stream in named.items()) == streams
+
+
+def test_what_is_alike_has_one_number_and_kinds_without_a_name_have_theirs() -> None:
+    run = Run()
+    for turn in range(2):
+        at = run.at(1_000 * turn)
+        at.work("gemm", 0, 10)
+        at.work("norm", 20, 30)
+        at.work("h2d", 40, 50)
+        at.work("d2h", 60, 70)
+        at.work("memset", 80, 90)
+    found = signature(run.rank().activities).tolist()
+    assert found[:5] == found[5:]
+    assert len(set(found)) == 5
+    assert [code >= 0 for code in found[:5]] == [True, True, False, False, False]
+
+
+def called(
+    threads: tuple[int, int] = (0, 0), waits: bool = True, stream: int = 24, early: bool = False
+) -> Run:
+    """A GEMM and then a reduction on a stream of its own, which was told to wait; three times."""
+    run = Run()
+    for turn in range(3):
+        at = run.at(1_000 * turn)
+        at.work("gemm", 20, 100, launch=0, thread=threads[0])
+        if waits:
+            at.call("stream_wait", 4, 5, thread=threads[1])
+        begin = 90 if early and turn == 1 else 300
+        at.work("reduce_scatter", begin, 350, launch=6, stream=stream, thread=threads[1])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "streams"),
+    [
+        (called(), [24, 7]),
+        (called(waits=False), [24]),  # told nothing
+        (called(stream=7), [7]),  # on the stream of its producer, it follows that anyway
+        (called(early=True), [24]),  # one of these began before the kernel had ended
+        (called(threads=(0, 1)), [24]),  # that thread launched no compute: no stream of its own is known
+    ],
+)
+def test_a_collective_waits_for_its_callers_current_stream_where_it_was_told_to_wait(
+    run: Run, streams: list[int]
+) -> None:
+    found = [stream for stream, _ in producers_of(run.rank(), "reduce_scatter")]
+    assert sorted(found, reverse=True) == streams

@@ -1,0 +1,379 @@
+"""Parts of the replay by plain values: proofs, limits, shares, borders, waits, and what goes together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.by_hand.run import Run
+from tests.recordings.replay import US, Again, again, begun, by_call, subject_of, us
+from traces.account.device import find_queueing
+from traces.intervals import spans
+from traces.missing import Missing
+from traces.replay.changes.costs import part_of
+from traces.replay.edits import Edits, Subject, Wide
+from traces.replay.graph import build_graph
+from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
+from traces.replay.run import Borders, Replayed, replay
+from traces.replay.waits import Wait, Waits
+from traces.replay.without import (
+    stretched_ns,
+    with_shares,
+    without_activities,
+    without_copies,
+    without_unexplained,
+)
+from traces.steps.found import one_window
+
+WHOLE = one_window("none", "", 0, us(10_000))
+
+
+def subject(run: Run, **about: Any) -> Subject:
+    return subject_of(run.rank(), WHOLE, **about)
+
+
+@pytest.mark.parametrize(("off", "is_refused"), [(0.0, False), (0.10, False), (0.101, True)])
+def test_costs_are_refused_where_a_replay_misses_the_window_by_over_a_tenth(
+    off: float, is_refused: bool
+) -> None:
+    found = refusal(Proofs(off, 0.5, 0.0), "nsys-sqlite")
+    assert (found is not None) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("busy", "elastic", "unexplained", "unseen", "doubted"),
+    [
+        (0.9, 0.39, 0.0, 0.1, True),
+        (0.89, 0.39, 0.0, 0.1, False),  # the GPU is not as busy
+        (0.9, 0.4, 0.0, 0.1, False),  # it shrinks with its work
+        (0.9, 0.39, 0.0, 0.09, False),  # the host itself is seen to hold it
+        (0.9, 0.39, 0.1, 0.0, True),
+        (0.9, 0.39, 0.09, 0.09, False),
+    ],
+)
+def test_costs_are_doubted_where_a_busy_window_hardly_shrinks_and_the_host_may_wait_unseen(
+    busy: float, elastic: float, unexplained: float, unseen: float, doubted: bool
+) -> None:
+    found = doubt(Proofs(0.0, elastic, unexplained, unseen), busy, "nsys-sqlite")
+    assert isinstance(found, Missing) is doubted
+    if found:
+        assert "busy 90 %" in found.reason
+        assert "saves only 39 %" in found.reason
+
+
+def test_kinds_cost_together_what_they_add_up_to_and_never_more_than_the_whole() -> None:
+    cost = Cost(100, {"a": 30, "b": 50, "c": 60}, ())
+    assert [cost.of_kinds_ns(kinds) for kinds in (("a",), ("a", "b"), ("b", "c"), ("d",))] == [30, 80, 100, 0]
+    assert Cost(100, {}, ()).of_kinds_ns(("a",)) == 100  # it was not split
+
+
+def may_wait(run: Run) -> float:
+    found = again(run)
+    return may_wait_ns(found.rank, found.graph, spans((us(-20), us(10_000)))) / US
+
+
+def waiting_unseen(end: float, launch: float = 10) -> float:
+    """Work that ends at so, launched before a pause of the host from 12 or so to 200."""
+    run = begun()
+    run.work("send_recv", 100, end, launch=launch, stream=20)
+    run.work("gemm", 300, 400, launch=200)
+    return may_wait(run)
+
+
+@pytest.mark.parametrize(
+    ("end", "pause"),
+    [
+        (190, 188),  # from the launch's return at 12 to 200
+        (180.001, 188),
+        (180, 0),  # 20 us before its end and no less
+        (200, 188),
+        (200.001, 2),  # ends after it, within the launch call of 2
+    ],
+)
+def test_a_pause_may_be_a_wait_where_work_launched_before_it_ends_just_before_its_end(
+    end: float, pause: float
+) -> None:
+    assert waiting_unseen(end) == pause
+
+
+def test_a_call_that_is_known_to_wait_is_no_unseen_wait_and_another_may_be() -> None:
+    for call, unseen in (("device_sync", 0), ("malloc", 60)):
+        run = begun()
+        run.work("send_recv", 100, 195, launch=10, stream=20)
+        run.call(call, 140, 200)
+        run.work("gemm", 300, 400, launch=202)
+        assert may_wait(run) == unseen
+
+
+def test_a_host_that_asks_again_and_again_may_wait_all_that_time() -> None:
+    run = begun()
+    for at in (20, 30, 40):
+        run.call("cudaEventQuery_v3020", at, at + 2)
+    run.call("cudaStreamQuery_v3020", 50, 52)
+    run.work("gemm", 300, 400, launch=290)
+    # the first is no question asked again: of the other three the pause of 8 and the call of 2
+    assert may_wait(run) == 3 * 10
+
+
+def shares(run: Run, **about: Any) -> tuple[list[float], list[bool]]:
+    found = subject(run, **about)
+    return found.filled_share().tolist(), found.crowded().tolist()
+
+
+def test_only_compute_of_fewer_blocks_than_sms_is_filled() -> None:
+    run = begun()
+    for place, (name, blocks) in enumerate((("gemm", 33), ("gemm", 131), ("gemm", 264), ("send_recv", 8))):
+        run.work(name, 100 + 10 * place, 110 + 10 * place, blocks=blocks)
+    run.work("h2d", 200, 210)
+    found, _ = shares(run, sm_count=132)
+    assert found == [1, 0.25, 131 / 132, 1, 1, 1]
+    assert shares(run, sm_count=132, apart=np.array([1]))[0] == [1, 1, 131 / 132, 1, 1, 1]
+    assert shares(run)[0] == [1] * 6
+    assert subject(run, sm_count=132).filled_share(66).tolist() == [1, 0.5, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("about", "crowded"),
+    [
+        ({"stretch_frac": 0.25, "sm_count": 132}, [True, True, True]),  # measured: all of it
+        ({"stretch_frac": 0.25, "sm_count": 132, "stretch_measured": False}, [True, False, True]),
+        ({"sm_count": 132, "stretch_measured": False}, [True, True, True]),
+        ({"stretch_frac": 0.25, "stretch_measured": False}, [True, True, True]),
+    ],
+)
+def test_a_kernel_that_finds_room_beside_communication_is_not_crowded(
+    about: dict[str, Any], crowded: list[bool]
+) -> None:
+    """A quarter more time is 132 / 1.25 = 105.6 SMs that are left."""
+    run = begun()
+    run.work("gemm", 100, 110, blocks=105)
+    run.work("gemm", 110, 120, blocks=106)
+    run.work("send_recv", 120, 130, blocks=200)
+    assert shares(run, **about)[1] == [*crowded, False]
+
+
+def test_matrix_work_takes_its_share_in_a_faster_format_and_at_least_none_where_rates_are_unknown() -> None:
+    run = begun()
+    for at in (100, 200, 300):
+        run.work("gemm", at, at + 50)
+    wide = (Wide(np.array([1]), 0.5, exact=True), Wide(np.array([2]), 0.25, exact=False))
+    found = subject(run, simt=[3], tensor_frac=0.125, wide=wide)
+    assert found.tensor_share().tolist() == [1, 1, 1, 0.125]
+    assert found.narrow_share().tolist() == [1, 0.5, 0.25, 1]
+    assert found.narrow_share(least=True).tolist() == [1, 0.5, 0, 1]
+    assert subject(run, simt=[3], tensor_frac=2.0).tensor_share().tolist() == [1] * 4  # never slower
+    assert subject(run, simt=[3]).tensor_share().tolist() == [1] * 4
+
+
+@pytest.mark.parametrize(
+    ("about", "priced"),
+    [
+        ({}, False),
+        ({"sm_count": 132}, True),
+        ({"simt": [0]}, True),
+        ({"wide": (Wide(np.array([0]), 0.5, exact=True),)}, True),
+        ({"wide": (Wide(np.array([], dtype=np.int64), 0.5, exact=True),)}, False),
+    ],
+)
+def test_compute_has_a_price_where_grids_or_formats_are_known(about: dict[str, Any], priced: bool) -> None:
+    found = subject(begun(), **about)
+    assert found.prices_compute is priced
+    graph = again(begun()).graph
+    assert ("compute" in Edits(found, graph, graph.timing).walls()) is priced
+
+
+def test_waits_are_kept_by_call_and_shortened_or_left_out_by_call() -> None:
+    found = Waits.of([Wait(2, 7, 30), Wait(0, 5, 10), Wait(2, 6, 20)])
+    assert by_call(found) == {0: [(5, 10)], 2: [(7, 30), (6, 20)]}
+    assert found.first_of(4).tolist() == [0, 1, 1, 3, 3]
+    assert by_call(found.without(np.array([False, False, True]))) == {0: [(5, 10)]}
+    assert found.sooner(np.array([True, True, False]), 15).after_ns.tolist() == [10, 15, 20]
+    assert found.holding(np.arange(8) == 6, 4).tolist() == [False, False, True, False]
+    assert Waits.of([]).first_of(2).tolist() == [0, 0, 0]
+
+
+def test_what_a_stretch_adds_is_its_part_of_the_longer_time() -> None:
+    assert stretched_ns(np.array([100, 0, 250]), 0.25).tolist() == [20, 0, 50]
+
+
+@pytest.mark.parametrize(("residual", "left"), [(2_000, 2_000), (2_001, 0), (0, 0)])
+def test_waits_of_over_two_microseconds_without_reason_go(residual: int, left: int) -> None:
+    timing = again(begun()).graph.timing
+    timing = replace(timing, residual_ns=np.array([residual]))
+    assert without_unexplained(timing).residual_ns.tolist() == [left]
+
+
+def test_kernels_take_a_share_of_their_time_each() -> None:
+    run = begun()
+    run.work("gemm", 200, 300)
+    timing = with_shares(again(run).graph.timing, np.array([0.5, 0.1]))
+    assert timing.duration_ns.tolist() == [50 * US, 10 * US]
+
+
+# borders
+
+
+def bordered(run: Run, *pairs: tuple[float, float], **how: Any) -> tuple[Again, Borders]:
+    found = again(run)
+    return found, Borders(found.graph.rows, [(us(a), us(b)) for a, b in pairs], **how)
+
+
+def lasting(found: Again, borders: Borders, *lengths: float) -> list[float]:
+    """What steps last where all works take other times and follow each other from 0 on."""
+    ends = np.cumsum([us(length) for length in lengths])
+    starts = ends - np.array([us(length) for length in lengths])
+    return [ns / US for ns in borders.lengths_ns(Replayed(starts, ends)).tolist()]
+
+
+def chain(*lengths: float) -> Run:
+    run = Run()
+    at = 0.0
+    for length in lengths:
+        run.work("gemm", at, at + length, launch=at - 10)
+        at += length
+    return run
+
+
+def test_a_step_lasts_until_its_work_is_done_and_of_what_runs_across_a_border_as_much_as_had_been() -> None:
+    found, borders = bordered(chain(100, 100, 100), (0, 100), (100, 225), (225, 300))
+    assert lasting(found, borders, 100, 100, 100) == [100, 125, 75]
+    # a quarter of the third had been done at the second border
+    assert lasting(found, borders, 40, 60, 200) == [40, 60 + 50, 150]
+
+
+def test_a_border_before_all_work_is_where_that_begins() -> None:
+    found, borders = bordered(chain(100, 100), (-50, 100), (100, 200))
+    assert lasting(found, borders, 50, 30) == [50, 30]
+
+
+def test_each_step_counts_for_as_long_as_it_stands_for() -> None:
+    found, borders = bordered(chain(100, 100), (0, 100), (100, 200), stand_for_ns=[us(300), us(50)])
+    assert lasting(found, borders, 40, 60) == [120, 30]
+
+
+def test_stretches_apart_hold_nothing_up_and_what_came_before_a_later_one_stays() -> None:
+    run = chain(100, 100, 100, 100)
+    found, borders = bordered(run, (0, 100), (300, 400), apart_ns=[us(250)])
+    done = replay(found.graph, found.graph.timing)
+    later = Replayed(done.start_ns, done.end_ns + us(1_000) * (np.arange(4) == 1))
+    assert (borders.lengths_ns(later) / US).tolist() == [100, 100]
+
+
+def test_a_helpers_work_makes_no_border_of_a_replay() -> None:
+    dali = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
+    run = chain(100, 100)
+    run.work(dali, 90, 140, launch=50, thread=9, stream=30)
+    found, borders = bordered(run, (0, 100), (100, 200))
+    done = replay(found.graph, found.graph.timing)
+    ends = done.end_ns.copy()
+    ends[found.rank.activities.stream_id == 30] += us(500)
+    assert (borders.lengths_ns(Replayed(done.start_ns, ends)) / US).tolist() == [100, 100]
+
+
+# what goes with what
+
+
+def offloaded(*calls: tuple[str, float, int]) -> Run:
+    """A GEMM launched at 0, calls of 1 us, a copy out launched at 30 and a GEMM at 60."""
+    run = begun()
+    run.work("gemm", 100, 110, launch=0)
+    for name, at, thread in calls:
+        run.call(name, at, at + 1, thread=thread)
+    run.work("d2h", 110, 120, launch=(30, 32), stream=20)
+    run.work("gemm", 200, 250, launch=60)
+    run.work("add", 260, 270, launch=80, thread=1)
+    return run
+
+
+def gone(run: Run, copies: bool = True) -> list[float]:
+    """When calls began that take no time once the copy is gone."""
+    found = again(run)
+    which = found.rank.activities.bucket == 2
+    assert which.sum() == 1
+    edit = without_copies if copies else without_activities
+    timing = edit(found.graph, found.graph.timing, which)
+    calls = found.graph.calls
+    starts = calls.start_ns[(timing.own_ns == 0) & (calls.end_ns > calls.start_ns)]
+    return [ns / US for ns in starts.tolist()]
+
+
+def test_with_a_copy_go_the_calls_that_lead_up_to_it_and_the_one_that_follows() -> None:
+    events = [("event_record", at, 0) for at in (10, 20, 40, 50)]
+    assert gone(offloaded(*events)) == [10, 20, 30, 40]
+
+
+def test_another_kind_of_call_or_another_thread_does_not_lead_up_to_a_copy() -> None:
+    calls = [("event_record", 10, 0), ("malloc", 15, 0), ("event_record", 20, 0), ("event_record", 25, 1)]
+    assert gone(offloaded(*calls, ("malloc", 40, 0), ("event_record", 50, 0))) == [20, 30]
+
+
+def test_a_copy_whose_work_goes_whole_takes_no_call_before_or_after_it_along() -> None:
+    assert gone(offloaded(("event_record", 20, 0), ("event_record", 40, 0)), copies=False) == [30]
+
+
+def test_between_two_launches_that_go_all_calls_of_their_thread_go() -> None:
+    run = begun()
+    for turn, at in enumerate((0, 20, 40)):
+        run.work("norm", 100 + 10 * turn, 110 + 10 * turn, launch=at)
+        run.call("event_record", at + 10, at + 11)
+    run.call("malloc", 12, 13, thread=1)
+    run.work("add", 200, 210, launch=60, thread=1)
+    found = again(run)
+    which = np.arange(len(found.graph.rows)) % 4 > 0
+    which[4:] = False
+    timing = without_activities(found.graph, found.graph.timing, which)
+    calls = found.graph.calls
+    starts = (calls.start_ns[timing.own_ns == 0] / US).tolist()
+    assert starts == [0, 10, 20, 30, 40]  # not the record after the last, nor the other thread's call
+    assert timing.duration_ns[:4].tolist() == [100 * US, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("inside", "whole"), [(True, [0, 10]), (False, [0])])
+def test_a_call_that_launches_what_stays_stays(inside: bool, whole: list[float]) -> None:
+    run = begun()
+    run.work("norm", 100, 110, launch=0)
+    number = run.call("graph_launch", 10, 12)
+    for node in range(2):
+        run.work("norm", 110 + 10 * node, 120 + 10 * node, of=number, node=node)
+    found = again(run)
+    which = np.array([False, True, True, inside])
+    timing = without_activities(found.graph, found.graph.timing, which)
+    assert (found.graph.calls.start_ns[timing.own_ns == 0] / US).tolist() == whole
+
+
+def test_work_that_only_began_in_a_window_is_replayed_and_what_had_ended_is_not() -> None:
+    run = chain(100, 100, 100)
+    rank = run.rank()
+    graph = build_graph(rank, spans((us(100), us(250))), find_queueing(rank))
+    halved = replay(graph, replace(graph.timing, duration_ns=graph.timing.duration_ns // 2))
+    assert (halved.end_ns / US).tolist() == [100, 150, 250]  # the last was launched at 190
+    assert graph.anchor == -1
+    assert build_graph(rank, spans((0, us(250))), find_queueing(rank)).anchor == 0
+
+
+def test_a_recording_without_calls_is_replayed_as_it_was() -> None:
+    run = Run()
+    run.work("gemm", 0, 100, launched=False)
+    run.work("h2d", 50, 150, launched=False, stream=20)
+    found = again(run)
+    assert (len(found.graph.calls), found.times(work={0: 30})) == (0, [(0, 30), (50, 150)])
+
+
+def test_of_a_part_of_a_recording_every_place_is_told_anew() -> None:
+    """Of four kernels the last two run in the part, the one before them is kept for its end."""
+    rank = chain(100, 100, 100, 100).rank()
+    places = {"recomputed": [0, 2], "offloaded": [3], "resident": [1, 2], "simt": [0, 3]}
+    about: dict[str, Any] = {"apart": np.array([2]), "wide": (Wide(np.array([0, 1, 3]), 0.5, exact=True),)}
+    part, queueing = part_of(
+        subject_of(rank, WHOLE, **places, **about), find_queueing(rank), spans((us(200), us(400)))
+    )
+    told = {name: getattr(part, name).tolist() for name in (*places, "apart")}
+    assert told == {"recomputed": [1], "offloaded": [2], "resident": [0, 1], "simt": [2], "apart": [1]}
+    assert [wide.places.tolist() for wide in part.wide] == [[0, 2]]
+    assert (part.rank.activities.start_ns // US).tolist() == [100, 200, 300]
+    assert part.rank.activities.launch_ns.tolist()[1:] == [us(190), us(290)]
+    assert (part.rank.activities.call.tolist()[0], part.rank.activities.name.tolist()[0]) == (-1, -1)
+    assert queueing.producers.place[:, 0].tolist() == [-1, 0, 1]

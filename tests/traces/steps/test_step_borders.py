@@ -1,0 +1,326 @@
+"""Where steps begin and end, and which ranges and times are taken for them, where it could go wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.by_hand.run import Run
+from tests.doubles.opinions import steps_of as lasting
+from traces.errors import EmptySelection, UsageError
+from traces.steps.borders import HostOrder
+from traces.steps.found import Steps, one_window
+from traces.steps.sample import MOST, SLICES, WHOLE, sample_of
+from traces.steps.selection import Selection, parse_selection, seconds
+
+US = 1_000
+DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
+
+
+def three(text: str = "iteration {}", clock: float = 0, **where: int) -> Run:
+    """Ranges at 0-99, 100-199, 200-299 of the host; kernels launched at +1 and +2 run +10..+60, +70..+95."""
+    run = Run(clock=clock)
+    for number in range(3):
+        step = run.at(100 * number)
+        step.range(text.format(number), 0, 99, **where)
+        step.work("gemm", 10, 60, launch=1)
+        step.work("gemm", 70, 95, launch=2)
+    return run
+
+
+FOUND = [(10, 95), (95, 195), (195, 295)]
+
+
+def test_ranges_of_another_process_are_no_steps_of_this_one() -> None:
+    run = three(process=1)
+    run.process(1, device=0).work("gemm", 0, 5, launch=-5)
+    assert run.measured(0).steps.source == "none"
+
+
+def test_a_helpers_work_makes_no_border_and_begins_no_step() -> None:
+    run = three()
+    run.work(DALI, 96, 150, launch=50, thread=9, stream=30)
+    run.work(DALI, 2, 5, launch=0.5, thread=9, stream=30)
+    assert run.steps_found() == FOUND
+
+
+def test_work_whose_launch_was_not_recorded_counts_when_it_starts() -> None:
+    run = three(clock=1_000)
+    run.work("d2h", 170, 230, launched=False, stream=20, size_bytes=8)  # in step 1, and ends in step 2
+    assert run.steps_found()[1:] == [(95, 210), (210, 295)]
+    run.work(
+        "d2h", 5, 8, launched=False, stream=20, size_bytes=8
+    )  # queued before the recording began: none's first kernel
+    assert run.steps_found()[0] == (8, 95)
+
+
+def test_a_first_step_begins_with_its_first_work_of_any_kind_and_the_next_with_compute() -> None:
+    run = three()
+    run.work("send_recv", 5, 20, launch=0, stream=20)
+    run.work("send_recv", 101, 120, launch=100, stream=20)
+    run.work("send_recv", 201, 220, launch=200, stream=20)
+    assert run.steps_found() == [(5, 95), (95, 195), (195, 295)]
+
+
+@pytest.mark.parametrize(("launch", "ends"), [(99, 140), (98.999, 140), (100, 95)])
+def test_work_is_of_the_step_in_which_it_was_launched(launch: float, ends: float) -> None:
+    """A copy that ends at 140: the next step begins as it has ended, or with its own first kernel, at 110."""
+    run = three()
+    run.work("h2d", 100, 140, launch=launch, stream=20)
+    assert run.steps_found()[1][0] == (110 if ends > 110 else 95)
+
+
+@pytest.mark.parametrize(("kernels", "source"), [(6, "nvtx"), (7, "none")])
+def test_step_ranges_hold_at_least_half_of_the_kernels(kernels: int, source: str) -> None:
+    run = three()
+    for number in range(kernels):
+        run.work("norm", 1_000 + 50 * number, 1_010 + 50 * number)
+    run.work("h2d", 5_000, 5_010)  # copies are not counted
+    assert run.measured().steps.source == source
+
+
+def test_of_two_names_the_one_that_repeats_counts_and_one_alone_is_a_step() -> None:
+    run = Run()
+    run.range("step 7", -15, 99)
+    run.work("gemm", 10, 60, launch=1)
+    run.work("gemm", 70, 95, launch=2)
+    assert (run.measured().steps.source, run.steps_found()) == ("nvtx", [(10, 95)])
+    run = three()
+    run.range("train_step", -10, 310)
+    assert run.steps_found() == FOUND
+
+
+def test_ranges_that_launch_nothing_themselves_are_no_steps_but_where_no_launch_was_recorded() -> None:
+    assert three(thread=5).measured().steps.source == "none"
+    run = Run()
+    for number in range(3):
+        run.range(f"iteration {number}", 100 * number, 100 * number + 99)
+        run.work("gemm", 100 * number + 10, 100 * number + 60, launched=False)
+    assert run.steps_found() == [(10, 60), (60, 160), (160, 260)]
+
+
+def test_a_range_within_another_of_its_name_is_no_step_of_its_own() -> None:
+    run = three()
+    run.range("iteration 0", 20, 30)
+    run.range("iteration 1", 100, 150)  # begins with the outer one
+    run.range("iteration 9", 99, 100)  # between two, and begins as the one before ends
+    assert run.steps_found() == [(10, 95), (95, 195), (195, 295)]
+
+
+@pytest.mark.parametrize("gap", [1, 0])
+def test_only_compute_launched_between_two_ranges_parts_them(gap: int) -> None:
+    """A copy between them does not, nor a collective."""
+    run = Run()
+    for number in range(3):
+        step = run.at(200 * number)
+        step.range(f"iteration {number}", 0, 100)
+        step.work("gemm", 10, 90, launch=1)
+    run.work("norm" if gap else "h2d", 150, 160, launch=120)
+    run.work("all_reduce", 350, 360, launch=320)
+    first, second = ((10, 90), (160, 290)) if gap else ((10, 160), (160, 360))
+    assert run.steps_found()[:1] == [first]
+    assert run.steps_found()[1][0] == second[0]
+
+
+def order_of(run: Run) -> HostOrder:
+    return HostOrder(run.rank().activities)
+
+
+def test_what_was_launched_between_two_times_is_counted_with_the_first_of_them() -> None:
+    run = Run()
+    for at, name in ((0, "gemm"), (10, "h2d"), (20, "send_recv"), (30, "norm")):
+        run.work(name, 100 + at, 105 + at, launch=at, stream=20 if name == "send_recv" else 7)
+    order = order_of(run)
+    times = np.array([-1, 0, 1, 10, 20, 30, 31]) * US
+    assert order.launched_before(times).tolist() == [0, 0, 1, 1, 2, 3, 4]
+    first, last = np.array([0, 0, 10, 0]) * US, np.array([31, 30, 30, 0]) * US
+    assert order.kernels_between(first, last).tolist() == [3, 2, 1, 0]
+    assert order.compute_between(first, last).tolist() == [2, 1, 0, 0]
+    assert order.compute_work_ns(np.array([0, 0, 1]), np.array([4, 1, 3])).tolist() == [10 * US, 5 * US, 0]
+    assert order.kernel_count == 3
+    assert order.held_until_ns(first, last).tolist()[:3] == [135 * US, 115 * US, 115 * US]
+
+
+def test_nothing_before_and_nothing_after_makes_a_border_where_work_is_or_was() -> None:
+    run = Run()
+    run.work("send_recv", 100, 150, launch=0)
+    order = order_of(run)
+    assert (order.borders_ns(np.array([-5, 5]) * US) // US).tolist() == [100, 150]
+
+
+@pytest.mark.parametrize(
+    ("selection", "window"),
+    [
+        ({"start": "20us", "end": "80us"}, (20, 80)),
+        ({"start": "0.1ms"}, (100, 295)),
+        ({"end": "100000ns"}, (10, 100)),
+        ({"start": "0", "end": "0.000310"}, (0, 310)),
+        ({"start": "0", "end": "570us"}, (0, 570)),  # half of it was not recorded, and no more
+    ],
+)
+def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int, int]) -> None:
+    steps = three().measured(**selection).steps
+    assert steps.windows.pairs() == [[US * time for time in window]]
+    assert (steps.source, steps.unit, steps.recorded) == ("user", "window", ())
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ({"start": "295us"}, "where nothing ran"),
+        ({"end": "10us"}, "where nothing ran"),
+        ({"start": "0", "end": "571us"}, "most of it not recorded"),
+        ({"start": "0", "end": "5"}, "a number without unit is seconds"),
+        ({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"),
+        ({"steps": "5:9"}, "usable are 0 to 2"),
+        ({"nvtx": "itteration"}, "'iteration N'"),
+    ],
+)
+def test_what_holds_nothing_is_refused_with_what_there_is(selection: dict[str, Any], words: str) -> None:
+    with pytest.raises(EmptySelection) as error:
+        three().measured(**selection)
+    assert words in str(error.value)
+
+
+def test_a_recording_without_ranges_or_steps_says_so() -> None:
+    run = Run()
+    run.work("gemm", 0, 10)
+    with pytest.raises(EmptySelection, match="The trace has no ranges: "):
+        run.measured(nvtx="x")
+    with pytest.raises(EmptySelection, match="--steps needs recorded steps"):
+        run.measured(steps="0:1")
+
+
+def test_the_nearest_names_are_the_commonest_where_none_is_like_the_one_given() -> None:
+    run = three()
+    for turn in range(5):
+        run.range("forward", 10 + turn, 10.5 + turn)
+    for name in ("aa", "bb", "cc"):
+        run.range(name, 50, 51)
+    with pytest.raises(EmptySelection, match=r"The nearest there are: 'forward', 'iteration N', '..'\.$"):
+        run.measured(nvtx="zzzzzz")
+
+
+@pytest.mark.parametrize(
+    ("steps", "used", "dropped"),
+    [
+        ("1:2", [1], {0: "not in --steps 1:2", 2: "not in --steps 1:2"}),
+        (":2", [0, 1], {2: "not in --steps 0:2"}),
+        ("1:", [1, 2], {0: "not in --steps 1:3"}),
+        (" 0 : 9 ", [0, 1, 2], {}),
+    ],
+)
+def test_steps_from_a_up_to_b_are_used(steps: str, used: list[int], dropped: dict[int, str]) -> None:
+    found = three().measured(steps=steps).steps
+    assert (found.source, [step.index for step in found.used]) == ("user", used)
+    assert {step.index: step.dropped for step in found.dropped} == dropped
+
+
+def test_chosen_steps_keep_their_unit_their_hiccups_and_what_other_ways_say() -> None:
+    run = Run()
+    lengths = [100] * 9
+    lengths[5] = 200
+    at = 0
+    for length in lengths:
+        run.step(at, at + length).work("gemm", 0, length - 10)
+        at += length
+    assert run.measured().steps.slow == (5,)
+    assert run.measured(steps="0:6").steps.slow == (5,)
+    assert run.measured(steps="6:9").steps.slow == ()
+    assert run.measured(steps="0:5").steps.slow == ()
+
+
+def test_the_extent_is_of_the_ranks_own_process() -> None:
+    run = three()
+    run.call("malloc", -300, -290)
+    run.range("setup", -350, -340)
+    run.process(1).call("malloc", -900, -890)
+    run.process(1).range("setup", -950, -940)
+    run.call("malloc", 800, 810)  # what the host does when its GPU is done is no part of the run
+    assert run.measured().steps.extent_ns == (-350 * US, 295 * US)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("2", 2_000_000_000),
+        ("1.5s", 1_500_000_000),
+        ("1.5 MS", 1_500_000),
+        ("3us", 3_000),
+        ("7ns", 7),
+        ("1e-3", 1_000_000),
+        ("-4us", -4_000),
+        ("+4us", 4_000),
+        ("0.000000001", 1),
+    ],
+)
+def test_a_time_is_seconds_or_in_the_unit_that_is_given(text: str, ns: int) -> None:
+    assert parse_selection(start=text).start_ns == ns
+    assert parse_selection(end=text).end_ns == ns
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"start": "0.5ns"}, {"start": "1.2.3"}, {"start": "1h"}, {"start": "."}, {"start": "5e9"},
+        {"steps": "2:2"}, {"steps": "3:2"}, {"steps": ":0"}, {"steps": "-1:2"}, {"steps": "a:b"},
+        {"nvtx": "("},
+        {"steps": "3"}, {"start": "2s", "end": "1s"}, {"start": "2s", "end": "2s"},
+        {"end": "1s", "nvtx": "x"}, {"start": "1s", "steps": "0:1"},
+    ],
+)  # fmt: skip
+def test_a_choice_that_cannot_be_is_refused_at_once(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        parse_selection(**given)
+
+
+def test_the_largest_time_is_below_two_to_the_62() -> None:
+    assert parse_selection(start=f"{2**62 - 1}ns").start_ns == 2**62 - 1
+    with pytest.raises(UsageError):
+        parse_selection(start=f"{2**62}ns")
+
+
+def test_a_choice_of_gpu_or_rank_is_no_choice_of_time() -> None:
+    assert not Selection(rank=0, gpu=0).by_time
+    assert Selection(start_ns=0).by_time
+    assert Selection(end_ns=0).by_time
+    assert parse_selection(steps="1:", nvtx="a", rank=3, gpu=4).steps == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"), [(0, "0.000000000s"), (1, "0.000000001s"), (-1_500_000_000, "-1.500000000s")]
+)
+def test_a_time_is_spelled_with_all_nine_decimals(ns: int, text: str) -> None:
+    assert seconds(ns) == text
+
+
+def test_a_long_window_without_steps_is_replayed_in_slices() -> None:
+    """Twice as many activities as are replayed whole: 25 in the middle of each of 32 parts, after 25."""
+    whole = one_window("none", "", 1_000, 1_000 + 3_200)
+    found = sample_of(whole, 2 * int(WHOLE.value))
+    assert found.steps == ()
+    assert len(found.pairs_ns) == SLICES.value
+    assert found.pairs_ns[:2] == ((1_050, 1_075), (1_150, 1_175))
+    assert found.stretches.pairs()[:2] == [[1_025, 1_075], [1_125, 1_175]]
+    assert set(found.stand_for_ns) == {100}
+    assert sample_of(whole, int(WHOLE.value)).pairs_ns == ((1_000, 4_200),)
+    four = sample_of(whole, 4 * int(WHOLE.value))
+    assert (four.pairs_ns[0], four.stretches.pairs()[0]) == ((1_050, 1_062), [1_038, 1_062])
+
+
+def long_run(count: int) -> Steps:
+    return lasting(*(1_000 + one for one in range(count)))
+
+
+def test_one_step_more_than_the_limit_makes_a_sample() -> None:
+    most = int(MOST.value)
+    few, many = sample_of(long_run(most), 10**9), sample_of(long_run(most + 1), 10**9)
+    assert (len(few.steps), len(many.steps)) == (most, most)
+    assert few.weights == pytest.approx([1.0] * most)
+    # the first group holds two steps, of which the longer stands for both
+    assert many.steps[0].index == 1
+    assert many.stand_for_ns[0] == 1_000 + 1_001
+    assert sum(many.weights) == pytest.approx(most)
+    assert many.weights[0] == pytest.approx(2 * many.weights[1], rel=0.01)
