@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.recordings.ranks import ALIKE, array
@@ -32,6 +32,7 @@ def middle(values: Sequence[int]) -> int:
 
 
 @given(PARTS)
+@example([[5, 1, 3], [4]])
 def test_figures_of_parts_are_those_of_each_part_alone(several: list[list[int]]) -> None:
     values, first = flat(several)
     assert first.tolist() == [sum(map(len, several[:place])) for place in range(len(several) + 1)]
