@@ -61,7 +61,7 @@ def test_twice_the_micro_batch_over_eight_ranks_divides_the_batch_or_not(
         (name, size) for name, size in ((WORLD, 8), (TP, 1), (PP, 1), (MICRO, micro), (BATCH, batch)) if size
     ]
     found = of(*told, ("context_parallel_size", 1))
-    assert batch_divides(found, times) is divides
+    assert (batch_divides(found) if times == 1 else batch_divides(found, times)) is divides
     assert doubled_micro_batch(found) == (2 * micro if micro else None)
 
 
@@ -183,10 +183,13 @@ def test_more_stages_are_tried_from_twice_on_as_ranks_and_layers_allow() -> None
     assert list(deeper(of((LAYERS, 8), *sizes))) == [{PP: 4}, {PP: 8}]
     assert list(deeper(of((LAYERS, 4), *sizes))) == [{PP: 4}]
     assert list(deeper(of((LAYERS, 8), *sizes[:-2], (EP, 2), (ETP, 1)))) == [{PP: 4}]
+    assert list(deeper(of((LAYERS, 8), *sizes[:-2]))) == [{PP: 4}, {PP: 8}]  # EP and ETP nobody knows
     assert list(deeper(of(*sizes))) == [{PP: 4}]  # of layers nobody knows
     assert list(deeper(of((LAYERS, 8)))) == []
     named = list(deeper(of((LAYERS, 6), *sizes)))
     assert named[0] == {PP: 4, STAGE_LAYOUT: "Et|tt|tt|tL", VIRTUAL_STAGES: None}
+    virtual = next(deeper(of((LAYERS, 14), *sizes, (VIRTUAL_STAGES, 2))))
+    assert virtual == {PP: 4, STAGE_LAYOUT: "Et|tt|tt|tt|tt|tt|tt|tL", VIRTUAL_STAGES: 2}
     assert list(deeper(of((LAYERS, 6), *sizes, core_version="0.12.0"))) == []
     others = next(deeper(of((LAYERS, 8), *sizes, ("num_layers_in_last_pipeline_stage", 3))))
     assert others["num_layers_in_last_pipeline_stage"] is None
