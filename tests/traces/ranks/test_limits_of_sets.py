@@ -186,6 +186,10 @@ def of_ranks(
     ]
 
 
+WHOLE = Group(GroupSource.COMMUNICATOR, 8, 2, own=0)
+"""Both ranks of another communicator are there."""
+
+
 @pytest.mark.parametrize(
     ("ranks", "missing"),
     [
@@ -196,6 +200,7 @@ def of_ranks(
         (of_ranks(0, 2, size=5), (1, 3, 4)),
         (of_ranks(0, 1, 2, size=3), None),
         (of_ranks(0, 2, size=5, own=False), (1,)),
+        ([replace(each, groups=(*each.groups, WHOLE)) for each in of_ranks(0, 1, size=4)], (2, 3)),
         ([replace(each, identity=replace(each.identity, rank=None)) for each in of_ranks(0, 2, size=5)], ()),
     ],
 )  # fmt: skip
