@@ -43,6 +43,7 @@ def test_healthy_ranks_wait_a_little_and_nobody_is_late() -> None:
     run = analyse_run(together(works(healthy), per_step=PER_STEP))
     assert isinstance(run.late, Late)
     assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.NONE, None, 0)
+    assert (run.late.cost_ns, run.late.by_step, run.late.indices) == (0, (), ())
     assert run.wait_ns > 0
     assert isinstance(run.without, Missing)
 
