@@ -50,11 +50,6 @@ def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) ->
     assert last.by_order is (source is GroupSource.ORDER)
 
 
-def test_ranks_that_are_equally_long_give_nobody() -> None:
-    even = [[50.0, 50.1, 50.2], [50.1, 50.0, 50.2], [50.2, 50.1, 50.0]]
-    assert isinstance(analyse_run(nine(even)).arrives_last, Missing)
-
-
 def test_exchanges_that_nothing_pairs_give_nobody() -> None:
     assert isinstance(analyse_run(nine(operation=Operation.EXCHANGE)).arrives_last, Missing)
 

@@ -370,6 +370,9 @@ def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -
     apart = separate(ranks, matched, waits, charged, all_ranks_seen=True)
     assert (apart.late_exposed_ns, apart.exposed_ns) == ({"all_reduce": 120 * US}, 210 * US)
     assert (apart.moving_ns, apart.complete_frac) == ({"all_reduce": 80 * US}, 1.0)
+    matched.recorded.rows.exposed_ns[:] = 15 * US  # of 50 us, so that 35 of the 40 waited are under compute
+    beneath = separate(ranks, matched, waits, charged, all_ranks_seen=True)
+    assert (beneath.late_exposed_ns, beneath.exposed_ns) == ({"all_reduce": 15 * US}, 120 * US)
     stages = (Alike(ALIKE, (0,)), Alike(ALIKE, (1,)))
     staged = charged_to(
         matched, waits, grid, step, Suspicion(Cause.PIPELINE_IMBALANCE, (), 1.0, group=0), stages

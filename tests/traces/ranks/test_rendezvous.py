@@ -171,8 +171,3 @@ def test_two_ranks_behind_one_slow_nic_end_later_together_and_are_of_the_group_a
         for one in (on_clock(place, [n * 500 + late.get(place, 0) for n in range(8)]) for place in range(6))
     ]
     assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3, 4, 5]]
-
-
-def test_all_ranks_of_one_group_stay_together() -> None:
-    sequences = [on_clock(place, [n * 500 + place for n in range(8)]) for place in range(4)]
-    assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3]]

@@ -13,7 +13,6 @@ from traces.ranks.charge import COLUMNS
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, RankSummary
 from traces.sections.cause import ClockSource
-from traces.sections.run import Late, Run
 
 
 def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
@@ -22,27 +21,6 @@ def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> li
     kernels = [[13.0, 26.0] if rank == 2 else [10.0, 20.0] for rank in range(count)]
     found = together(works, per_step=10, kernels_us=kernels)
     return [replace(one, identity=replace(one.identity, world_size=world_size)) for one in found]
-
-
-def exposed(run: Run) -> int:
-    return sum(run.late_exposed_by_kind_ns.values())
-
-
-def test_waiting_for_the_late_rank_is_exposed_where_no_compute_ran_beside_it() -> None:
-    ranks = slow()
-    run = analyse_run(ranks)
-    assert isinstance(run.late, Late)
-    assert exposed(run) == run.late.wait_ns
-    hidden = [
-        replace(one, instances=replace(one.instances, exposed_ns=np.zeros_like(one.instances.exposed_ns)))
-        for one in ranks
-    ]
-    assert exposed(analyse_run(hidden)) == 0
-
-
-def test_transfer_by_kind_adds_up_to_all_transfer() -> None:
-    run = analyse_run(slow())
-    assert sum(run.transfer_by_kind_ns.values()) == run.transfer_ns
 
 
 @pytest.mark.parametrize(
@@ -95,19 +73,3 @@ def test_clocks_that_collectives_fix_put_equal_ends_in_one_place() -> None:
     assert {one.source for one in fits.values()} == {ClockSource.COLLECTIVES}
     ends = [fits[place].time_of(int(one.instances.end_ns[-1])) for place, one in enumerate(moved)]
     assert max(ends) - min(ends) < 1_000
-
-
-def test_without_one_clock_sessions_starts_put_recordings_in_place() -> None:
-    apart = [summary_of(rank, [Part(0, 0, 0, 10)], world_size=4) for rank in (0, 1)]
-    starts = (5 * MS, 7 * MS)
-    told = [
-        replace(one, identity=replace(one.identity, session_start_ns=start))
-        for one, start in zip(apart, starts, strict=True)
-    ]
-    run = analyse_run(told)
-    assert not run.clocks.aligned
-    assert [(one.source, one.time_of(0)) for one in run.clocks.by_rank] == [
-        (ClockSource.SESSION_START, 0),
-        (ClockSource.SESSION_START, 2 * MS),
-    ]
-    assert analyse_run(apart).clocks.by_rank == ()
