@@ -81,6 +81,7 @@ def test_ends_that_fit_no_line_make_no_clock() -> None:
     assert clocks.residual_ns > RESIDUAL.value
     run = analyse_run(ranks)
     assert isinstance(run.late, Missing)
+    assert [one.caused_ns for one in run.ranks] == [run.late] * 2
     assert run.wait_ns > 0
 
 
