@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.recordings.ranks import ALIKE, array
 from traces.arrays import IntArray
 from traces.ranks import parts
+from traces.ranks.chains import usual
 from traces.ranks.clock_fit import DRIFT, ClockFit, fitted_together, line_between, lines_by_part
 from traces.ranks.ends import NO_ROW, ByTime
 from traces.ranks.gathered import Gathered, best_of, likely_shifts
@@ -53,6 +54,8 @@ def test_no_parts_have_no_figures() -> None:
     none = array([])
     for way in (parts.most, parts.least, parts.total):
         assert way(none, array([0])).tolist() == []
+    middle_ns, known = usual(none, none, none > 0)
+    assert (middle_ns.tolist(), known.tolist()) == ([], [])
 
 
 @given(st.lists(st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=5), min_size=1, max_size=6))

@@ -332,4 +332,4 @@ def test_a_slow_node_is_named_whole_though_it_holds_the_end_of_a_pipeline() -> N
 def test_slow_ranks_of_half_a_node_are_no_node() -> None:
     late = analyse_run(staged({4, 5})).late
     assert isinstance(late, Late)
-    assert (late.cause, late.indices) == (Cause.SLOW_DEVICE, (4, 5))
+    assert (late.cause, late.indices, late.host) == (Cause.SLOW_DEVICE, (4, 5), None)
