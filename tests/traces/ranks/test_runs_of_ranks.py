@@ -111,6 +111,15 @@ def test_what_is_odd_about_recordings_is_named_and_what_is_of_another_run_left_o
         assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
+def test_what_is_odd_about_recordings_of_one_run_hides_nobody() -> None:
+    """Three recordings are of three versions, and one breaks off: as many oddities as there are ranks."""
+    first, second, third = run_of(3, slow=1)
+    short = replace(identified(third, version="3.1"), instances=third.instances.take(np.arange(30)))
+    several = [first, identified(second, version="3.0"), short]
+    assert kinds(several) == {Kind.TRUNCATED: (2,), Kind.MIXED_VERSIONS: (1, 2)}
+    assert isinstance(analyse_run(several).late, Late)
+
+
 def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None:
     def begun(rank: RankSummary, more: int) -> RankSummary:
         start_ns = 10**18 + more * 3_600_000_000_000
