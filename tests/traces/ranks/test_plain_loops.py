@@ -107,14 +107,14 @@ def test_the_last_row_of_a_place_by_a_time_is_that_of_a_loop(
     assert found.tolist() == before
 
 
-@given(st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2), min_size=1, max_size=6))
+@given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_a_rank_is_held_beside_the_median_of_the_others_that_are_like_it(rows: list[list[int]]) -> None:
     """The first rank is like nobody; a 9 stands for what is not known."""
     table = np.where(np.array(rows) == 9, np.nan, rows).astype(np.float64)
     alike = (Alike(ALIKE, (0,)), Alike(ALIKE, tuple(range(1, len(rows)))))
     expected = np.full((2, *table.shape), np.nan)
     for rank in range(1, len(rows)):
-        for step in range(2):
+        for step in range(4):
             others = [table[one, step] for one in range(1, len(rows)) if one != rank]
             others = [one for one in others if not np.isnan(one)]
             if others and not np.isnan(table[rank, step]):
