@@ -147,7 +147,7 @@ def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) ->
     """Fill the tables, of many steps several in a column."""
     ranks, steps = grid.length_ns.shape
     waited, caused = np.zeros((ranks, steps)), np.zeros((ranks, steps))
-    if steps and len(matched):
+    if steps:
         of_row = parts.spread(charged.step, matched.first)
         rows = of_row != UNKNOWN
         cell = matched.place[rows] * steps + of_row[rows]

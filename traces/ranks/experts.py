@@ -127,8 +127,9 @@ def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
     for group, layer in np.unique(np.stack((cells.group, cells.layer)), axis=1).T.tolist():
         mine = (cells.group == group) & (cells.layer == layer)
         imbalance = float(np.median(cells.most[mine] / cells.mean[mine]))
-        hot = int(np.argmax(np.bincount(cells.place[mine], weights=cells.above[mine])))
-        result.append(LayerOfExperts(of_label[group], layer, imbalance, hot))
+        here = distinct(cells.place[mine])  # where all work alike, one of the group all the same
+        most = np.bincount(cells.place[mine], weights=cells.above[mine])[here]
+        result.append(LayerOfExperts(of_label[group], layer, imbalance, int(here[np.argmax(most)])))
     return result
 
 

@@ -267,7 +267,7 @@ def _rotating(
     ranks = late[stands_out]
     by_step = np.where(stands_out, late, UNKNOWN)
     cost_ns = float(np.where(stands_out, most_ns, 0.0).mean())
-    if not len(ranks) or cost_ns < COST.value * step_ns:
+    if not len(ranks):
         return
     if len(ranks) > 1 and np.bincount(ranks).max() >= STEADY.value * len(ranks):
         return

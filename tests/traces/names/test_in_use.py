@@ -24,23 +24,17 @@ from traces.names.in_use import InUse, in_use
         ("frames", "vllm/v1/worker/gpu_worker.py(300): execute_model", "rollout_engine"),
         ("calls", "hipLaunchKernel", "rocm"),
         ("kernels", "Cijk_Alik_Bljk_BBS_BH_Bias_HAS_SAV", "rocm"),
+        # names that others have as well
+        ("kernels", "triton_gemm_dot_3", None),
+        ("frames", "torch/_dynamo/eval_frame.py(838): _fn", None),  # also around what is not compiled
+        ("ranges", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", None),
+        ("threads", "pt_data_worker", None),
+        ("kernels", "void at::native::vectorized_elementwise_kernel<4, F>(int)", None),
+        ("calls", "cudaLaunchKernel", None),
+        ("frames", "myproject/dali_copy/train.py(3): run", None),
     ],
 )
-def test_a_name_shows_what_a_run_does_already(what: str, name: str, use: InUse) -> None:
-    assert in_use({what: (name,)}) == (use,)
-
-
-@pytest.mark.parametrize(
-    ("what", "name"),
-    [
-        ("kernels", "triton_gemm_dot_3"),
-        ("frames", "torch/_dynamo/eval_frame.py(838): _fn"),  # also around what is not compiled
-        ("ranges", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"),
-        ("threads", "pt_data_worker"),
-        ("kernels", "void at::native::vectorized_elementwise_kernel<4, F>(int)"),
-        ("calls", "cudaLaunchKernel"),
-        ("frames", "myproject/dali_copy/train.py(3): run"),
-    ],
-)
-def test_names_that_others_have_as_well_show_nothing(what: str, name: str) -> None:
-    assert in_use({what: (name,)}) == ()
+def test_a_name_shows_what_a_run_does_already_where_only_such_a_run_has_it(
+    what: str, name: str, use: InUse | None
+) -> None:
+    assert in_use({what: (name,)}) == (() if use is None else (use,))

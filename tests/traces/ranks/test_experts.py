@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
-
 from tests.recordings.ranks import US, Work, array, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import ExpertWork, Operation, RankSummary
-from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups
 
 LAYERS, STEPS = 2, 4
@@ -41,36 +38,6 @@ def experts(summaries: list[RankSummary]) -> ExpertGroups:
     found = analyse_run(summaries).experts
     assert isinstance(found, ExpertGroups)
     return found
-
-
-def test_the_largest_over_the_mean_of_each_layer_and_the_worst_of_all() -> None:
-    """Rank 1 has 400 us in layer 1, the others 200 us; in step 2 it has 600."""
-
-    def work(rank: int, step: int, layer: int) -> int:
-        return (600 if step == 2 else 400) if (rank, layer) == (1, 1) else 200
-
-    found = experts(ranks_with(work))
-    assert found.groups == ((0, 1, 2, 3),)
-    assert [(one.layer, one.imbalance) for one in found.uneven_layers] == [(0, 1.0), (1, 1.6)]
-    assert (found.worst.layer, found.worst.step, found.worst.hot_index) == (1, 2, 1)
-    assert (found.worst.imbalance, found.worst.above_ns) == (2.0, 300 * US)
-    assert found.pattern is HotRank.SAME_RANK
-
-
-@pytest.mark.parametrize(
-    ("hot", "pattern"),
-    [
-        (lambda step, layer: -1, HotRank.EVEN),
-        (lambda step, layer: 3, HotRank.SAME_RANK),
-        (lambda step, layer: layer, HotRank.BY_LAYER),
-        (lambda step, layer: (step + layer) % 4, HotRank.BY_STEP),
-    ],
-)
-def test_whether_it_is_the_same_rank_tells_placement_from_routing(
-    hot: Callable[[int, int], int], pattern: HotRank
-) -> None:
-    found = experts(ranks_with(lambda rank, step, layer: 400 if hot(step, layer) == rank else 200))
-    assert found.pattern is pattern
 
 
 def test_one_step_does_not_tell_another_rank_by_layer_from_another_by_step() -> None:

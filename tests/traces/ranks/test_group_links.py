@@ -21,18 +21,9 @@ PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
 
 
 def found(
-    took_us: Mapping[tuple[int, ...], float],
-    *,
-    counts: Mapping[tuple[int, ...], int] | None = None,
-    nodes: IntArray = NODES,
-    rails: IntArray = RAILS,
-    more: float = 0.0,
+    took_us: Mapping[tuple[int, ...], float], *, nodes: IntArray = NODES, rails: IntArray = RAILS
 ) -> SlowGroups | None:
-    """What is slow where each group scatters in so long, ten times each or so often.
-
-    Some of them scatter so much `more`, once to four times that, and take as much longer.
-    """
-    often = counts or {}
+    """What is slow where each group scatters in so long, ten times each."""
     parts: dict[int, list[Part]] = {rank: [] for rank in range(8)}
     groups: dict[int, list[Group]] = {rank: [] for rank in range(8)}
     for number, (ranks, took) in enumerate(took_us.items()):
@@ -40,9 +31,9 @@ def found(
             groups[rank].append(Group(GroupSource.COMMUNICATOR, number, len(ranks)))
             own = len(groups[rank]) - 1
             parts[rank] += [
-                Part(own, turn, begin, begin + took * times, Operation.REDUCE_SCATTER, round(1_000 * times))
-                for turn in range(often.get(ranks, 10))
-                for begin, times in [(10_000 * turn + 4_000 * own, 1 + more * ((turn + number) % 5))]
+                Part(own, turn, begin, begin + took, Operation.REDUCE_SCATTER, 1_000)
+                for turn in range(10)
+                for begin in [10_000 * turn + 4_000 * own]
             ]
     matched = match([summary_of(rank, parts[rank], groups[rank]) for rank in range(8)])
     aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
@@ -61,18 +52,6 @@ def test_the_pair_that_takes_three_times_as_long_is_slow_and_the_others_are_spar
     assert (slow.places, slow.factor) == ((1, 5), 3.0)
     assert slow.cost_ns == 10 * 1_000 * 1_000
     assert len(slow.spared) == 3
-
-
-def test_sizes_that_change_by_some_percent_are_compared_by_the_byte() -> None:
-    slow = found(alike([(1, 5)]), more=0.05)
-    assert slow is not None
-    assert (slow.places, slow.factor) == ((1, 5), 3.0)
-
-
-def test_windows_that_lose_a_few_collectives_are_compared_all_the_same() -> None:
-    slow = found(alike([(1, 5)]), counts={(1, 5): 8, (2, 6): 9})
-    assert slow is not None
-    assert slow.places == (1, 5)
 
 
 def test_two_pairs_between_the_same_nodes_are_one_way() -> None:

@@ -69,10 +69,11 @@ def test_another_operation_or_size_is_no_part_of_an_instance() -> None:
         *(rank(number, Operation.ALL_REDUCE, 64) for number in range(2)),
         rank(2, Operation.ALL_GATHER, 64),
         rank(3, Operation.ALL_REDUCE, 65),
+        rank(4, Operation.ALL_REDUCE, 0),
     ]
     matched = match(ranks)
     assert found(matched)[0] == (0, [0, 1])
-    assert matched.disagreeing.tolist() == [0, 0, 1, 1]
+    assert matched.disagreeing.tolist() == [0, 0, 1, 1, 1]
 
 
 def test_in_an_exchange_each_gives_its_own_size() -> None:

@@ -14,7 +14,7 @@ import pytest
 from bench.simulate.ranks.clocks import draw_clocks
 from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
-from bench.simulate.ranks.recorded import Capture, Nccl, write_ranks
+from bench.simulate.ranks.recorded import Capture, write_ranks
 from tests.recordings.ranks import US, Part, array, summaries_in, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
@@ -133,13 +133,6 @@ def test_sizes_of_a_simulated_run_are_those_that_its_payloads_were_written_with(
     assert pair.sender != pair.receiver
 
 
-def test_ranges_without_payloads_tell_no_sizes(tmp_path: Path) -> None:
-    truth = draw_run(105, Cause.NONE)
-    written = write_ranks(truth.done, tmp_path, draw_clocks(truth.run), Capture(mpi=True, nccl=Nccl.RANGES))
-    summaries = [summary for one in written for summary in summaries_in(one.path)]
-    assert isinstance(analyse_run(summaries).traffic, Missing)
-
-
 def test_sizes_of_a_real_recording_are_its_elements_times_their_bytes(recordings: Path) -> None:
     path = recordings / "hta_nccl_parser_config_nccl_data.json.gz"
     (summary,) = summaries_in(path)
@@ -151,16 +144,3 @@ def test_sizes_of_a_real_recording_are_its_elements_times_their_bytes(recordings
     sizes = [one["args"]["In msg nelems"] * wide[one["args"]["dtype"]] for one in kernels]
     assert len(sizes) == 21
     assert np.sort(summary.instances.size_bytes).tolist() == sorted(sizes)
-
-
-def test_a_real_recording_without_sizes_beside_its_kernels_gives_no_figure(recordings: Path) -> None:
-    """Older PyTorch writes the shapes of inputs beside the operator alone, not what the kernel moves."""
-    paths = sorted((recordings / "added" / "dlrm8").glob("worker*.json.gz"))
-    with gzip.open(paths[0]) as file:
-        events = json.load(file)["traceEvents"]
-    kernels = [one for one in events if one.get("cat") == "kernel" and "nccl" in one["name"]]
-    assert len(kernels) == 8
-    assert not any("In msg nelems" in one["args"] for one in kernels)
-    run = analyse_run([summary for path in paths for summary in summaries_in(path)])
-    assert isinstance(run.traffic, Missing)
-    assert run.pipeline is None or isinstance(run.pipeline, Missing)

@@ -9,6 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from tests.by_definition.real_ranks import kernels_of_events, kernels_of_export
+from tests.by_definition.real_ranks import matched as matched_by_order
+from tests.by_definition.real_recordings import events_of
 from tests.places import DATA
 from tests.recordings.ranks import summaries_in
 from traces.missing import Missing, known
@@ -98,3 +101,23 @@ def test_of_each_group_calls_are_matched_and_waits_add_up_as_by_hand(name: str, 
     waited_ns = np.bincount(matched.place, weights=judged.waits.wait_ns)
     apart_ns = group["calls"] * group["ends_spread_ns"]  # an exchange ends on each rank by itself
     assert waited_ns == pytest.approx(group["wait_ns"], abs=apart_ns)
+
+
+@pytest.mark.parametrize("name", [name for name, group in GROUPS.items() if group["calls"]])
+def test_the_figures_of_the_table_are_those_of_the_recordings(name: str, recordings: Path) -> None:
+    group = GROUPS[name]
+    paths = [recordings / file for file in group["files"]]
+    if "processes" in group:
+        calls = matched_by_order([kernels_of_export(paths[0], pid) for pid in group["processes"]])
+    else:
+        calls = matched_by_order([kernels_of_events(events_of(path)) for path in paths])
+    kinds = group["kinds"]
+    assert list(calls.kinds) == (kinds if isinstance(kinds, list) else [kinds] * group["calls"])
+    assert calls.transfer.tolist() == group["transfer_ns"]
+    assert calls.wait.sum(axis=1).tolist() == group["wait_ns"]
+    places = group["ranks"] if "ranks" in group else group["devices"]
+    assert [places[place] for place in calls.late.tolist()] == group["late"]
+    assert calls.charged.tolist() == group["charged_ns"]
+    assert int(calls.ends_spread.max()) == group["ends_spread_ns"]
+    for cause in group.get("cause", []):
+        assert int(calls.wait[:, cause["calls"]].sum()) == cause["wait_ns"]

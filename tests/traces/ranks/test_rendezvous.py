@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
 import pytest
 
+from tests.recordings.ranks import Part, shifted, summary_of
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.gathered import OnClock, by_clock
 from traces.ranks.rendezvous import Sequences, joined_clocks, meet, of_one_program, sequences_of
-from traces.ranks.summary import Operation
+from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.together import put_together
 
 STEP_NS, STEPS, STAGES, REPLICAS = 10_000_000, 4, 3, 2
 WORLD, LOSS, EXPERTS, NEXT = range(4)
@@ -123,6 +127,53 @@ def test_what_comes_once_a_step_and_what_is_in_lockstep_do_not_make_a_clock() ->
     assert joined_clocks(sequences, [*range(len(ranks))]) is None
 
 
+def recorded(one: Rank, number: int) -> RankSummary:
+    """A rank's summary, in which only the order of its collectives tells of groups."""
+    streams = sorted({stream for _, _, stream in one.ends})
+    turn = Counter[int]()
+    parts = []
+    for true_ns, operation, stream in sorted(one.ends):
+        end_us = (one.own(true_ns) + 10**9) / 1_000
+        parts.append(Part(streams.index(stream), turn[stream], end_us - 5, end_us, operation))
+        turn[stream] += 1
+    groups = [Group(GroupSource.ORDER, 50 + stream) for stream in streams]
+    made = summary_of(number, parts, groups, steps=[{"start": 0, "end": 1}] * STEPS)
+    of_stream = np.array([COMM_KINDS.index("pp_p2p" if stream == NEXT else "ep_a2a") for stream in streams])
+    return replace(made, instances=replace(made.instances, kind=of_stream[made.instances.group]))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pipeline_of_which_only_order_is_known_is_put_together_by_the_clocks_that_its_ends_give(
+    seed: int,
+) -> None:
+    ranks = pipeline(seed)
+    found = put_together([recorded(one, number) for number, one in enumerate(ranks)])
+    assert found.matched.clocks is not None
+    members = {
+        tuple(found.matched.place[begin:end].tolist())
+        for begin, end in pairwise(found.matched.first.tolist())
+        if end - begin == len(ranks)
+        or found.matched.operation[found.matched.instance[begin]] == Operation.EXCHANGE
+    }
+    assert (0, 1, 2, 3, 4, 5) in members
+    assert {(0, 1), (2, 3), (4, 5)} <= members  # tokens stay in a stage
+    assert {(0, 2), (1, 3), (2, 4), (3, 5)} <= members  # and messages go to the next one
+
+
+def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named() -> None:
+    """Tokens of 0 and 1, and of 2 and 3, end 60 us apart; all four meet in what a communicator names."""
+    ranks = []
+    for rank in range(4):
+        ends = [400 * number + 60 * ((rank > 1) ^ number % 2) + 2 * (rank % 2) for number in range(1, 13)]
+        parts = [Part(0, number, end - 200, end) for number, end in enumerate(ends)]
+        parts += [Part(1, number, 400 * number + 190, 400 * number + 195) for number in range(1, 13)]
+        groups = [Group(GroupSource.ORDER, 5), Group(GroupSource.COMMUNICATOR, 9, 4)]
+        ranks.append(shifted(summary_of(rank, parts, groups), 3_000_000 * rank, 20.0 * rank))
+    matched = put_together(ranks).matched
+    members = {tuple(each.tolist()) for each in np.split(matched.place, matched.first[1:-1])}
+    assert members == {(0, 1), (2, 3), (0, 1, 2, 3)}
+
+
 def naive(own: Sequences, other: Sequences, offset_ns: int) -> Counter[tuple[int, int]]:
     """Each end beside each: how many of each two streams coincide at an offset."""
     found: Counter[tuple[int, int]] = Counter()
@@ -171,8 +222,3 @@ def test_two_ranks_behind_one_slow_nic_end_later_together_and_are_of_the_group_a
         for one in (on_clock(place, [n * 500 + late.get(place, 0) for n in range(8)]) for place in range(6))
     ]
     assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3, 4, 5]]
-
-
-def test_all_ranks_of_one_group_stay_together() -> None:
-    sequences = [on_clock(place, [n * 500 + place for n in range(8)]) for place in range(4)]
-    assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3]]

@@ -19,7 +19,8 @@ from traces.ranks.codec import encode
 from traces.ranks.decoding import opened, unpacked
 from traces.ranks.run import analyse_run, judge
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
-from traces.sections.cause import Cause, ProblemKind
+from traces.sections.cause import Cause
+from traces.sections.cause import ProblemKind as Kind
 from traces.sections.run import Late, Run
 
 
@@ -29,7 +30,7 @@ def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
     return together(works, per_step=10, kernels_us=kernels)
 
 
-def kinds(ranks: Sequence[RankSummary]) -> dict[ProblemKind, tuple[int, ...]]:
+def kinds(ranks: Sequence[RankSummary]) -> dict[Kind, tuple[int, ...]]:
     return {problem.kind: problem.indices for problem in judge(ranks).together.problems}
 
 
@@ -53,62 +54,70 @@ def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     assert plain == turned
 
 
-def test_the_same_recording_twice_counts_once() -> None:
-    ranks = run_of()
-    several = [*ranks, ranks[1]]
-    run = analyse_run(several)
-    assert kinds(several) == {ProblemKind.DUPLICATE: (4,)} or kinds(several) == {ProblemKind.DUPLICATE: (1,)}
-    assert len(run.ranks) == 4
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
+def identified(one: RankSummary, **identity: object) -> RankSummary:
+    return replace(one, identity=replace(one.identity, **identity))  # type: ignore[arg-type]
 
 
-def test_two_recordings_of_one_rank_are_named_and_one_is_left_out() -> None:
-    ranks = run_of()
-    again = replace(ranks[1], identity=replace(ranks[1].identity, recording=99, clock=99))
-    several = [*ranks, again]
-    run = analyse_run(several)
-    assert set(kinds(several)) == {ProblemKind.DUPLICATE}
-    assert len(run.ranks) == 4
+def changed(ranks: list[RankSummary], place: int, **what: object) -> list[RankSummary]:
+    return [replace(one, **what) if at == place else one for at, one in enumerate(ranks)]  # type: ignore[arg-type]
 
 
-def test_a_rank_of_a_run_of_another_size_is_left_out() -> None:
-    other = run_of(2)[0]
-    other = replace(other, identity=replace(other.identity, rank=9, recording=99, clock=99))
-    several = [other, *run_of()]
-    run = analyse_run(several)
-    assert kinds(several) == {ProblemKind.MIXED_RUNS: (0,)}
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
+def process_again(start_ns: int) -> list[RankSummary]:
+    """Two recordings of one process, the second begun so much later."""
+    return [
+        replace(
+            identified(run_of(1)[0], rank=None, recording=number, session_start_ns=10**18 + later_ns),
+            groups=(Group(GroupSource.COMMUNICATOR, number),),
+        )
+        for number, later_ns in ((8, 0), (9, start_ns))
+    ]
 
 
-def test_a_rank_whose_collectives_do_something_else_is_of_another_run() -> None:
-    ranks = run_of()
-    rows = ranks[3].instances
-    ranks[3] = replace(ranks[3], instances=replace(rows, operation=rows.operation * 0 + Operation.ALL_GATHER))
+WHOLE = run_of()
+ROWS = WHOLE[3].instances
+SETS: dict[str, tuple[list[RankSummary], dict[Kind, tuple[int, ...]], int]] = {
+    "the same recording twice": ([*WHOLE, WHOLE[1]], {Kind.DUPLICATE: (4,)}, 4),
+    "another one of a rank": (
+        [*WHOLE, identified(WHOLE[1], recording=9_999, clock=99)], {Kind.DUPLICATE: (4,)}, 4),
+    "of a run of another size": (
+        [identified(run_of(2)[0], rank=9, recording=99, clock=99), *WHOLE], {Kind.MIXED_RUNS: (0,)}, 4),
+    "of other work": (
+        changed(WHOLE, 3, instances=replace(ROWS, operation=ROWS.operation * 0 + Operation.ALL_GATHER)),
+        {Kind.MIXED_RUNS: (3,), Kind.MISSING_RANKS: ()}, 3),
+    "begun within a minute": (
+        [identified(one, session_start_ns=2 * 10**9 * place) for place, one in enumerate(WHOLE)], {}, 4),
+    "at another time": (
+        [identified(one, session_start_ns=10**14 * (place == 0)) for place, one in enumerate(WHOLE)],
+        {Kind.MIXED_RUNS: (0,), Kind.MISSING_RANKS: ()}, 3),
+    "a process at two times": (
+        process_again(200_000_000), {Kind.MIXED_RUNS: (1,)}, 1),
+    "apart from the others": (
+        changed(WHOLE, 0, groups=(Group(GroupSource.COMMUNICATOR, 12, 4),)), {Kind.APART: (0,)}, 4),
+    "broken off": (changed(WHOLE, 3, instances=ROWS.take(np.arange(20))), {Kind.TRUNCATED: (3,)}, 4),
+    "of another version": (
+        [*WHOLE[:3], identified(WHOLE[3], version="3.1")], {Kind.MIXED_VERSIONS: (3,)}, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_odd_about_recordings_is_named_and_what_is_of_another_run_left_out(
+    name: str,
+) -> None:
+    ranks, problems, count = SETS[name]
+    assert kinds(ranks) == problems
     run = analyse_run(ranks)
-    assert kinds(ranks)[ProblemKind.MIXED_RUNS] == (3,)
-    assert [rank.rank for rank in run.ranks] == [0, 1, 2]
+    assert len(run.ranks) == count
+    if count == 4 and Kind.APART not in problems:
+        assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
-def test_ranks_recorded_at_another_time_are_of_another_run() -> None:
-    def begun(rank: RankSummary, start_ns: int) -> RankSummary:
-        return replace(rank, identity=replace(rank.identity, session_start_ns=start_ns))
-
-    ranks = [begun(rank, 10**18 + 2_000_000_000 * place) for place, rank in enumerate(run_of())]
-    assert analyse_run(ranks).problems == ()
-    ranks[0] = begun(ranks[0], 10**18 + 3_600_000_000_000)
-    assert kinds(ranks)[ProblemKind.MIXED_RUNS] == (0,)
-
-
-def test_two_recordings_of_one_process_at_two_times_are_two_runs() -> None:
-    def begun(rank: RankSummary, recording: int, start_ns: int) -> RankSummary:
-        identity = replace(rank.identity, rank=None, recording=recording, session_start_ns=start_ns)
-        return replace(rank, identity=identity, groups=(Group(GroupSource.COMMUNICATOR, recording),))
-
-    alone = run_of(1)[0]
-    several = [begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 200_000_000)]
-    assert kinds(several)[ProblemKind.MIXED_RUNS] == (1,)
-    beside = [begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 1)]
-    assert ProblemKind.MIXED_RUNS not in kinds(beside)
+def test_what_is_odd_about_recordings_of_one_run_hides_nobody() -> None:
+    """Three recordings are of three versions, and one breaks off: as many oddities as there are ranks."""
+    first, second, third = run_of(3, slow=1)
+    short = replace(identified(third, version="3.1"), instances=third.instances.take(np.arange(30)))
+    several = [first, identified(second, version="3.0"), short]
+    assert kinds(several) == {Kind.TRUNCATED: (2,), Kind.MIXED_VERSIONS: (1, 2)}
+    assert isinstance(analyse_run(several).late, Late)
 
 
 def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None:
@@ -121,15 +130,9 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
 
     several = [begun(rank, more) for more in (0, 50) for rank in run_of()]
     run = analyse_run(several)
-    assert kinds(several)[ProblemKind.MIXED_RUNS] == (4, 5, 6, 7)
+    assert kinds(several)[Kind.MIXED_RUNS] == (4, 5, 6, 7)
     assert isinstance(run.late, Missing)
     assert "several runs" in run.late.reason
-
-
-def test_ranks_that_share_no_collective_with_the_others_are_named() -> None:
-    ranks = run_of()
-    ranks[0] = replace(ranks[0], groups=(Group(GroupSource.COMMUNICATOR, 12, 4),))
-    assert kinds(ranks) == {ProblemKind.APART: (0,)}
 
 
 def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
@@ -143,30 +146,16 @@ def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
     ]
     whole = [replace(rank, identity=replace(rank.identity, world_size=6)) for rank in [*run_of(), *other]]
     run = analyse_run(whole)
-    assert kinds(whole)[ProblemKind.APART] == (4, 5)
+    assert kinds(whole)[Kind.APART] == (4, 5)
     assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
 def test_missing_ranks_are_named_and_nobody_is_late_in_their_groups() -> None:
     run = analyse_run([rank for rank in run_of() if rank.identity.rank != 1])
     (problem,) = run.problems
-    assert (problem.kind, problem.ranks) == (ProblemKind.MISSING_RANKS, (1,))
+    assert (problem.kind, problem.ranks) == (Kind.MISSING_RANKS, (1,))
     assert isinstance(run.late, Missing)
     assert run.wait_ns > 0
-
-
-def test_a_recording_that_breaks_off_is_named() -> None:
-    ranks = run_of()
-    ranks[1] = replace(ranks[1], instances=ranks[1].instances.take(np.arange(20)))
-    assert kinds(ranks) == {ProblemKind.TRUNCATED: (1,)}
-
-
-def test_recorders_of_several_versions_are_named_and_compared() -> None:
-    ranks = run_of()
-    ranks[3] = replace(ranks[3], identity=replace(ranks[3].identity, version="3.1"))
-    run = analyse_run(ranks)
-    assert kinds(ranks) == {ProblemKind.MIXED_VERSIONS: (3,)}
-    assert len(run.ranks) == 4
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,76 @@ def test_messages_that_fit_no_schedule_give_none() -> None:
     odd[1].append((0, 0, 1))  # five inputs, and two to the first stage: three microbatches do not divide five
     odd[0].extend([(2, 0, 1)] * 2)
     assert isinstance(schedule_of(sent(odd), pipelines(3)), Missing)
+
+
+def silent(*of_stages: dict[int, int]) -> Sent:
+    """Of each stage how many messages it has with which others; nothing says which way they go."""
+    return sent(
+        [[(peer, -1, -1) for peer, count in each.items() for _ in range(count)] for each in of_stages]
+    )
+
+
+@pytest.mark.parametrize(
+    ("of_stages", "microbatches"),
+    [
+        ([{1: 6}, {0: 6, 2: 5}, {1: 5}], 4),  # one kernel a call: 4 and as many more as stages lie behind
+        ([{1: 3}, {0: 3, 2: 2}, {1: 2}], None),  # of one microbatch each has two
+        ([{1: 2}, {0: 2, 2: 2}, {1: 2}], 1),
+        ([{1: 8}, {0: 8, 2: 8}, {1: 8}], 4),  # one for each way
+        ([{1: 7}, {0: 7, 2: 5}, {1: 5}], None),
+        ([{1: 7}, {0: 7, 2: 7}, {1: 7}], None),
+        ([{1: 6, 2: 1}, {0: 6, 2: 5}, {1: 5, 0: 1}], None),  # the last sends to the first
+        ([{1: 5}, {0: 5}], None),  # of two stages that number says nothing
+    ],
+)
+def test_without_ways_the_number_of_messages_tells_how_many_microbatches_there_are(
+    of_stages: list[dict[int, int]], microbatches: int | None
+) -> None:
+    messages = silent(*of_stages)
+    found = schedule_of(messages, pipelines(len(of_stages)))
+    if microbatches is None:
+        assert isinstance(found, Missing)
+        return
+    assert isinstance(found, Schedule)
+    assert (found.microbatches, found.chunks) == (microbatches, 1)
+    phases = phases_of(messages, found, pipelines(len(of_stages)))
+    assert isinstance(phases, Missing) is (found.brings is None)
+
+
+def test_what_each_silent_message_brings_follows_from_its_turn() -> None:
+    """Three stages, two microbatches: the first warms up by two, the middle one by one."""
+    messages = silent({1: 4}, {0: 4, 2: 3}, {1: 3})
+    found = schedule_of(messages, pipelines(3))
+    assert isinstance(found, Schedule)
+    assert found.brings is not None
+    fills, passes, returns = (one.nonzero()[0].tolist() for one in found.brings)
+    assert (fills, passes, returns) == ([4, 5, 11, 12], [0, 1, 8, 9], [2, 3, 9, 10])
+    assert np.asarray(phases_of(messages, found, pipelines(3))).tolist() == [
+        0,
+        0,
+        0,
+        2,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        2,
+        0,
+        1,
+        2,
+    ]
+
+
+def test_ranks_of_a_stage_that_have_more_messages_than_others_and_peers_nobody_knows_give_no_schedule() -> (
+    None
+):
+    messages = sent([[(1, -1, -1)] * 4, [(1, -1, -1)] * 5, [(0, -1, -1)] * 4, [(1, -1, -1)] * 4])
+    stage = np.repeat([0, 0, 1, 2], [4, 5, 4, 4])
+    assert isinstance(schedule_of(replace(messages, stage=stage), pipelines(3)), Missing)
+    unknown = replace(messages, peer=messages.peer * 0 - 1)
+    assert isinstance(schedule_of(unknown, pipelines(3)), Missing)
 
 
 def test_the_formula_by_hand() -> None:

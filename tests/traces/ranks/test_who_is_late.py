@@ -45,6 +45,7 @@ def test_healthy_ranks_wait_a_little_and_nobody_is_late() -> None:
     run = analyse_run(together(works(healthy), per_step=PER_STEP))
     assert isinstance(run.late, Late)
     assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.NONE, None, 0)
+    assert (run.late.cost_ns, run.late.by_step, run.late.indices) == (0, (), ())
     assert run.wait_ns > 0
     assert isinstance(run.without, Missing)
 
@@ -108,6 +109,7 @@ def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it
     assert device_factors(ranks, groups_alike(ranks))[3] == pytest.approx(factor)
 
 
+<<<<<<< HEAD
 def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
     kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
     ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
@@ -124,28 +126,61 @@ def test_a_slow_host_leaves_its_gpu_idle() -> None:
         return Work(compute=100, host=32 if rank == 3 else 2)
 
     assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.SLOW_HOST, 3)
+=======
+def at_begin(number: int, every: int = 1) -> bool:
+    """Whether a collective is the first of a step, or of every so manieth."""
+    return number % (PER_STEP * every) == 0
+>>>>>>> u_live
 
 
-@pytest.mark.parametrize("every", [1, 2])
-def test_a_late_loader_is_late_at_the_beginning_of_steps(every: int) -> None:
-    def rule(rank: int, number: int) -> Work:
-        late = rank == 1 and number % (PER_STEP * every) == 0
-        return Work(compute=100, host=2, loader=300 if late else 0)
-
-    assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.DATA_LOADER, 1)
+def loading(rank: int, loader_us: float, work_us: float = 100) -> Work:
+    """Rank 1 has a late loader."""
+    return Work(work_us, host=2, loader=loader_us * (rank == 1))
 
 
-@pytest.mark.parametrize(("late_us", "cause"), [(500, Cause.NONE), (1_500, Cause.DATA_LOADER)])
-def test_a_rank_that_begins_one_step_of_three_late_may_have_paused(late_us: int, cause: Cause) -> None:
-    """Steps of 4 ms: 500 us are an eighth, and 4.2 % of all three."""
+def stopped(rank: int, number: int, at: dict[tuple[int, int], float], work_us: float = 100) -> Work:
+    """The hosts of some ranks stop before some collectives, in steps of ten times the work."""
+    return Work(work_us, host=at.get((rank, number), 2))
 
-    def rule(rank: int, number: int) -> Work:
-        late = rank == 1 and number == PER_STEP
-        return Work(compute=400, host=2, loader=late_us if late else 0)
 
-    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
+def slow_at_times(rank: int, number: int) -> Work:
+    times = 1.5 if rank == 1 and number // PER_STEP in (1, 2) else 1.0
+    pauses = (rank, number) in ((2, 5), (3, 3 * PER_STEP + 5))
+    return Work(compute=100 * times, grouped=60 * times, host=200 if pauses else 2)
+
+
+def slow_from_its_begin(rank: int, number: int) -> Work:
+    slow = rank == 1
+    return Work(compute=100, host=7 if slow else 2, loader=at_begin(number) * (120 if slow else 20))
+
+
+TURNS = {(step, PER_STEP * step + 4): 300.0 for step in range(STEPS)}
+HOST, LOADER, JITTER, NOBODY = Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER, Cause.NONE
+CASES: dict[str, tuple[Rule, Cause, int | None, tuple[int | None, ...]]] = {
+    "host": (lambda rank, _: Work(100, host=32 if rank == 3 else 2), HOST, 3, ()),
+    "loader": (lambda rank, n: loading(rank, 300 * at_begin(n)), LOADER, 1, ()),
+    "loader of every second step": (lambda rank, n: loading(rank, 300 * at_begin(n, 2)), LOADER, 1, ()),
+    "once an eighth of 4 ms": (lambda rank, n: loading(rank, 500 * (n == PER_STEP), 400), NOBODY, None, ()),
+    "three times that": (lambda rank, n: loading(rank, 1_500 * (n == PER_STEP), 400), LOADER, 1, ()),
+    "tokens": (lambda rank, _: expert(rank, rank == 2), Cause.ROUTING_IMBALANCE, 2, ()),
+    "another rank in each step": (lambda rank, n: stopped(rank, n, TURNS), JITTER, None, (0, 1, 2, 3)),
+    "a GPU in two steps beside pauses": (slow_at_times, Cause.SLOW_DEVICE, 1, (None, 1, 1, None)),
+    "one odd step": (lambda rank, n: stopped(rank, n, {(2, 15): 800}), JITTER, None, (None, 2, None, None)),
+    "a host that begins late as well": (slow_from_its_begin, HOST, 1, ()),
+    "two pauses": (lambda rank, n: stopped(rank, n, {(2, 15): 60, (1, 25): 60}), NOBODY, None, ()),
+    "a stop of 3 ms": (
+        lambda rank, n: stopped(rank, n, {(2, 15): 3_000}, 3_000), JITTER, None, (None, 2, None, None)),
+    "one of 2 ms": (lambda rank, n: stopped(rank, n, {(2, 15): 2_000}, 3_000), NOBODY, None, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_way_to_be_late_is_named_with_the_rank_or_the_steps(case: str) -> None:
+    rule, cause, rank, by_step = CASES[case]
+    operation = Operation.EXCHANGE if rule(0, 0).grouped else Operation.ALL_REDUCE
+    late = analyse_run(together(works(rule), per_step=PER_STEP, operation=operation)).late
     assert isinstance(late, Late)
-    assert late.cause == cause
+    assert (late.cause, late.rank, late.by_step) == (cause, rank, by_step)
 
 
 def test_a_slow_link_arrives_with_the_others_and_moves_longer() -> None:
@@ -187,15 +222,6 @@ def expert(rank: int, hot: bool) -> Work:
     return Work(compute=60 + grouped, grouped=grouped, host=2)
 
 
-def test_tokens_that_always_go_to_one_rank_are_routing_and_no_slow_device() -> None:
-    ranks = together(
-        works(lambda rank, number: expert(rank, rank == 2)),
-        per_step=PER_STEP,
-        operation=Operation.EXCHANGE,
-    )
-    assert late_of(ranks) == (Cause.ROUTING_IMBALANCE, 2)
-
-
 def test_tokens_that_go_elsewhere_each_time_are_routing_of_no_one_rank() -> None:
     ranks = together(
         works(lambda rank, number: expert(rank, rank == number % RANKS)),
@@ -209,16 +235,6 @@ def test_tokens_that_go_elsewhere_each_time_are_routing_of_no_one_rank() -> None
     assert run.late.wait_ns == run.wait_ns
 
 
-def test_another_late_rank_in_each_step_is_jitter() -> None:
-    def rule(rank: int, number: int) -> Work:
-        disturbed = rank == number // PER_STEP and number % PER_STEP == 4
-        return Work(compute=100, host=300 if disturbed else 2)
-
-    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
-    assert isinstance(late, Late)
-    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (0, 1, 2, 3))
-
-
 def test_a_gpu_that_is_slow_in_a_step_is_slow_in_its_experts_too_and_that_is_no_routing() -> None:
     def rule(rank: int, number: int) -> Work:
         times = 2 if rank == number // PER_STEP else 1
@@ -230,26 +246,6 @@ def test_a_gpu_that_is_slow_in_a_step_is_slow_in_its_experts_too_and_that_is_no_
     assert run.imbalance == pytest.approx(1)
 
 
-def test_a_gpu_that_is_slow_in_two_of_four_steps_is_slow_though_hosts_pause_in_the_others() -> None:
-    def rule(rank: int, number: int) -> Work:
-        times = 1.5 if rank == 1 and number // PER_STEP in (1, 2) else 1.0
-        pauses = (rank, number) in ((2, 5), (3, 3 * PER_STEP + 5))
-        return Work(compute=100 * times, grouped=60 * times, host=200 if pauses else 2)
-
-    late = analyse_run(together(works(rule), per_step=PER_STEP, operation=Operation.EXCHANGE)).late
-    assert isinstance(late, Late)
-    assert (late.cause, late.rank, late.by_step) == (Cause.SLOW_DEVICE, 1, (None, 1, 1, None))
-
-
-def test_one_odd_step_makes_nobody_late_always() -> None:
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=100, host=800 if (rank, number) == (2, 15) else 2)
-
-    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
-    assert isinstance(late, Late)
-    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (None, 2, None, None))
-
-
 def test_a_host_that_is_slower_in_all_it_does_is_slow_though_its_gpu_waits_in_one_step_only() -> None:
     def rule(rank: int, number: int) -> Work:
         return Work(compute=100, host=400 if (rank, number) == (2, 15) else 2)
@@ -259,15 +255,6 @@ def test_a_host_that_is_slower_in_all_it_does_is_slow_though_its_gpu_waits_in_on
         pace_ns = array([(15 if place == 2 else 10) * US] * STEPS)
         ranks[place] = replace(rank, steps=replace(rank.steps, pace_ns=pace_ns))
     assert late_of(ranks) == (Cause.SLOW_HOST, 2)
-
-
-def test_a_host_that_begins_steps_late_and_is_slow_in_them_is_no_loader() -> None:
-    def rule(rank: int, number: int) -> Work:
-        slow = rank == 1
-        begins = number % PER_STEP == 0
-        return Work(compute=100, host=7 if slow else 2, loader=begins * (120 if slow else 20))
-
-    assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.SLOW_HOST, 1)
 
 
 def test_a_stage_with_more_layers_is_a_matter_of_the_pipeline() -> None:
@@ -366,25 +353,4 @@ def test_a_slow_node_is_named_whole_though_it_holds_the_end_of_a_pipeline() -> N
 def test_slow_ranks_of_half_a_node_are_no_node() -> None:
     late = analyse_run(staged({4, 5})).late
     assert isinstance(late, Late)
-    assert (late.cause, late.indices) == (Cause.SLOW_DEVICE, (4, 5))
-
-
-def test_two_pauses_on_two_ranks_are_chance() -> None:
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=100, host=60 if (rank, number) in ((2, 15), (1, 25)) else 2)
-
-    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
-    assert isinstance(late, Late)
-    assert late.cause is Cause.NONE
-
-
-@pytest.mark.parametrize(("stop_us", "cause"), [(3000, Cause.ROTATING_JITTER), (2000, Cause.NONE)])
-def test_one_stop_that_is_longer_than_any_healthy_host_makes_is_told(stop_us: int, cause: Cause) -> None:
-    """One in four steps of 30 ms: 2.5 % of the run, or 1.7 %."""
-
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=3000, host=stop_us if (rank, number) == (2, 15) else 2)
-
-    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
-    assert isinstance(late, Late)
-    assert late.cause is cause
+    assert (late.cause, late.indices, late.host) == (Cause.SLOW_DEVICE, (4, 5), None)
