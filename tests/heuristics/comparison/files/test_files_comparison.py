@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from heuristics.comparison.files.comparison import compare_files
-from heuristics.comparison.files.measured import known_changes, measurements
 from tests.configurations.logs import out_of_memory
 from tests.configurations.pairs import logged, said
 from traces.missing import known
@@ -133,18 +132,3 @@ def test_memory_that_ran_out_is_explained_before_the_step(tmp_path: Path) -> Non
     assert compared.verdict == "undecided"
     assert compared.explanations[0].id == "full_recompute"
     assert "out_of_memory" in compared.explanations[0].explains
-
-
-def test_every_known_change_has_measurements_with_their_source() -> None:
-    for id, row in known_changes().items():
-        found = measurements(id)
-        assert found, id
-        assert all(one.source and one.of for one in found), id
-        assert any(one.times is not None for one in found), id
-        assert row.knobs, id
-
-
-def test_a_gain_of_a_fix_is_read_from_its_own_words() -> None:
-    (one,) = measurements("numa_binding")
-    assert one.times == pytest.approx(691.49 / 762.12)
-    assert [round(each.times or 0, 3) for each in measurements("low_precision")[:2]] == [0.82, 0.813]
