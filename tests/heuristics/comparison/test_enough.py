@@ -56,8 +56,8 @@ def test_what_the_plan_gains_at_least_is_enough_to_show() -> None:
     wide = rank(lengths_ns=steps(97, 100, 100, 103))  # shows 6 %
     for low, decides in ((0.06, True), (0.059, False), (None, False)):
         gains = double(Fix, gain_frac=(low, 0.2))
-        for where in ("fixes", "levers"):
-            assert enough_steps(result(wide, **{where: (gains,)})).decides is decides
+        for one in (result(wide, fixes=(gains,)), result(wide, levers=(gains,))):
+            assert enough_steps(one).decides is decides
 
 
 @given(st.lists(st.integers(90 * MS, 110 * MS), min_size=1, max_size=30))
