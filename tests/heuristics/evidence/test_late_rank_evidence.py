@@ -114,6 +114,7 @@ def test_ranks_are_observed_together() -> None:
     found = observe(ranks)
     assert found.step_ns == 250  # of 250 four times, 200 and 400
     assert found.grouped_step_ns == 100 // 6
+    assert observe(ranks[1:]).grouped_step_ns is None
     assert (found.window_ns, found.has_unnamed) == (2_000, False)
     assert [one.place for one in found.replayed] == [0, 1]
 

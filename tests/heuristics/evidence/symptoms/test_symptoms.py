@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.symptoms import FIGURES, WINDOW_NS
-from heuristics.result.judged import Wall
+from heuristics.evidence.symptoms.symptoms import FIGURES, NOTHING, WINDOW_NS
+from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
+from tests.doubles.opinions import wall as judged_wall
+from tests.doubles.result import double
 from traces.account.pieces import CAUSES
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS
@@ -106,6 +109,7 @@ A2A = {"a2a": {"exposed_frac": 0.15, "payload_frac": 0.3, "hidden_frac": 0.1}}
             unmeasurable(11),
         ),
         ([budget(compute=60)], unmeasurable(40)),
+        ([budget(compute=60), absent(dependency_stalled=5)], unmeasurable(40)),
         ([budget(compute=95)], ("clear", 5, {}, 5)),
         # ranks count alike, and the emptiest bounds what none tells
         ([{"ranks": [exposed(cp=30), exposed(cp=10)]}], ("finding", 20, {"cp": 40}, None)),
@@ -344,6 +348,7 @@ HOST, OTHER = {"gc": 26, "python": 2}, {"gc": 14, "python": 2}
         ({"cause": "slow_host", "rank": 5}, 6, HOST),
         ({"cause": "slow_host", "index": 1}, 6, HOST),
         ({"cause": "data_loader", "rank": 5}, 6, HOST),
+        ({"cause": "slow_host", "index": 2}, 6, {"gc": 14, "python": 26}),
         ({"cause": "rotating_jitter"}, 6, {"gc": 14, "python": 26}),
         ({"cause": "slow_device", "rank": 5}, 6, OTHER),
         ({"cause": "slow_link", "rank": 5}, 18, OTHER),
@@ -357,7 +362,63 @@ def test_waiting_for_a_late_rank_is_no_transfer_and_the_hosts_where_the_host_is_
     ranks = [{"rank": 6, **exposed(tp=18), **starved(python=2)}, {"rank": 5, **exposed(), **starved(gc=14)}]
     said = {"ranks": ranks, "run": {"late": {"wait_frac": 0.12, **late}}}
     assert priced("communication", said)[2] == {"tp": moved}
-    assert priced("host_overhead", said)[2] == host
+    exact = {cause: 10_000_000 * percent for cause, percent in host.items()}
+    assert wall("host_overhead", said).cost_by_kind_ns == exact
+
+
+def test_a_late_rank_waits_for_a_part_of_the_longest_window() -> None:
+    windows = [{"budget_ns": {"window": ns}, **exposed(tp=18)} for ns in (100, 200, 100)]
+    said = {"ranks": windows, "run": {"late": {"cause": "slow_device", "wait_ns": 20}}}
+    assert priced("communication", said)[2] == {"tp": 24}  # of each 18 less 10
+
+
+def test_an_earlier_result_keeps_its_walls_its_bound_its_sureness_and_its_next_wall() -> None:
+    walls = tuple(judged_wall(one, 40 if one == "communication" else None) for one in WALL_IDS)
+    told = Symptoms(ranks=(NOTHING,), walls=walls, verdict=earlier(next_because="the rest is the host's"))
+    seen = observed_from(told)
+    assert (seen.walls, seen.bound.bucket, seen.window_ns) == (walls, "compute", 1_000)
+    verdict = seen.verdict
+    assert (verdict.wall, verdict.because, verdict.confidence) == ("communication", ("as it was",), "medium")
+    assert verdict.confidence_because == ("few steps",)
+    assert (verdict.next_wall, verdict.next_wall_frac) == ("host_overhead", 0.2)
+    untold = observed_from(replace(told, verdict=earlier(next_because=""))).verdict
+    assert (known(untold.next_wall), known(untold.next_wall_frac)) == (None, None)
+    tight = replace(told, walls=(judged_wall("memory", 20), *walls[1:]))
+    short = observed_from(replace(tight, verdict=earlier(does_not_fit=True))).verdict
+    assert (observed_from(tight).verdict.wall, short.wall) == ("communication", "memory")
+    assert short.does_not_fit
+
+
+def earlier(**about: Any) -> Verdict:
+    plain: dict[str, Any] = {
+        "bound": "compute",
+        "because": ("as it was",),
+        "confidence": "medium",
+        "next_because": "so",
+    }
+    plain |= {"confidence_because": ("few steps",), "next_wall": "host_overhead", "next_wall_frac": 0.2}
+    return double(Verdict, **{**plain, "does_not_fit": False, "largest_bucket_frac": 0.7, **about})
+
+
+@pytest.mark.parametrize(
+    ("again_", "labels", "modules", "full"),
+    [
+        ("none", None, (), False),
+        ("selective", None, None, None),
+        ("selective", ["core_attn", "layernorm", "moe"], ("core_attn", "layernorm", "moe"), True),
+        ("selective", ["moe"], ("moe",), False),
+        ("full", None, None, True),
+        (["core_attn", "layernorm", "moe"], None, ("core_attn", "layernorm", "moe"), True),
+        ({"norm": {"recomputed_count": 4}, "router": {"recomputed_count": 0}}, None, ("layernorm",), False),
+        (None, ["mla_up_proj"], ("mla_up_proj",), False),
+    ],
+)
+def test_what_runs_again_is_told_by_name_by_label_or_by_count(
+    again_: Any, labels: list[str] | None, modules: tuple[str, ...] | None, full: bool | None
+) -> None:
+    told = {"detected": {"recompute": again_}, "memory": {"recompute_frac": 0.1, "recompute_modules": labels}}
+    found = observed(told).observed
+    assert (found.recompute_modules, found.recompute_full) == (modules, full)
 
 
 def test_lengths_in_ns_say_the_same_as_parts() -> None:
