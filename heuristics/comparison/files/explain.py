@@ -134,7 +134,7 @@ def made_changes(base: Config, new: Config, changed: Sequence[EffectiveChange]) 
 def _way(known: Known, base: Config, new: Config) -> bool | None:
     """Whether the change is made mirrored; None where it is not made, or nobody knows."""
     sides = (base, new)
-    ways = [True, False]
+    ways = [True, True]
     if known.before is not None and known.after is not None:
         before, after = ([one.holds(side) for side in sides] for one in (known.before, known.after))
         ways = [

@@ -15,214 +15,190 @@ from diagnoser import analyze
 from heuristics.comparison.alike import ALIKE
 from heuristics.comparison.comparable import judge_comparable, table
 from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.comparison.same_work import same_amount, shared_work_frac
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
 from tests.doubles.comparison import configuration, kernel, log, rank, read_back, result, row, trace
-from traces.sections.rank import Rank
+from traces.sections.rank import Rank, StepSource, Unit
+from traces.sections.tables import Kernel
+from traces.sections.work import InputCopies, Work
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
 DISPATCH = kernel("ncclDevKernel_SendRecv", 20, count=8, key="comm.ep_dispatch")
+UNKNOWN = kernel(DISPATCH.name, 20, count=8, key="comm.sendrecv_unresolved")
+Said = dict[str, Value]
 
 
 def between(base: Result, new: Result) -> Comparable:
     return judge_comparable(Subject(base, base.ranks[0]), Subject(new, new.ranks[0]))
 
 
-def of_ranks(base: Rank, new: Rank) -> Comparable:
-    return between(result(base), result(new))
+def differ(found: Comparable) -> str:
+    """`step!, rank`: what forbids the comparison, and what only limits it."""
+    assert found.state == (found.differences[0].state if found.differences else "yes")
+    return ", ".join(f"{one.what}{'!' if one.state == 'no' else ''}" for one in found.differences)
 
 
-def of_given(base: dict[str, Value], new: dict[str, Value]) -> Comparable:
-    return between(result(given=base), result(given=new))
+def of_results(base: Result, new: Result) -> str:
+    """What differs; the mirrored answer where sides are swapped, and nothing of a side from itself."""
+    assert between(base, base) == between(new, new) == Comparable("yes", ())
+    assert differ(between(base, new)) == differ(between(new, base))
+    return differ(between(base, new))
 
 
-def of_knobs(base: dict[str, Value], new: dict[str, Value]) -> Comparable:
-    sides = (result(configuration=configuration(one)) for one in (base, new))
-    return between(*sides)
+def of_ranks(base: Rank, new: Rank) -> str:
+    return of_results(result(base), result(new))
 
 
-def states(found: Comparable) -> dict[str, str]:
-    return {one.what: one.state for one in found.differences}
+def of_given(base: Said, new: Said) -> str:
+    return of_results(result(given=base), result(given=new))
 
 
-def only(found: Comparable) -> Difference:
-    (difference,) = found.differences
-    assert found.state == difference.state
+def of_knobs(base: Said, new: Said) -> str:
+    return of_results(*(result(configuration=configuration(one)) for one in (base, new)))
+
+
+def only(base: Result, new: Result) -> Difference:
+    (difference,) = between(base, new).differences
     return difference
 
 
-def test_a_run_is_comparable_with_itself() -> None:
-    one = result(
-        rank(kernels=(GEMM, ADAM, DISPATCH)), given={"ep": 8}, configuration=configuration({"bf16": True})
-    )
-    assert between(one, one) == Comparable("yes", ())
+def knobbed(knobs: Said, *ranks: Rank, **fields: Any) -> Result:
+    return result(*ranks, configuration=configuration(knobs), **fields)
 
 
 def test_what_is_unknown_on_one_side_is_no_difference() -> None:
-    told = result(
-        rank(gpu="NVIDIA H200"),
-        given={"ep": 8, "routing": "dropless", "container": "26.04"},
-        configuration=configuration({"num_layers": 61, "seq_length": 4096}),
-    )
-    untold = result(rank(gpu=None, rank=None, sm={}, detected={"training_step": None}))
-    assert between(told, untold).state == "yes"
+    given_: Said = {"ep": 8, "routing": "dropless", "container": "26.04"}
+    told = knobbed({"num_layers": 61, "seq_length": 4096}, rank(gpu="NVIDIA H200"), given=given_)
+    assert of_results(told, result(rank(gpu=None, rank=None, sm={}, detected={"training_step": None}))) == ""
 
 
 @pytest.mark.parametrize(
     ("what", "base", "new"),
     [
-        ("GPU", rank(gpu="NVIDIA H100 80GB HBM3"), rank(gpu="NVIDIA GB200")),
-        ("SMs of the GPU", rank(sm={"sm_count": 132}), rank(sm={"sm_count": 66})),
-        ("kind of step", rank(), rank(detected={"training_step": False})),
-        ("MoE", rank(kernels=(GEMM, DISPATCH)), rank(kernels=(GEMM,))),
+        ("GPU!", {"gpu": "NVIDIA H100 80GB HBM3"}, {"gpu": "NVIDIA GB200"}),
+        ("SMs of the GPU!", {"gpu": None, "sm": {"sm_count": 132}}, {"gpu": None, "sm": {"sm_count": 66}}),
+        ("kind of step!", {}, {"detected": {"training_step": False}}),
+        ("", {"kernels": (GEMM, DISPATCH)}, {"kernels": (GEMM, UNKNOWN)}),
+        ("MoE!, kernel set", {"kernels": (GEMM, ADAM, DISPATCH)}, {"kernels": (GEMM, ADAM)}),
+        ("", {"kernels": (GEMM, ADAM, DISPATCH)}, {"kernels": (GEMM, ADAM, UNKNOWN)}),
+        (
+            "MoE layers",
+            {"kernels": (DISPATCH,), "moe": {"layers": 4}},
+            {"kernels": (DISPATCH,), "moe": {"layers": 8}},
+        ),
+        ("precision", {}, {"detected": {"precision": "mxfp8"}}),
+        ("CUDA graph scope", {}, {"detected": {"graph_share_frac": 0.0501}}),
+        ("", {}, {"detected": {"graph_share_frac": 0.05}}),
+        ("why no compute ran", {"absent_ns": {"trailing": 0}}, {"absent_ns": None}),
+        ("GPU!, step", {"gpu": "NVIDIA H100 80GB HBM3"}, {"gpu": "NVIDIA H200", "source": "period"}),
     ],
 )
-def test_other_work_or_another_machine_forbids_it(what: str, base: Rank, new: Rank) -> None:
-    found = of_ranks(base, new)
-    assert found.state == "no"
-    assert states(found)[what] == "no"
+def test_what_the_ranks_show_to_differ(what: str, base: dict[str, Any], new: dict[str, Any]) -> None:
+    assert of_ranks(rank(**base), rank(**new)) == what
 
 
 def test_a_gpu_that_was_given_counts_where_the_trace_names_none() -> None:
-    base, new = result(rank(gpu=None), given={"gpu": "H100"}), result(rank(gpu=None), given={"gpu": "H200"})
-    assert only(between(base, new)).what == "GPU"
+    sides = (result(rank(gpu=None), given={"gpu": gpu}) for gpu in ("H100", "H200"))
+    assert of_results(*sides) == "GPU!"
 
 
-@pytest.mark.parametrize(
-    ("what", "knob", "base", "new"),
-    [
-        ("world size", "world_size", 8, 16),
-        ("model", "num_layers", 61, 48),
-        ("model", "moe_router_topk", 8, 2),
-        ("sequence length", "seq_length", 4096, 8192),
-        ("global batch size", "train.global_batch_size", 512, 1024),
-        ("micro batch size", "train.micro_batch_size", 1, 2),
-        ("expert-parallel size", "expert_model_parallel_size", 8, 16),
-    ],
-)
-def test_sizes_that_make_a_step_other_work_forbid_it(what: str, knob: str, base: int, new: int) -> None:
-    found = of_knobs({knob: base}, {knob: new})
-    assert states(found) == {what: "no"}
+CONFIGURED: dict[str, tuple[str, tuple[Value, Value]]] = {
+    "world_size": ("world size!", (8, 16)),
+    "seq_length": ("sequence length!", (4096, 8192)),
+    "train.global_batch_size": ("global batch size!", (512, 1024)),
+    "train.micro_batch_size": ("micro batch size!", (1, 2)),
+    "tensor_model_parallel_size": ("tensor-parallel size!", (1, 2)),
+    "context_parallel_size": ("context-parallel size!", (1, 2)),
+    "pipeline_model_parallel_size": ("pipeline-parallel size!", (1, 2)),
+    "expert_model_parallel_size": ("expert-parallel size!", (8, 16)),
+    "expert_tensor_parallel_size": ("expert-tensor-parallel size!", (1, 2)),
+    "moe_router_force_load_balancing": ("routing mode!", (False, True)),
+    "num_layers_in_first_pipeline_stage": ("pipeline layout", (1, 2)),
+    **dict.fromkeys(("num_layers", "hidden_size", "moe_router_topk", "mtp_num_layers"), ("model!", (1, 2))),
+    # what is under study is no reason at all
+    **dict.fromkeys(
+        ("recompute_granularity", "moe_grouped_gemm", "overlap_grad_reduce"), ("", (None, "full"))
+    ),
+}
+GIVEN: dict[str, tuple[str, tuple[Value, Value]]] = {
+    "family": ("model family!", ("dsv3", "qwen3_30b")),
+    "tp": ("tensor-parallel size!", (1, 2)),
+    # what people compare on purpose
+    "precision": ("precision", ("bf16", "mxfp8")),
+    "routing": ("routing mode", ("dropless", "drop_pad")),
+    "graph_impl": ("CUDA graph scope", ("none", "transformer_engine")),
+    "graph_modules": ("CUDA graph scope", (("attn",), ("mlp",))),
+    "pp_layout": ("pipeline layout", ("Et*3|L", "Et|t*2L")),
+    "container": ("container", ("26.04", "26.06")),
+    "vpp": ("virtual pipeline stages", (1, 2)),
+}
 
 
-def test_runs_of_one_family_may_be_two_models() -> None:
-    sides = [
-        result(given={"family": "dsv3"}, configuration=configuration({"mtp_num_layers": layers}))
-        for layers in (None, 1)
-    ]
-    assert states(between(*sides)) == {"model": "no"}
+def test_what_is_configured_otherwise_forbids_or_limits_it_by_its_row() -> None:
+    for knob, (what, (one, other)) in CONFIGURED.items():
+        assert (knob, of_knobs({knob: one}, {knob: other})) == (knob, what)
+    for field, (what, (one, other)) in GIVEN.items():
+        assert (field, of_given({field: one}, {field: other})) == (field, what)
+    named = {what.rstrip("!") for what, _ in (*CONFIGURED.values(), *GIVEN.values())} - {""}
+    assert named == {rule.what for rule in table().configured}
 
 
-def test_a_batch_that_changed_is_to_be_compared_by_the_token() -> None:
-    one = only(of_knobs({"train.global_batch_size": 8}, {"train.global_batch_size": 16}))
+def test_the_same_batch_on_as_many_gpus_may_be_cut_another_way() -> None:
+    same: Said = {"world_size": 64, "train.global_batch_size": 512}
+    cut = {knob for knob, (what, _) in CONFIGURED.items() if "parallel size" in what or "micro" in what}
+    assert len(cut) == 6
+    for knob in cut:
+        what = CONFIGURED[knob][0].rstrip("!")
+        assert of_knobs({**same, knob: 1}, {**same, knob: 2}) == what
+        for left_out in same:
+            one = {key: value for key, value in same.items() if key != left_out}
+            settled = knob == "train.micro_batch_size" and left_out == "world_size"
+            assert of_knobs({**one, knob: 1}, {**one, knob: 2}) == f"{what}{'' if settled else '!'}"
+
+
+def test_runs_of_one_family_may_be_two_models_and_a_batch_that_changed_goes_by_the_token() -> None:
+    sides = (knobbed({"mtp_num_layers": layers}, given={"family": "dsv3"}) for layers in (None, 1))
+    assert of_results(*sides) == "model!"
+    one = only(*(knobbed({"train.global_batch_size": size}) for size in (8, 16)))
     assert (one.base, one.new) == ("8", "16")
     assert "tokens per second per GPU" in one.because
 
 
-@pytest.mark.parametrize(
-    ("what", "knob"),
-    [
-        ("expert-parallel size", "expert_model_parallel_size"),
-        ("tensor-parallel size", "tensor_model_parallel_size"),
-        ("micro batch size", "train.micro_batch_size"),
-    ],
-)
-def test_the_same_batch_on_as_many_gpus_may_be_cut_another_way(what: str, knob: str) -> None:
-    same: dict[str, Value] = {"world_size": 64, "train.global_batch_size": 512}
-    found = of_knobs({**same, knob: 1}, {**same, knob: 2})
-    assert states(found) == {what: "with_differences"}
-
-
-@pytest.mark.parametrize(
-    ("what", "base", "new"),
-    [
-        ("precision", "bf16", "mxfp8"),
-        ("routing", "dropless", "drop_pad"),
-        ("graph_impl", "none", "transformer_engine"),
-        ("pp_layout", "Et*3|L", "Et|t*2L"),
-        ("container", "26.04", "26.06"),
-        ("vpp", 1, 2),
-    ],
-)
-def test_what_people_compare_on_purpose_only_limits_it(what: str, base: Value, new: Value) -> None:
-    found = of_given({what: base}, {what: new})
-    assert found.state == "with_differences"
-    assert len(found.differences) == 1
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"recompute_granularity": "full"},
-        {"moe_grouped_gemm": True},
-        {"overlap_grad_reduce": False},
-    ],
-)
-def test_a_knob_under_study_is_no_reason_at_all(changed: dict[str, Value]) -> None:
-    assert of_knobs(dict.fromkeys(changed), changed).state == "yes"
-
-
-def test_a_knob_is_asked_where_no_field_tells() -> None:
-    one = only(
-        of_knobs({"moe_router_force_load_balancing": False}, {"moe_router_force_load_balancing": True})
-    )
-    assert (one.what, one.state) == ("routing mode", "no")
-    assert (one.base, one.new) == (
-        "moe_router_force_load_balancing off",
-        "moe_router_force_load_balancing on",
-    )
-
-
-LAYOUT: dict[str, Value] = {"num_layers": 4, "pipeline_model_parallel_layout": "Et|tL"}
+LAYOUT: Said = {"num_layers": 4, "pipeline_model_parallel_layout": "Et|tL"}
 
 
 def test_audit_71_a_pipeline_layout_that_one_configuration_lacks_is_a_difference() -> None:
-    one = only(of_knobs({"num_layers": 4}, LAYOUT))
+    one = only(knobbed({"num_layers": 4}), knobbed(LAYOUT))
     assert (one.what, one.base, one.new) == ("pipeline layout", "none", "Et|tL")
-    assert of_knobs(LAYOUT, LAYOUT).state == "yes"
-    unknown = between(result(), result(configuration=configuration(LAYOUT)))
-    assert unknown.state == "yes"  # a run without a configuration may have the same
+    assert of_knobs({"num_layers": 4}, LAYOUT) == "pipeline layout"
+    assert of_results(result(), knobbed(LAYOUT)) == ""  # a run without a configuration may have the same
+
+
+FORCED: Said = {"moe_router_force_load_balancing": True}
 
 
 def test_audit_51_and_52_forced_balance_is_a_setting_for_benchmarks_and_no_baseline() -> None:
-    one = only(of_given({"routing": "force_balance"}, {"routing": "dropless"}))
-    assert "a setting for benchmarks" in one.because
-    assert "usually outperforms dropless routing" in one.because
-    assert "neither run is a baseline for the other" in one.because
-
-
-FORCED: dict[str, Value] = {"moe_router_force_load_balancing": True}
-
-
-def test_routing_that_one_side_forces_forbids_the_comparison() -> None:
+    one = only(*(result(given={"routing": mode}) for mode in ("force_balance", "dropless")))
+    for words in ("a setting for benchmarks", "usually outperforms dropless", "is a baseline for the other"):
+        assert words in one.because
     for mode in ("dropless", "drop_pad"):
-        found = of_given({"routing": "force_balance"}, {"routing": mode})
-        assert states(found) == {"routing mode": "no"}
-    assert of_given({"routing": "force_balance"}, {"routing": "force_balance"}).state == "yes"
-    assert states(dispatchers({**STACK, "routing": "force_balance"}, STACK))["routing mode"] == "no"
+        assert of_given({"routing": "force_balance"}, {"routing": mode}) == "routing mode!"
+    said = only(knobbed({"moe_router_force_load_balancing": False}), knobbed(FORCED))
+    assert (said.base, said.new) == tuple(f"moe_router_force_load_balancing {one}" for one in ("off", "on"))
 
 
 def test_a_script_that_does_not_name_forced_routing_does_not_force_it() -> None:
-    forced, silent = (result(configuration=configuration(said)) for said in (FORCED, {"num_layers": 4}))
-    assert only(between(forced, silent)).base == "forced"
-    assert between(forced, forced).state == "yes"
-    nothing = result()
-    assert between(forced, nothing).state == "yes"  # unknown on one side is no difference
+    forced, silent = knobbed(FORCED), knobbed({"num_layers": 4})
+    assert (only(forced, silent).base, only(silent, forced).base) == ("forced", "not forced")
+    assert of_results(forced, result()) == ""  # unknown on one side is no difference
 
 
 def test_what_the_trace_says_of_a_knob_is_not_what_was_said() -> None:
-    base = result(configuration=configuration({"bf16": True}))
-    new = result(configuration=configuration({"bf16": False}, said="trace"))
-    assert between(base, new).state == "yes"
-
-
-def test_precision_and_graphs_are_compared_as_the_traces_show_them() -> None:
-    found = of_ranks(rank(), rank(detected={"precision": "mxfp8", "graph_share_frac": 0.5}))
-    assert states(found) == {"precision": "with_differences", "CUDA graph scope": "with_differences"}
-    assert found.differences[1].base == "0 % of kernel work"
-    assert of_ranks(rank(), rank(detected={"graph_share_frac": 0.04})).state == "yes"
+    shown = result(configuration=configuration({"bf16": False}, said="trace"))
+    assert of_results(knobbed({"bf16": True}), shown) == ""
 
 
 def test_real_recordings_of_one_program_and_of_two(recordings: Path) -> None:
@@ -230,28 +206,19 @@ def test_real_recordings_of_one_program_and_of_two(recordings: Path) -> None:
         read_back(analyze([recordings / name]))
         for name in ("nsysai_mfu_2gpu_before.sqlite", "fuser_h200_2025.sqlite")
     )
-    first, second = two_gpus.ranks
-    assert judge_comparable(Subject(two_gpus, first), Subject(two_gpus, first)) == Comparable("yes", ())
-    assert states(judge_comparable(Subject(two_gpus, first), Subject(two_gpus, second))) == {
-        "step": "with_differences"
-    }
-    assert (
-        states(judge_comparable(Subject(two_gpus, first), Subject(other, other.ranks[0])))["kernel set"]
-        == "no"
-    )
+    first, second, third = (Subject(two_gpus, one) for one in (*two_gpus.ranks, two_gpus.ranks[0]))
+    assert judge_comparable(first, third) == Comparable("yes", ())
+    assert differ(judge_comparable(first, second)) == "step"
+    assert "kernel set!" in differ(judge_comparable(first, Subject(other, other.ranks[0])))
 
 
-STACK: dict[str, Value] = {"container": "26.06", "routing": "dropless", "pp": 1}
-DEEPEP = {"dispatcher": "deepep"}
+STACK: Said = {"container": "26.06", "routing": "dropless", "pp": 1}
+REST: Said = {"vpp": 1, "pp_layout": "Et*3|L", "graph_impl": "none", "te_version": "2.9"}
+REST |= {"graph_modules": ("moe_router",), "core_version": "0.17.0"}
 
 
-def dispatchers(base: dict[str, Value], new: dict[str, Value]) -> Comparable:
-    return between(result(given=base), result(rank(detected=DEEPEP), given=new))
-
-
-def test_dispatchers_on_one_stack_are_judged() -> None:
-    found = dispatchers(STACK, STACK)
-    assert found == Comparable("yes", ())
+def dispatchers(base: Said, new: Said) -> Comparable:
+    return between(result(given=base), result(rank(detected={"dispatcher": "deepep"}), given=new))
 
 
 @pytest.mark.parametrize(
@@ -270,40 +237,30 @@ def test_dispatchers_on_one_stack_are_judged() -> None:
     ],
 )
 def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, named: str) -> None:
-    rest: dict[str, Value] = {"vpp": 1, "pp_layout": "Et*3|L", "graph_impl": "none", "te_version": "2.9"}
-    rest |= {"graph_modules": ("moe_router",), "core_version": "0.17.0"}
-    found = dispatchers({**STACK, **rest}, {**STACK, **rest, field: value})
+    assert dispatchers({**STACK, **REST}, {**STACK, **REST}) == Comparable("yes", ())
+    found = dispatchers({**STACK, **REST}, {**STACK, **REST, field: value})
     assert found.state == "with_differences"
     (one,) = (one for one in found.differences if one.what == "dispatcher")
     assert one.because == f"No verdict on the dispatcher: these differ too: {named}."
 
 
-def test_a_container_that_a_log_names_is_part_of_the_stack() -> None:
-    rest: dict[str, Value] = {"routing": "dropless", "pp": 1}
-    sides = [
-        result(rank(detected=shown), given=rest, log=log(10, versions={"container": version}))
-        for shown, version in (({}, "26.04"), (DEEPEP, "26.06"))
-    ]
-    assert states(between(*sides)) == {"container": "with_differences", "dispatcher": "with_differences"}
-
-
-def test_a_stack_that_is_not_told_gives_no_verdict_on_the_dispatcher_either() -> None:
-    found = dispatchers(STACK, {"pp": 1})
-    assert only(found).what == "dispatcher"
-    assert "routing mode, container" in only(found).because
-
-
-def test_without_another_dispatcher_its_stack_does_not_matter() -> None:
-    found = of_given({**STACK, "routing": "dropless"}, {**STACK, "routing": "drop_pad"})
-    assert states(found) == {"routing mode": "with_differences"}
+def test_a_stack_is_told_by_the_log_too_and_one_that_is_not_told_gives_no_verdict_either() -> None:
+    logs = [log(10, versions={"container": version}) for version in ("26.04", "26.06")]
+    given_: Said = {"routing": "dropless", "pp": 1}
+    base, new = (
+        result(given=given_, log=logs[0]),
+        result(rank(detected={"dispatcher": "deepep"}), given=given_, log=logs[1]),
+    )
+    assert of_results(base, new) == "container, dispatcher"
+    (one,) = dispatchers(STACK, {"pp": 1}).differences
+    assert one.what == "dispatcher"
+    assert "routing mode, container" in one.because
+    forced = dispatchers({**STACK, "routing": "force_balance"}, STACK)
+    assert "routing mode!" in differ(forced)
 
 
 def test_ranks_of_another_place_or_number_only_limit_it() -> None:
-    base = result(rank(rank=0), rank(rank=1))
-    assert states(between(base, result(rank(rank=4)))) == {
-        "ranks seen": "with_differences",
-        "rank": "with_differences",
-    }
+    assert of_results(result(rank(rank=0), rank(rank=1)), result(rank(rank=4))) == "ranks seen, rank"
 
 
 @pytest.mark.parametrize(
@@ -311,68 +268,201 @@ def test_ranks_of_another_place_or_number_only_limit_it() -> None:
     [
         ("recorder", {"kind": "kineto"}),
         ("recorder version", {"exporter_version": "2025.1.1.110"}),
+        ("", {"exporter_version": "2026.2.9.1"}),
         ("schema", {"schema": "3.17.1"}),
         ("missing tables", {"missing_tables": ("NVTX_EVENTS",)}),
+        ("", {"missing_tables": ("CUPTI_ACTIVITY_KIND_MEMSET",)}),
         ("slowed by the profiler", {"perturbation_frac": 0.2}),
+        ("", {"perturbation_frac": 0.14}),
+        ("", {"perturbation_frac": None}),
     ],
 )
 def test_another_recording_only_limits_it(what: str, fields: dict[str, Any]) -> None:
-    base = result(traces=(trace(perturbation_frac=0.1),))
-    new = result(traces=(trace(**{"perturbation_frac": 0.1, **fields}),))
-    assert only(between(base, new)).what == what
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"exporter_version": "2026.2.9.1"},
-        {"missing_tables": ("CUPTI_ACTIVITY_KIND_MEMSET",)},
-        {"perturbation_frac": 0.14},
-        {"perturbation_frac": None},
-    ],
-)
-def test_builds_of_one_release_and_tables_of_what_never_happened_are_no_difference(
-    fields: dict[str, Any],
-) -> None:
-    base = result(traces=(trace(perturbation_frac=0.1),))
-    assert between(base, result(traces=(trace(**{"perturbation_frac": 0.1, **fields}),))).state == "yes"
+    base, new = ((trace(**{"perturbation_frac": 0.1, **one}),) for one in ({}, fields))
+    assert of_results(result(traces=base), result(traces=new)) == what
 
 
 def test_graphs_recorded_whole_hide_their_kernels_and_forbid_nothing() -> None:
     base = rank(row("compute.gemm", 10, 10), kernels=(GEMM, DISPATCH))
     whole = kernel("graph 1", 100, count=2, key="compute.graph_replay")
-    partly = rank(row("compute.graph_replay", 10, 10), kernels=(whole,))
-    assert states(of_ranks(base, partly)) == {"graph capture": "with_differences"}
-    wholly = rank(ledger=None, kernels=(whole,))
-    assert states(of_ranks(base, wholly)) == {"kernels": "with_differences"}
-
-
-def test_an_account_that_one_side_lacks_limits_what_is_said_of_the_host() -> None:
-    one = only(of_ranks(rank(absent_ns={"trailing": 0}), rank(absent_ns=None)))
-    assert (one.what, one.base, one.new) == ("why no compute ran", "known", "unknown")
+    assert of_ranks(base, rank(row("compute.graph_replay", 10, 10), kernels=(whole,))) == "graph capture"
+    assert of_ranks(base, rank(ledger=None, kernels=(whole,))) == "kernels"
 
 
 def test_results_of_two_versions_of_this_tool_may_be_defined_otherwise() -> None:
-    base, new = (result(tool=Tool("moe-diag", version, "seed")) for version in ("0.2", "0.3"))
-    assert only(between(base, new)).what == "moe-diag version"
+    sides = (result(tool=Tool("moe-diag", version, "seed")) for version in ("0.2", "0.3"))
+    assert of_results(*sides) == "moe-diag version"
 
 
-def test_what_forbids_it_stands_first() -> None:
-    found = of_ranks(rank(gpu="NVIDIA H100 80GB HBM3"), rank(gpu="NVIDIA H200", source="period"))
-    assert [one.state for one in found.differences] == ["no", "with_differences"]
-
-
-def test_every_rule_names_where_it_is_from() -> None:
-    rules, texts = table().configured, table().texts
+def test_every_rule_names_where_it_is_from_and_every_figure_is_a_fact() -> None:
+    rules, texts, rows = table().configured, table().texts, table().recorded
     assert all("Megatron-Bridge, " in texts[rule.source] for rule in rules)
     assert len({rule.what for rule in rules}) == len(rules)
-
-
-def test_every_figure_of_a_row_is_a_fact_of_both_sides_or_of_the_pair() -> None:
-    rows, texts = table().recorded, table().texts
     shown = {f"{side}.{row.shows}" for row in rows for side in ("base", "new")}
     named = {name for row in rows for _, name, _, _ in Formatter().parse(row.because) if name}
     assert sorted((shown | named) - ALIKE.facts.keys() - texts.keys()) == []
+
+
+# Is a step the same work: as many kernels, of the same names, through as many layers.
+
+ATTENTION, BACKWARD = "flash_fwd_kernel", "flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel"
+
+
+def many(*, times: int, longer: int = 1) -> Rank:
+    """GEMMs and an optimizer, some times as often and some times as long."""
+    gemm = kernel("gemm", 80 * times * longer, count=8 * times)
+    return rank(kernels=(gemm, kernel("adam", 20 * times * longer, count=2 * times, key="compute.optimizer")))
+
+
+def passes(
+    forward: int, backward: int, *, each: int = 10, adam: int = 0, steps: int = 2
+) -> tuple[Kernel, ...]:
+    """Attention by pass and GEMMs of one name in both, per step; `adam`: ns of the optimizer."""
+    gemms = steps * (forward + 2 * backward)
+    return (
+        kernel(ATTENTION, steps * forward * each, count=steps * forward, key="compute.attention"),
+        kernel(BACKWARD, steps * backward * each, count=steps * backward, key="compute.attention"),
+        kernel("gemm", gemms * each, count=gemms),
+        kernel("adam", steps * adam, count=steps, key="compute.optimizer"),
+    )
+
+
+def window(*kernels: Kernel, length: int = 20) -> Rank:
+    return rank(source="none", lengths_ns=(length,), kernels=kernels)
+
+
+def test_twice_the_kernels_of_the_same_length_is_not_the_same_step() -> None:
+    one, *_ = between(result(many(times=1)), result(many(times=2))).differences
+    assert (one.base, one.new) == ("by nvtx, 5 kernels", "by nvtx, 10 kernels")
+    assert "--steps" in one.because
+    assert "Not alike: backward kernels" in one.because
+
+
+WGRAD = kernel("wgrad", 80, count=8)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "what"),
+    [
+        (many(times=1), many(times=2), "step!"),
+        (many(times=1), many(times=1, longer=2), ""),
+        (
+            many(times=1),
+            rank(kernels=(kernel("gemm", 80, count=4), kernel("adam", 20, count=1, key="compute.optimizer"))),
+            "",
+        ),
+        # a forward that runs again is told by backward kernels
+        (rank(kernels=(GEMM, WGRAD)), rank(kernels=(kernel("gemm", 160, count=16), WGRAD)), ""),
+        (rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4)), ""),
+        (rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(8, 8, adam=300)), "step!"),
+        (rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(5, 5, adam=300)), "step!"),
+        (rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20)), ""),
+        (rank(kernels=passes(10, 10)), rank(kernels=passes(10, 9)), "step!"),
+        # without backward kernels by name the optimizer tells nothing
+        (
+            rank(kernels=(kernel("gemm", 60, count=6), ADAM)),
+            rank(kernels=(kernel("gemm", 120, count=12), ADAM)),
+            "step!",
+        ),
+        # windows: with their borders, of as much work, and never of several steps
+        (window(GEMM, length=100), window(GEMM, length=110), "step"),
+        (window(*passes(50, 50, steps=1)), window(*passes(52, 52, steps=1)), "step!"),
+        (window(*passes(50, 50, steps=1)), window(*passes(51, 51, steps=1), length=21), "step"),
+        (rank(kernels=passes(10, 10)), window(*passes(12, 11, steps=1)), "step!"),
+        (rank(kernels=passes(10, 10)), window(*passes(10, 10, steps=1)), "step"),
+        (window(length=100), window(length=110), "step!"),
+        (rank(), window(), "step!"),
+        (rank(kernels=(GEMM, ADAM)), window(GEMM, ADAM), "step!"),
+        (rank(kernels=(GEMM,)), window(kernel("gemm", 40, count=4), length=10), "step"),
+        (rank(kernels=(GEMM,)), rank(kernels=(GEMM,), source="optimizer"), "step"),
+    ],
+)
+def test_a_step_of_other_work_is_another_and_one_found_otherwise_only_limits_it(
+    base: Rank, new: Rank, what: str
+) -> None:
+    assert of_ranks(base, new) == what
+
+
+def test_backward_kernels_tell_the_amount_of_work() -> None:
+    sides = [rank(kernels=passes(*one)) for one in ((4, 4), (8, 4), (8, 8))]
+    assert [same_amount(sides[0], one) for one in sides] == [True, True, False]
+
+
+def test_a_rank_with_another_share_of_the_same_step_has_other_kernels_but_no_other_number_of_steps() -> None:
+    same: Said = {"world_size": 64, "train.global_batch_size": 512}
+    steps = [knobbed({**same, "pipeline_model_parallel_size": pp}, many(times=4 // pp)) for pp in (2, 4)]
+    assert of_results(*steps) == "pipeline-parallel size, step"
+    ranks = rank(kernels=(GEMM, ADAM)), window(GEMM, ADAM)
+    sides = [
+        knobbed({**same, "pipeline_model_parallel_size": pp}, one)
+        for one, pp in zip(ranks, (2, 4), strict=True)
+    ]
+    assert of_results(*sides) == "step!, pipeline-parallel size"
+
+
+@pytest.mark.parametrize(("shared", "what"), [(10, "step!, kernel set!"), (20, "kernel set"), (90, "")])
+def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, what: str) -> None:
+    sides = [
+        rank(kernels=(kernel("both", shared), kernel(f"only in {side}", 100 - shared)))
+        for side in ("base", "new")
+    ]
+    assert shared_work_frac(*sides) == shared / 100
+    assert of_ranks(*sides) == what
+
+
+def test_the_side_that_shares_less_decides() -> None:
+    small, large = rank(kernels=(kernel("both", 10),)), rank(kernels=(kernel("both", 10), kernel("more", 90)))
+    assert shared_work_frac(small, large) == shared_work_frac(large, small) == 0.1
+
+
+def test_names_of_two_recorders_are_spelled_differently_and_forbid_nothing() -> None:
+    base = result(rank(kernels=(kernel("void a<(int)4>()", 100),)))
+    new = result(rank(kernels=(kernel("void a<4>()", 100),)), traces=(trace(kind="kineto"),))
+    assert of_results(base, new) == "kernel set, recorder"
+
+
+def test_kernels_under_other_names_are_named_with_who_agrees() -> None:
+    copies = Work((InputCopies(100_000, 2),), {})
+    names = ("ampere_sgemm_128x64_tn", "nvjet_sm90_tst_128x128_TNT")
+    found = only(*(result(rank(kernels=(kernel(name, 100, count=40),), work=copies)) for name in names))
+    assert (found.what, found.state) == ("kernel set", "with_differences")
+    assert "bytes of input copies, matrix products agree" in found.because
+
+
+BLOCK = (kernel("gemm", 80, count=8), kernel("norm", 20, count=8, key="compute.norm"))
+TWICE = tuple(replace(one, count=2 * one.count, work_ns=2 * one.work_ns) for one in BLOCK)
+
+
+def repeated(unit: Unit, count: int, length: int = 10, **fields: Any) -> Rank:
+    """A rank that repeats a block, or a replay of a graph without its kernels."""
+    source: StepSource = "graph" if unit == "replay" else "period"
+    opaque = (row("compute.graph_replay", *(length,) * count),) if unit == "replay" else ()
+    one = rank(*opaque, lengths_ns=(length,) * count, source=source, **fields)
+    return replace(one, steps=replace(one.steps, unit=unit))
+
+
+@pytest.mark.parametrize(
+    ("new", "what", "words"),
+    [
+        (repeated("block", 4, kernels=BLOCK), "", ()),
+        (
+            repeated("block", 4, kernels=TWICE),
+            "step!",
+            ("blocks by period, 4 kernels", "blocks by period, 8 kernels"),
+        ),
+        (repeated("replay", 4, length=5), "step, graph capture", ("blocks by period", "replays by graph")),
+        (repeated("replay", 2, length=20), "step!, graph capture", ("4 blocks", "2 graph replays")),
+        (repeated("replay", 2, length=11), "step, graph capture", ("blocks by period", "replays by graph")),
+    ],
+)
+def test_a_block_is_compared_with_blocks_and_the_replay_that_it_became(
+    new: Rank, what: str, words: tuple[str, ...]
+) -> None:
+    base = repeated("block", 4, kernels=BLOCK)
+    assert of_ranks(base, new) == what
+    assert (*words,) == tuple(
+        side for one in between(result(base), result(new)).differences[:1] for side in (one.base, one.new)
+    )
 
 
 @st.composite
@@ -415,9 +505,3 @@ def test_swapped_sides_are_as_comparable_for_the_same_reasons(base: Result, new:
     one, other = between(base, new), between(new, base)
     assert other.state == one.state
     assert other.differences == tuple(replace(each, base=each.new, new=each.base) for each in one.differences)
-
-
-@settings(max_examples=20)
-@given(sides())
-def test_any_run_is_comparable_with_itself(one: Result) -> None:
-    assert between(one, one) == Comparable("yes", ())

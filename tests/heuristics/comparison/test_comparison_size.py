@@ -177,35 +177,42 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
     assert judged.because[2].startswith("the sides have other counts, and by the scatter of each side's own")
 
 
-def test_an_interval_above_zero_is_a_regression_and_one_below_an_improvement() -> None:
-    slower, faster = judged_at(4, 6), judged_at(-6, -4)
-    assert (slower.verdict, slower.because[0]) == ("regression", "the whole interval is above zero")
-    assert (faster.verdict, faster.because[0]) == ("improvement", "the whole interval is below zero")
-    assert judged_at(0, 6).verdict == "undecided"
-    assert slower.record == faster.record == ""
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "because", "record"),
+    [
+        (4, 6, "regression", "the whole interval is above zero", ""),
+        (0.01, 6, "regression", "the whole interval is above zero", ""),
+        (-6, -4, "improvement", "the whole interval is below zero", ""),
+        (0, 6, "undecided", "changes of up to 6.0 %", "record "),
+        (-6, 0, "undecided", "changes of up to 6.2 %", "record "),
+        (-0.3, 0.5, "no_change", "the interval holds zero, within 0.5 % of a step", ""),
+        # one per cent of the shorter step
+        (-1, 1, "no_change", "within 1.0 % of a step", ""),
+        (-1.02, 1, "undecided", "changes of up to 1.0 %, more than 1 %", "record "),
+        (
+            -2,
+            2,
+            "undecided",
+            "changes of up to 2.0 %, more than 1 %",
+            "record 40 steps or more a side: nsys ",
+        ),
+        (-2.2, 2.2, "undecided", "", "record 49 steps or more"),
+        (-2.3, 2.3, "undecided", "", "about 53 steps a side would decide it: give the training"),
+        (-10, 10, "undecided", "", "about 1,000 steps a side would decide it: give the training"),
+    ],
+)
+def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide(
+    low: float, high: float, verdict: str, because: str, record: str
+) -> None:
+    judged = judged_at(low, high)
+    assert judged.verdict == verdict
+    assert because in judged.because[0]
+    assert judged.record.startswith(record)
+    assert bool(judged.record) == bool(record)
 
 
-def test_a_narrow_interval_around_zero_is_no_change_and_says_what_it_could_have_shown() -> None:
-    judged = judged_at(-0.3, 0.5)
-    assert (judged.verdict, judged.record) == ("no_change", "")
-    assert judged.because[0].startswith("the interval holds zero, within 0.5 % of a step")
-    assert judged.because[1].endswith("is about 0.400 ms per step, 0.4 %")
-
-
-def test_a_wide_interval_around_zero_is_undecided_and_says_how_many_steps_would_do() -> None:
-    judged = judged_at(-2, 2)
-    assert judged.verdict == "undecided"
-    assert "changes of up to 2.0 %, more than 1 %" in judged.because[0]
-    assert judged.record.startswith("record 40 steps or more a side: nsys profile ")
-
-
-def test_where_very_many_steps_are_needed_logs_are_asked_for() -> None:
-    assert judged_at(-10, 10).record.startswith("about 1,000 steps a side would decide it: give the training")
-
-
-def test_the_limit_of_no_change_is_one_per_cent_of_the_shorter_step() -> None:
-    assert judged_at(-1, 1).verdict == "no_change"
-    assert judged_at(-1.02, 1).verdict == "undecided"
+def test_no_change_says_what_it_could_have_shown() -> None:
+    assert judged_at(-0.3, 0.5).because[1].endswith("is about 0.400 ms per step, 0.4 %")
 
 
 def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said() -> None:
@@ -230,23 +237,23 @@ def test_traces_that_disagree_with_the_logs_are_said_to(new_ms: int, how: str) -
     assert f"the 2 and 2 profiled steps differ by {how}: the logs decide" in disagree
 
 
-def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
-    gate = gate_at(4, 6)
-    assert (gate.state, gate.limit_frac) == ("tripped", 0.03)
-    assert gate.because == "the lower end of the interval, +4.0 %, is above the limit of 3 %"
-    assert gate_at(3, 6).state == "passed"
-
-
-def test_an_interval_that_straddles_the_limit_passes_and_says_so() -> None:
-    gate = gate_at(2, 6)
-    assert gate.state == "passed"
-    assert "+2.0 % to +6.0 %, holds the limit of 3 %" in gate.because
-
-
-def test_an_interval_within_the_limit_passes() -> None:
-    gate = gate_at(-1, 2)
-    assert gate.state == "passed"
-    assert gate.because == "the upper end of the interval, +2.0 %, is not above the limit of 3 %"
+@pytest.mark.parametrize(
+    ("low", "high", "state", "because"),
+    [
+        (4, 6, "tripped", "the lower end of the interval, +4.0 %, is above the limit of 3 %"),
+        (3, 6, "passed", "+3.0 % to +6.0 %, holds the limit of 3 %"),
+        (2, 6, "passed", "+2.0 % to +6.0 %, holds the limit of 3 %"),
+        (-2, 6, "undecided", "holds"),
+        (-1, 2, "passed", "the upper end of the interval, +2.0 %, is not above the limit of 3 %"),
+        (-1, 3, "passed", "the upper end of the interval, +3.0 %, is not above the limit of 3 %"),
+    ],
+)
+def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit(
+    low: float, high: float, state: str, because: str
+) -> None:
+    gate = gate_at(low, high)
+    assert (gate.state, gate.limit_frac) == (state, 0.03)
+    assert because in gate.because
 
 
 def test_a_gate_that_cannot_be_judged_is_undecided() -> None:

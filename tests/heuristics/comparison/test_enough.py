@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.interval import LEAST
 from heuristics.comparison.enough import DECIDES, enough_steps
-from tests.doubles.comparison import rank, result
+from heuristics.result.judged import Fix
+from tests.doubles.comparison import log, rank, result, trace
+from tests.doubles.result import double
 from traces.recording.options import SPARE, Question, asked
 
 MS = 1_000_000
@@ -38,6 +40,24 @@ def test_steps_that_vary_more_need_more_of_them_and_at_last_the_logs() -> None:
     assert (more.decides, more.record) == (False, Question.REGRESSION)  # 10 %: 16 needed
     wild = enough_steps(result(rank(lengths_ns=steps(60, 100, 100, 140))))
     assert (wild.decides, wild.record) == (False, None)  # 80 %: over a thousand
+
+
+def test_of_several_ranks_several_are_recorded_and_a_log_is_enough() -> None:
+    few = rank(lengths_ns=steps(100, 100, 100))
+    assert enough_steps(result(few, traces=(trace(), trace()))).record == Question.RANKS
+    found = enough_steps(result(few, log=log(*[100 * MS] * 4, *[110 * MS] * 4)))
+    assert (found.count, found.by_log, found.decides, found.record) == (8, True, True, None)
+    assert found.shows_frac is not None
+    short = enough_steps(result(few, log=log(*[100 * MS] * 7)))
+    assert (short.count, short.by_log) == (3, False)
+
+
+def test_what_the_plan_gains_at_least_is_enough_to_show() -> None:
+    wide = rank(lengths_ns=steps(97, 100, 100, 103))  # shows 6 %
+    for low, decides in ((0.06, True), (0.059, False), (None, False)):
+        gains = double(Fix, gain_frac=(low, 0.2))
+        for one in (result(wide, fixes=(gains,)), result(wide, levers=(gains,))):
+            assert enough_steps(one).decides is decides
 
 
 @given(st.lists(st.integers(90 * MS, 110 * MS), min_size=1, max_size=30))

@@ -85,6 +85,9 @@ def test_a_gain_within_the_plans_range_is_as_predicted() -> None:
     assert (one.predicted_ns, one.gained_ns) == ((4 * MS, 8 * MS), 6 * MS)
     assert one.part is not None
     assert (one.part.base_ns, one.part.gained_ns) == (20 * MS, 6 * MS)
+    around = known(one.part.ci95_ns)
+    assert around is not None
+    assert 5.8 * MS < around[0] <= 6 * MS <= around[1] < 6.2 * MS
 
 
 def test_a_part_that_shrank_as_predicted_is_a_miss_where_the_step_did_not_get_faster() -> None:
@@ -98,6 +101,10 @@ def test_a_part_that_shrank_as_predicted_is_a_miss_where_the_step_did_not_get_fa
     ("dispatch", "gemm", "detected", "outcome", "conclusion"),
     [
         (18, 80, {}, "missed", "less_than_predicted"),
+        (17, 80, {}, "missed", "less_than_predicted"),
+        (15, 80, {}, "met", "as_predicted"),
+        (13, 80, {}, "met", "as_predicted"),
+        (11, 80, {}, "more", "more_than_predicted"),
         (20, 80, {}, "missed", "part_unchanged"),
         (8, 80, {}, "more", "more_than_predicted"),
         (20, 81, {"ep_overlap": False}, "missed", "not_active"),
@@ -178,6 +185,8 @@ def test_the_users_own_prediction_goes_before_the_plans() -> None:
     assert only(before, after, Prediction("COM-1", ns=6 * MS)).outcome == "met"
     assert only(before, after, Prediction("COM-1", frac=0.2)).outcome == "missed"
     assert only(side(20, 80, OFF), after, Prediction("COM-2", ns=6 * MS)).by == "given"
+    assert only(before, after, Prediction("COM-1", ns=6 * MS)).by == "configuration"
+    assert only(before, side(14, 80, OFF), Prediction("COM-1", ns=6 * MS)).by == "given"
 
 
 @pytest.mark.parametrize(

@@ -113,4 +113,5 @@ def test_hiccups_are_said_where_the_steps_show_no_change() -> None:
 def test_without_steps_or_in_an_earlier_result_the_whole_is_missing() -> None:
     window = rank(lengths_ns=(900,), source="none")
     assert isinstance(whole_range(window, recorded(1)), Missing)
+    assert isinstance(whole_range(recorded(1), window), Missing)
     assert isinstance(whole_range(rank(lengths_ns=(5, 5)), recorded(1)), Missing)

@@ -52,10 +52,6 @@ def test_images_in_another_format_beside_the_same_labels_tell_nothing_of_the_bat
     assert heard("input_bytes", base, rank(work=work((IMAGES * 3, 1), (LABELS * 8, 1)))) is False
 
 
-def test_a_learning_rate_is_no_input() -> None:
-    assert heard("input_bytes", rank(work=work((8, 1))), rank(work=work((8, 1)))) is None
-
-
 def test_twice_as_many_microbatches_of_half_the_size_are_one_batch() -> None:
     assert heard("input_bytes", rank(work=work((2_000, 1))), rank(work=work((1_000, 2)))) is True
 
@@ -120,12 +116,68 @@ def gemms(count: int, name: str = "ampere_sgemm_128x64_tn") -> tuple[Kernel, ...
     return (kernel(name, 10 * count, count=2 * count),)
 
 
-def test_matrix_products_are_as_many_whatever_multiplies() -> None:
-    base = rank(kernels=gemms(100))
-    assert heard("products", base, rank(kernels=gemms(100, "nvjet_sm90_tst_128x128_TNT"))) is True
-    assert heard("products", base, rank(kernels=gemms(110))) is None
-    assert heard("products", base, rank(kernels=gemms(200))) is False
-    assert heard("products", rank(kernels=gemms(3)), rank(kernels=gemms(3))) is None
+def names(alike: int, all_: int, often: int = 3) -> tuple[Rank, Rank]:
+    """Ranges of so many names, of which so many are as often on both sides."""
+    one = {f"range{place}": float(often) for place in range(all_)}
+    other = {
+        name: number if place < alike else 9 * number for place, (name, number) in enumerate(one.items())
+    }
+    return rank(work=work(**one)), rank(work=work(**other))
+
+
+def shared(ns: int) -> tuple[Rank, Rank]:
+    """Kernels of 100 ns, so much of it by a name that both have."""
+    sides = ((kernel("both", ns), kernel(f"only {side}", 100 - ns)) for side in "ab")
+    one, other = (rank(kernels=kernels) for kernels in sides)
+    return one, other
+
+
+def in_grids(same: int, all_: int) -> tuple[Rank, Rank]:
+    """So many launches a step, each of one name, of which so many have the same grid."""
+    widths = [2 + place for place in range(all_)]
+    return grids(*widths, count=1), grids(*(one if one < 2 + same else 99 + one for one in widths), count=1)
+
+
+def bytes_of(number: int) -> tuple[Rank, Rank]:
+    return rank(work=work((number, 1))), rank(work=work((number, 1)))
+
+
+TF = "nvjet_sm90_tst_128x128_TNT"
+
+
+@pytest.mark.parametrize(
+    ("figure", "sides", "agrees"),
+    [
+        ("input_bytes", bytes_of(999), None),
+        ("input_bytes", bytes_of(1_000), True),
+        ("ranges", names(4, 4), None),
+        ("ranges", names(5, 5), True),
+        ("ranges", names(5, 5, often=2), None),
+        ("ranges", names(7, 10), True),
+        ("ranges", names(6, 10), None),
+        ("ranges", names(5, 10), None),
+        ("ranges", names(4, 10), False),
+        ("ranges", (rank(), names(5, 5)[0]), None),
+        ("names", shared(90), True),
+        ("names", shared(89), None),
+        ("names", shared(20), None),
+        ("names", shared(19), False),
+        ("grids", in_grids(9, 9), None),
+        ("grids", in_grids(5, 10), True),
+        ("grids", in_grids(4, 10), None),
+        ("grids", in_grids(3, 10), None),
+        ("grids", in_grids(2, 10), False),
+        ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
+        ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
+        ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
+        ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
+        ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
+    ],
+)
+def test_a_witness_is_silent_between_its_limits(
+    figure: str, sides: tuple[Rank, Rank], agrees: bool | None
+) -> None:
+    assert heard(figure, *sides) is agrees
 
 
 def test_all_kernels_renamed_and_as_many_bytes_are_the_same_work() -> None:

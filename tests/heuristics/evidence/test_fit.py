@@ -24,6 +24,9 @@ def test_a_log_that_ran_out_of_memory_puts_memory_first() -> None:
     seen = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), Given(), OUT)
     assert (seen.verdict.wall, seen.verdict.runner_up) == ("memory", "communication")
     assert seen.verdict.does_not_fit
+    assert len(seen.verdict.because) == 2
+    alone = with_fit(observed_from(read(memory={"recompute_frac": 0.0})), Given(), OUT).verdict
+    assert (alone.wall, alone.runner_up, len(alone.because)) == ("memory", None, 1)
     assert known(seen.walls[0].cost_frac) is None
     assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
 
@@ -48,6 +51,21 @@ def test_a_peak_near_the_capacity_is_tight(peak: int, expected: str | None) -> N
     said = read(exposed_comm_by_kind_frac={"tp": 0.04}, memory={"capacity_bytes": 80})
     assert with_fit(observed_from(said), Given(), log).verdict.wall == expected
     assert with_fit(observed_from(said), Given(memory_tight=False), log).verdict.wall is None
+
+
+def test_a_memory_wall_that_stands_keeps_its_price_and_its_words_come_first() -> None:
+    before = observed_from(
+        read(memory={"recompute_frac": 0.3, "offload_exposed_frac": 0, "allocator_frac": 0})
+    )
+    for given_, log, fits in ((Given(memory_tight=True), None, True), (Given(), OUT, False)):
+        seen = with_fit(before, given_, log)
+        assert (before.verdict.wall, seen.verdict.wall, known(seen.walls[0].cost_frac)) == (
+            "memory",
+            "memory",
+            0.3,
+        )
+        assert (seen.verdict.because[1:], seen.verdict.does_not_fit) == (before.verdict.because, not fits)
+    assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
 
 
 def test_a_run_of_which_nobody_says_anything_stays_as_it_was() -> None:

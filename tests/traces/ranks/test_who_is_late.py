@@ -109,28 +109,9 @@ def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it
     assert device_factors(ranks, groups_alike(ranks))[3] == pytest.approx(factor)
 
 
-<<<<<<< HEAD
-def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
-    kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
-    ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
-    gemm, norm = (compute_classes().index(key) for key in ("gemm", "norm"))
-    for place, one in enumerate(ranks):
-        ranks[place] = replace(one, kernels=replace(one.kernels, key=array([gemm, gemm, norm])))
-    with np.errstate(all="raise"):
-        factors = device_factors(ranks, groups_alike(ranks))
-    assert factors.tolist() == pytest.approx([1.0] * RANKS)
-
-
-def test_a_slow_host_leaves_its_gpu_idle() -> None:
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=100, host=32 if rank == 3 else 2)
-
-    assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.SLOW_HOST, 3)
-=======
 def at_begin(number: int, every: int = 1) -> bool:
     """Whether a collective is the first of a step, or of every so manieth."""
     return number % (PER_STEP * every) == 0
->>>>>>> u_live
 
 
 def loading(rank: int, loader_us: float, work_us: float = 100) -> Work:
@@ -181,6 +162,17 @@ def test_each_way_to_be_late_is_named_with_the_rank_or_the_steps(case: str) -> N
     late = analyse_run(together(works(rule), per_step=PER_STEP, operation=operation)).late
     assert isinstance(late, Late)
     assert (late.cause, late.rank, late.by_step) == (cause, rank, by_step)
+
+
+def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
+    kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
+    ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
+    gemm, norm = (compute_classes().index(key) for key in ("gemm", "norm"))
+    for place, one in enumerate(ranks):
+        ranks[place] = replace(one, kernels=replace(one.kernels, key=array([gemm, gemm, norm])))
+    with np.errstate(all="raise"):
+        factors = device_factors(ranks, groups_alike(ranks))
+    assert factors.tolist() == pytest.approx([1.0] * RANKS)
 
 
 def test_a_slow_link_arrives_with_the_others_and_moves_longer() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.result.compared import KernelDelta
 from tests.doubles import comparison as doubles
+from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 
-GRID = (100, 1, 1)
-OTHER = (64, 1, 1)
-
-
-def rank(*kernels: Kernel, steps: int = 2, left_out: int = 0) -> Rank:
-    return doubles.rank(lengths_ns=(1000,) * steps, kernels=kernels, left_out=left_out)
+GRID, OTHER = (100, 1, 1), (64, 1, 1)
 
 
 def kernel(
@@ -30,58 +27,78 @@ def kernel(
     return Kernel(name, grid, key, count, count * each_ns, std_ns)
 
 
-def changes(base: Rank, new: Rank) -> list[tuple[str, str, int]]:
-    return [(one.name, one.change, one.delta_ns) for one in compare_kernels(base, new)]
+def rank(*kernels: Kernel, steps: int = 2, left_out: int = 0) -> Rank:
+    return doubles.rank(lengths_ns=(1000,) * steps, kernels=kernels, left_out=left_out)
 
 
-def test_a_kernel_that_takes_longer_is_slower() -> None:
-    found = compare_kernels(rank(kernel()), rank(kernel(each_ns=130)))
-    assert found == (
-        KernelDelta("nvjet", "compute.gemm", "slower", 300, GRID, GRID, 10.0, 10.0, 100, 130),
-    )  # fmt: skip
-    assert changes(rank(kernel(each_ns=130)), rank(kernel())) == [("nvjet", "faster", -300)]
+def side(text: str) -> Rank:
+    """Two steps: `nvjet 20x100 std=5 grid=64 key=comm.cp; left_out=3`, kernels by name, count and ns each."""
+    kernels, left_out = [], 0
+    for one in text.split("; "):
+        name, *more = one.split()
+        about = dict(part.split("=") for part in (name, *more) if "=" in part)
+        left_out += int(about.pop("left_out", 0))
+        if more:
+            count, each_ns = map(int, more[0].split("x"))
+            grid = None if about.get("grid") == "-" else (int(about.get("grid", 100)), 1, 1)
+            key, std_ns = about.get("key", "compute.gemm"), int(about.get("std", 0))
+            kernels.append(kernel(name, count, each_ns, std_ns, grid, key))
+    return rank(*kernels, left_out=left_out)
 
 
-def test_what_its_scatter_explains_is_the_same() -> None:
-    base, new = rank(kernel(std_ns=20, key="comm.cp")), rank(kernel(std_ns=20, each_ns=115, key="comm.cp"))
-    assert changes(base, new) == []
-    calm = rank(kernel(std_ns=5, key="comm.cp"))
-    assert changes(calm, rank(kernel(std_ns=5, each_ns=115, key="comm.cp"))) == [("nvjet", "slower", 150)]
+OPPOSITE = {"slower": "faster", "more": "fewer", "new": "gone", "grid": "grid"}
+OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
 
-def test_a_gemm_of_several_sizes_is_slower_though_it_scatters() -> None:
-    base, new = rank(kernel(std_ns=100)), rank(kernel(std_ns=100, each_ns=115))
-    assert changes(base, new) == [("nvjet", "slower", 150)]
+@pytest.mark.parametrize(
+    ("base", "new", "expected"),
+    [
+        ("nvjet 20x100", "nvjet 20x130", "nvjet slower 300"),
+        # what its scatter explains is the same, but for a GEMM of several sizes
+        ("p2p 20x100 std=20 key=comm.cp", "p2p 20x115 std=20 key=comm.cp", ""),
+        ("p2p 20x100 std=5 key=comm.cp", "p2p 20x115 std=5 key=comm.cp", "p2p slower 150"),
+        ("nvjet 20x100 std=100", "nvjet 20x115 std=100", "nvjet slower 150"),
+        # more often, whatever its mean does; one at the border of the windows is none more
+        ("nvjet 20x100", "nvjet 30x100", "nvjet more 500"),
+        ("nvjet 20x100", "nvjet 40x90", "nvjet more 800"),
+        ("nvjet 20x100", "nvjet 21x100", ""),
+        ("nvjet 20x100", "nvjet 23x100", "nvjet more 150"),
+        # on one side alone
+        ("tile_a 20x100", "tile_b 20x120", "tile_b new 1200, tile_a gone -1000"),
+        ("nvjet 20x100", "nvjet 20x170 grid=64", "nvjet grid 700"),
+        ("nvjet 40x100 grid=-", "nvjet 20x100; nvjet 20x100 grid=64", ""),
+        # what one side could not resolve is neither new nor gone, but for more of it
+        (
+            "nccl 20x100 key=comm.ep_dispatch; nccl 20x100 key=comm.ep_combine",
+            "nccl 40x150 key=comm.sendrecv_unresolved",
+            "nccl slower 1000",
+        ),
+        (
+            "nccl 20x100 key=comm.dp_all_gather",
+            "nccl 20x100 key=comm.dp_all_gather; nccl 20x100 key=comm.other_comm",
+            "nccl new 1000",
+        ),
+        # below the end of the other list it may be there
+        ("nvjet 20x50; left_out=3", "nvjet 20x50; small 20x50; large 20x80", "large new 800"),
+    ],
+)
+def test_kernels_are_slower_more_new_or_of_another_grid(base: str, new: str, expected: str) -> None:
+    found, back = compare_kernels(side(base), side(new)), compare_kernels(side(new), side(base))
+    assert ", ".join(f"{one.name} {one.change} {one.delta_ns}" for one in found) == expected
+    mirrored = [(one.name, OPPOSITE[one.change], -one.delta_ns) for one in back]
+    assert [(one.name, one.change, one.delta_ns) for one in found] == mirrored
 
 
-def test_a_kernel_that_runs_more_often_is_more_whatever_its_mean_does() -> None:
-    assert changes(rank(kernel(count=20)), rank(kernel(count=30))) == [("nvjet", "more", 500)]
-    assert changes(rank(kernel(count=20)), rank(kernel(count=40, each_ns=90))) == [("nvjet", "more", 800)]
-    assert changes(rank(kernel(count=20)), rank(kernel(count=10))) == [("nvjet", "fewer", -500)]
-
-
-def test_one_kernel_at_the_border_of_the_windows_is_none_more() -> None:
-    assert changes(rank(kernel(count=20)), rank(kernel(count=21))) == []
-
-
-def test_kernels_of_one_side_are_new_or_gone() -> None:
-    base, new = rank(kernel("tile_a")), rank(kernel("tile_b", each_ns=120))
-    assert changes(base, new) == [("tile_b", "new", 1200), ("tile_a", "gone", -1000)]
-
-
-def test_a_name_with_another_grid_is_told_as_that() -> None:
-    found = compare_kernels(rank(kernel()), rank(kernel(grid=OTHER, each_ns=170)))
-    assert found is not None
-    (one,) = found
-    assert (one.change, one.base_grid, one.new_grid, one.delta_ns) == ("grid", GRID, OTHER, 700)
+def test_a_difference_has_both_sides_by_the_step() -> None:
+    found = compare_kernels(side("nvjet 20x100"), side("nvjet 20x130"))
+    expected = ("nvjet", "compute.gemm", "slower", 300, GRID, GRID, 10.0, 10.0, 100, 130)
+    assert found == (KernelDelta(*expected),)  # type: ignore[arg-type]
 
 
 def test_of_several_grids_those_with_the_most_work_are_one_pair() -> None:
-    base = rank(kernel(grid=(1, 1, 1), each_ns=500), kernel(grid=(2, 1, 1), each_ns=50), kernel())
-    new = rank(kernel(grid=(8, 1, 1), each_ns=60), kernel(grid=(9, 1, 1), each_ns=400), kernel())
-    found = compare_kernels(base, new)
-    assert found is not None
-    assert [(one.base_grid, one.new_grid, one.delta_ns) for one in found] == [
+    base = side("nvjet 20x500 grid=1; nvjet 20x50 grid=2; nvjet 20x100")
+    found = compare_kernels(base, side("nvjet 20x60 grid=8; nvjet 20x400 grid=9; nvjet 20x100"))
+    assert [(known(one.base_grid), known(one.new_grid), one.delta_ns) for one in found] == [
         ((1, 1, 1), (9, 1, 1), -1000),
         ((2, 1, 1), (8, 1, 1), 100),
     ]
@@ -89,42 +106,14 @@ def test_of_several_grids_those_with_the_most_work_are_one_pair() -> None:
 
 def test_grids_that_change_by_themselves_are_one_kernel() -> None:
     """As many grids as kernels: they follow the tokens that a step routes here."""
-    base = rank(*(kernel("permute", 1, 100, grid=(size, 1, 1)) for size in range(1, 9)))
-    same = rank(*(kernel("permute", 1, 100, grid=(size, 1, 1)) for size in range(11, 19)))
-    slower = rank(*(kernel("permute", 1, 150, grid=(size, 1, 1)) for size in range(11, 19)))
-    assert changes(base, same) == []
-    found = compare_kernels(base, slower)
-    assert found is not None
-    (one,) = found
-    assert (one.change, one.base_grid, one.new_grid, one.base_count, one.delta_ns) == (
-        "slower", None, None, 4.0, 200,
-    )  # fmt: skip
-
-
-def test_a_side_without_grids_is_compared_by_name() -> None:
-    base = rank(kernel(grid=None, count=40))
-    assert changes(base, rank(kernel(), kernel(grid=OTHER))) == []
-
-
-def test_a_kernel_that_one_side_could_not_resolve_is_neither_new_nor_gone() -> None:
-    base = rank(kernel("nccl", key="comm.ep_dispatch"), kernel("nccl", key="comm.ep_combine"))
-    new = rank(kernel("nccl", count=40, each_ns=150, key="comm.sendrecv_unresolved"))
-    found = compare_kernels(base, new)
-    assert found is not None
-    assert [(one.key, one.change, one.delta_ns) for one in found] == [("comm", "slower", 1000)]
-
-
-def test_more_kernels_that_could_not_be_resolved_are_new() -> None:
-    base = rank(kernel("nccl", key="comm.dp_reduce_scatter"))
-    new = rank(kernel("nccl", key="comm.dp_reduce_scatter"), kernel("nccl", key="comm.other_comm"))
-    assert changes(base, new) == [("nccl", "new", 1000)]
-
-
-def test_a_kernel_below_the_end_of_the_other_list_is_not_called_new() -> None:
-    base = rank(kernel(each_ns=50), left_out=3)
-    new = rank(kernel(each_ns=50), kernel("small", each_ns=50), kernel("large", each_ns=80))
-    assert changes(base, new) == [("large", "new", 800)]
-    assert changes(new, base) == [("large", "gone", -800)]
+    base, same, slower = (
+        side("; ".join(f"permute 1x{each} grid={size}" for size in range(first, first + 8)))
+        for first, each in ((1, 100), (11, 100), (11, 150))
+    )
+    assert compare_kernels(base, same) == ()
+    (one,) = compare_kernels(base, slower)
+    assert (one.change, one.base_grid, one.new_grid) == ("slower", None, None)
+    assert (one.base_count, one.delta_ns) == (4.0, 200)
 
 
 kernels = st.builds(
@@ -142,15 +131,11 @@ ranks = st.builds(
     st.integers(1, 20),
     st.integers(0, 1),
 )
-OPPOSITE = {"slower": "faster", "more": "fewer", "new": "gone", "grid": "grid"}
-OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
 
 @given(ranks, ranks)
 def test_swapped_sides_mirror_the_table(base: Rank, new: Rank) -> None:
     found, swapped = compare_kernels(base, new), compare_kernels(new, base)
-    assert found is not None
-    assert swapped is not None
     assert [
         (one.name, one.key, OPPOSITE[one.change], -one.delta_ns, one.new_grid, one.base_grid,
          one.new_count, one.base_count, one.new_each_ns, one.base_each_ns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,27 +15,27 @@ from tests.by_definition.difference import Ledger, Parts, parts_by_row, step_del
 from tests.doubles import comparison as doubles
 from traces.missing import known
 from traces.sections.rank import LayerRow, Rank
-from traces.sections.tables import Group, LedgerRow
-
-TWO = (1, 1)
+from traces.sections.tables import Group
 
 
-def row(
-    name: str, times: tuple[int, ...], count: int = 4, work_ns: int | None = None, group: Group = "budget"
-) -> LedgerRow:
-    """A row of which nothing is hidden, if nothing else is said."""
-    return doubles.row(name, *times, count=count, work_ns=work_ns, group=group)
-
-
-def rank(*rows: LedgerRow, has_account: bool = True, **fields: Any) -> Rank:
-    """A rank whose steps are as long as its budget rows add up to."""
+def side(text: str, has_account: bool = True, **fields: Any) -> Rank:
+    """Rows of two steps, `gemm 400` or `gc 0,90`, of four activities and nothing hidden where not said:
+    `cp 30 x4 /200` are 4, whose work is 200. Steps are as long as the rows of the budget add up to.
+    """
+    rows = []
+    for one in filter(None, text.split("; ")):
+        name, times, *more = one.split()
+        each = tuple(map(int, times.split(","))) if "," in times else (int(times),) * 2
+        count, work = (next((int(part[1:]) for part in more if part[0] == mark), None) for mark in "x/")
+        group: Group = "absent" if "absent" in more else "moe" if name.startswith("moe.") else "budget"
+        full = name if "." in name or name == "idle" else f"compute.{name}"
+        rows.append(doubles.row(full, *each, count=4 if count is None else count, work_ns=work, group=group))
     return doubles.rank(*rows, absent_ns={} if has_account else None, **fields)
 
 
 def of(ledger: Ledger) -> Rank:
-    return rank(
-        *(doubles.row(name, *times, count=count, work_ns=work) for name, count, work, times in ledger)
-    )
+    rows = (doubles.row(name, *times, count=count, work_ns=work) for name, count, work, times in ledger)
+    return doubles.rank(*rows, absent_ns={})
 
 
 def parts(one: ComparedRow) -> tuple[int, int | None, int | None, int | None]:
@@ -66,52 +67,48 @@ def plain(rows: tuple[ComparedRow, ...]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def test_a_slower_class_of_kernels_is_duration() -> None:
-    base = rank(row("compute.gemm", (400, 400)), row("compute.norm", (100, 100)))
-    new = rank(row("compute.gemm", (500, 500)), row("compute.norm", (100, 100)))
-    found = attribute(base, new)
-    assert found.step_delta_ns == 100
-    assert [(one.row, *parts(one)) for one in found.rows] == [
-        ("compute.gemm", 100, 0, 100, 0),
-        ("noise", 0, 0, 0, 0),
-    ]
-    assert (found.rows[0].base_ns, found.rows[0].new_ns, found.rows[0].base_count) == (400, 500, 2)
-    assert (found.rows[1].base_ns, found.rows[1].new_ns) == (100, 100)
+CP, GC, GAP = "exposed_comm.cp", "idle.launch_starved.gc", "idle.launch_latency.kernel_gap"
 
 
-def test_twice_as_many_of_the_same_length_is_count() -> None:
-    found = attribute(rank(row("compute.gemm", (40, 40), 4)), rank(row("compute.gemm", (80, 80), 8)))
-    assert parts(found.rows[0]) == (40, 40, 0, 0)
+@pytest.mark.parametrize(
+    ("base", "new", "row"),
+    [
+        ("gemm 400; norm 100", "gemm 500; norm 100", "compute.gemm 100 = 0 + 100 + 0"),
+        ("gemm 40", "gemm 80 x8", "compute.gemm 40 = 40 + 0 + 0"),
+        (f"{CP} 30 /200", f"{CP} 90 /200", f"{CP} 60 = 0 + 0 + 60"),
+        # what was wholly hidden and shows now is overlap
+        (f"gemm 500; {CP} 0 /180", f"gemm 500; {CP} 90 /180", f"{CP} 90 = 0 + 0 + 90"),
+        # more and longer share what both make: of 60, 2 x 15 are count and 10 x 3 are duration
+        ("gemm 20", "gemm 80 x8", "compute.gemm 60 = 30 + 30 + 0"),
+        ("gemm 500", f"gemm 500; {CP} 70 x3 /300", f"{CP} 70 = 70 + 0 + 0"),
+        ("gemm 500", f"gemm 500; {GC} 80", "launch_starved.gc 80 = 80 + 0 + 0"),
+        # idle time is one row where a side has no reasons, and nobody knows its parts
+        (f"{GC} 30 x2; idle.trailing 20 x2", "idle 90 x2", "idle 40 = ?"),
+        # kernels, and the graph replay that they became
+        (f"gemm 500; {CP} 200", "compute.graph_replay 600", "busy -100 = ?"),
+        ("compute.graph_replay 600", "compute.graph_replay 500", "compute.graph_replay -100 = 0 + -100 + 0"),
+    ],
+)
+def test_a_row_moves_by_count_duration_and_overlap(base: str, new: str, row: str) -> None:
+    name, delta, _, *three = row.replace(" +", "").split()
+    for one, other, sign in ((base, new, 1), (new, base, -1)):
+        found = attribute(side(one), side(other))
+        assert deltas(found.rows) == {name: sign * int(delta), "noise": 0}
+        assert found.step_delta_ns == sign * int(delta)
+        expected = (None,) * 3 if three == ["?"] else tuple(sign * int(part) for part in three)
+        assert parts(found.rows[0])[1:] == expected
 
 
-def test_the_same_work_no_longer_hidden_is_overlap() -> None:
-    base = rank(row("exposed_comm.ep_dispatch", (30, 30), 4, 200))
-    new = rank(row("exposed_comm.ep_dispatch", (90, 90), 4, 200))
-    assert parts(attribute(base, new).rows[0]) == (60, 0, 0, 60)
-
-
-def test_work_that_was_wholly_hidden_and_shows_now_is_overlap() -> None:
-    base = rank(row("compute.gemm", (500, 500)), row("exposed_comm.cp", (0, 0), 4, 180))
-    new = rank(row("compute.gemm", (500, 500)), row("exposed_comm.cp", (90, 90), 4, 180))
-    assert parts(attribute(base, new).rows[0]) == (90, 0, 0, 90)
-
-
-def test_more_and_longer_share_what_both_make_evenly() -> None:
-    """2 of 10 ns become 4 of 20 ns a step: 60 more, of which 2 x 15 are count and 10 x 3 are duration."""
-    found = attribute(rank(row("compute.gemm", (20, 20), 4)), rank(row("compute.gemm", (80, 80), 8)))
-    assert parts(found.rows[0]) == (60, 30, 30, 0)
-
-
-def test_a_row_of_one_side_is_all_count() -> None:
-    base = rank(row("compute.gemm", (500, 500)))
-    new = rank(row("compute.gemm", (500, 500)), row("exposed_comm.tp", (70, 70), 3, 300))
-    found = attribute(base, new)
-    assert parts(found.rows[0]) == (70, 70, 0, 0)
-    assert (found.rows[0].base_ns, found.rows[0].base_count, found.rows[0].new_count) == (0, 0.0, 1.5)
+def test_a_row_has_both_sides_by_the_step_and_the_rest_is_in_noise() -> None:
+    one, noise = attribute(side("gemm 400; norm 100"), side("gemm 500 x6; norm 100")).rows
+    assert (one.base_ns, one.new_ns, one.base_count, one.new_count) == (400, 500, 2.0, 3.0)
+    assert (noise.base_ns, noise.new_ns) == (100, 100)
+    (busy, *_) = attribute(side(f"gemm 500; {CP} 200"), side("compute.graph_replay 600")).rows
+    assert (busy.base_ns, busy.new_ns, busy.wall) == (700, 600, None)
 
 
 def test_identical_sides_have_noise_alone_with_nothing() -> None:
-    one = rank(row("compute.gemm", (500, 300)), row("idle.launch_starved.gc", (0, 90)))
+    one = side(f"gemm 500,300; {GC} 0,90")
     found = attribute(one, one)
     assert found == Attribution(0, found.rows, found.reasons)
     (noise,) = found.rows
@@ -119,83 +116,37 @@ def test_identical_sides_have_noise_alone_with_nothing() -> None:
     assert (noise.base_ns, noise.new_ns, noise.parts) == (445, 445, ())
 
 
-def test_reasons_of_idle_time_are_named_without_idle() -> None:
-    base = rank(row("compute.gemm", (500, 500)))
-    new = rank(row("compute.gemm", (500, 500)), row("idle.launch_starved.gc", (80, 80)))
-    assert deltas(attribute(base, new).rows) == {"launch_starved.gc": 80, "noise": 0}
-
-
-def test_idle_time_is_one_row_where_a_side_has_no_reasons() -> None:
-    base = rank(row("idle.launch_starved.gc", (30, 30), 2), row("idle.trailing", (20, 20), 2))
-    new = rank(row("idle", (90, 90), 2))
-    found = attribute(base, new).rows
-    assert [(one.row, *parts(one)) for one in found] == [
-        ("idle", 40, None, None, None),
-        ("noise", 0, 0, 0, 0),
-    ]
-
-
 def test_without_a_ledger_buckets_add_up_too() -> None:
-    told = rank(row("compute.gemm", (500,)), row("exposed_comm.cp", (200,)), row("idle", (90,)))
-    untold = rank(
-        ledger=None,
-        budget_ns={"compute": 600, "exposed_comm": None, "exposed_copy": 40, "idle": 60},
-        lengths_ns=(700,),
-        source="none",
-    )
-    found = attribute(told, untold)
+    budget = {"compute": 600, "exposed_comm": None, "exposed_copy": 40, "idle": 60}
+    untold = doubles.rank(ledger=None, budget_ns=budget, lengths_ns=(700,), source="none", absent_ns={})
+    found = attribute(side(f"gemm 500; {CP} 200; idle 90"), untold)
     assert deltas(found.rows) == {"busy": -100, "exposed_copy": 40, "idle": -30, "noise": 0}
     assert found.step_delta_ns == -90
     assert {known(one.count_ns) for one in found.rows[:-1]} == {None}
     assert (found.reasons, found.modules) == ((), ())
 
 
-def test_kernels_and_the_graph_replay_that_they_became_are_one_row() -> None:
-    kernels = rank(
-        row("compute.gemm", (500, 500)),
-        row("exposed_comm.cp", (200, 200)),
-        row("idle.launch_latency.kernel_gap", (90, 90)),
-    )
-    replay = rank(row("compute.graph_replay", (600, 600)), row("idle.launch_latency.kernel_gap", (10, 10)))
-    found = attribute(kernels, replay)
-    assert deltas(found.rows) == {"busy": -100, "launch_latency.kernel_gap": -80, "noise": 0}
-    (busy,) = (one for one in found.rows if one.row == "busy")
-    assert (busy.base_ns, busy.new_ns, busy.wall, known(busy.count_ns)) == (700, 600, None, None)
-    assert deltas(attribute(replay, kernels).rows) == {
-        "busy": 100,
-        "launch_latency.kernel_gap": 80,
-        "noise": 0,
-    }
-
-
-def test_replays_on_both_sides_are_compared_with_each_other() -> None:
-    sides = [rank(row("compute.graph_replay", (length, length))) for length in (600, 500)]
-    assert deltas(attribute(*sides).rows) == {"compute.graph_replay": -100, "noise": 0}
-
-
 def test_few_steps_call_noise_only_what_is_small_and_within_their_ranges() -> None:
-    base = rank(row("compute.gemm", (100_000, 100_000)), row("compute.norm", (100, 180)))
-    small = rank(row("compute.gemm", (100_000, 100_000)), row("compute.norm", (180, 200)))
-    (noise,) = attribute(base, small).rows  # 50, with ranges of 80 and 20
+    base = side("gemm 100000; norm 100,180")
+    (noise,) = attribute(base, side("gemm 100000; norm 180,200")).rows  # 50, with ranges of 80 and 20
     assert (noise.delta_ns, noise.parts) == (50, ("compute.norm",))
-    clear = rank(row("compute.gemm", (100_000, 100_000)), row("compute.norm", (300, 300)))
-    assert deltas(attribute(base, clear).rows) == {"compute.norm": 160, "noise": 0}
-    large = rank(row("compute.gemm", (80_000, 121_400)), row("compute.norm", (100, 180)))
-    assert deltas(attribute(base, large).rows) == {"compute.gemm": 700, "noise": 0}
+    clear = attribute(base, side("gemm 100000; norm 300"))
+    assert deltas(clear.rows) == {"compute.norm": 160, "noise": 0}
+    large = attribute(base, side("gemm 80000,121400; norm 100,180"))
+    assert deltas(large.rows) == {"compute.gemm": 700, "noise": 0}
 
 
-def mixed(one: int, other: int) -> tuple[int, ...]:
+def mixed(one: int, other: int) -> str:
     """Five steps of each, in an order without a rhythm."""
-    return one, other, other, one, one, other, other, one, other, one
+    return ",".join(str(other if mark == "o" else one) for mark in ".oo..oo.o.")
 
 
 def test_with_eight_steps_noise_is_what_its_interval_cannot_tell_from_nothing() -> None:
-    base = rank(row("compute.gemm", (100, 102) * 5), row("idle.launch_starved.gc", mixed(0, 50)))
-    new = rank(row("compute.gemm", (110, 112) * 5), row("idle.launch_starved.gc", mixed(10, 44)))
+    base = side(f"gemm {'100,102,' * 4}100,102; {GC} {mixed(0, 50)}")
+    new = side(f"gemm {'110,112,' * 4}110,112; {GC} {mixed(10, 44)}")
     gemm, noise = attribute(base, new).rows
-    assert (gemm.row, gemm.delta_ns, noise.delta_ns, noise.parts) == (
-        "compute.gemm", 10, 2, ("launch_starved.gc",),
-    )  # fmt: skip
+    assert (gemm.row, gemm.delta_ns, noise.delta_ns) == ("compute.gemm", 10, 2)
+    assert noise.parts == ("launch_starved.gc",)
     assert isinstance(gemm.ci95_ns, tuple)
     assert 0 < gemm.ci95_ns[0] <= 10 <= gemm.ci95_ns[1]
 
@@ -203,93 +154,76 @@ def test_with_eight_steps_noise_is_what_its_interval_cannot_tell_from_nothing() 
 def test_what_is_noise_row_by_row_but_not_in_sum_is_told() -> None:
     """Two rows scatter against each other, so that each hides a difference that their sum shows;
     one is told, and the other alone is noise again."""
-    base = rank(row("exposed_comm.cp", mixed(0, 100)), row("idle.trailing", mixed(100, 0)))
-    new = rank(row("exposed_comm.cp", mixed(20, 120)), row("idle.trailing", mixed(110, 10)))
-    found = attribute(base, new).rows
-    assert deltas(found) == {"exposed_comm.cp": 20, "noise": 10}
+    base = side(f"{CP} {mixed(0, 100)}; idle.trailing {mixed(100, 0)}")
+    found = attribute(base, side(f"{CP} {mixed(20, 120)}; idle.trailing {mixed(110, 10)}")).rows
+    assert deltas(found) == {CP: 20, "noise": 10}
     assert found[-1].parts == ("trailing",)
 
 
 def test_rounding_goes_into_noise() -> None:
-    base = rank(row("compute.gemm", (0, 0, 0), 3), row("compute.norm", (0, 0, 0), 3))
-    new = rank(row("compute.gemm", (500, 500, 501), 3), row("compute.norm", (500, 500, 501), 3))
-    found = attribute(base, new)  # 500 1/3 and 500 1/3
+    new = side("gemm 500,500,501 x3; norm 500,500,501 x3")
+    found = attribute(side("gemm 0,0,0 x3; norm 0,0,0 x3"), new)  # 500 1/3 and 500 1/3
     assert (found.step_delta_ns, [one.delta_ns for one in found.rows]) == (1001, [500, 500, 1])
 
 
 def test_reasons_add_up_to_the_time_without_compute() -> None:
-    def side(gc_ns: int) -> Rank:
-        return rank(
-            row("compute.gemm", (500, 500)),
-            row("idle.launch_starved.gc", (gc_ns, gc_ns)),
-            row("launch_starved.gc", (gc_ns, gc_ns), group="absent"),
-        )
-
-    found = attribute(side(40), side(90))
-    assert deltas(found.reasons) == {"launch_starved.gc": 50, "noise": 0}
-    assert attribute(rank(row("idle", (1, 1)), has_account=False), side(90)).reasons == ()
+    before, after = (side(f"gemm 500; {GC} {ns}; launch_starved.gc {ns} absent") for ns in (40, 90))
+    assert deltas(attribute(before, after).reasons) == {"launch_starved.gc": 50, "noise": 0}
+    assert attribute(side("idle 1", has_account=False), after).reasons == ()
 
 
-def all_to_all(name_of_dispatch: str, name_of_combine: str, ns: int) -> Rank:
+def all_to_all(*names: str, ns: int) -> Rank:
     """Two steps of a GEMM, a dispatch and a combine, and the time that no compute ran for them."""
-    named = {name_of_dispatch: ns}
-    named[name_of_combine] = named.get(name_of_combine, 0) + ns
-    groups: tuple[tuple[str, Group], ...] = (("exposed_comm", "budget"), ("blocking", "absent"))
-    rows = [
-        row(f"{bucket}.{name}", (each_ns, each_ns), 20 * each_ns // ns, group=group)
-        for bucket, group in groups
-        for name, each_ns in named.items()
-    ]
-    return rank(row("compute.gemm", TWO), *rows)
+    both = [(name, names.count(name)) for name in dict.fromkeys(names)]
+    rows = [f"exposed_comm.{name} {ns * times} x{20 * times}" for name, times in both]
+    rows += [f"blocking.{name} {ns * times} x{20 * times} absent" for name, times in both]
+    return side("; ".join(["gemm 1", *rows]))
 
 
 def test_all_to_all_whose_direction_one_side_does_not_tell_is_one_row() -> None:
-    told, untold = all_to_all("ep_dispatch", "ep_combine", 300), all_to_all("ep_a2a", "ep_a2a", 500)
-    found = attribute(told, untold)
+    found = attribute(all_to_all("ep_dispatch", "ep_combine", ns=300), all_to_all("ep_a2a", "ep_a2a", ns=500))
     assert deltas(found.rows) == {"exposed_comm.ep_a2a": 400, "noise": 0}
-    assert (found.rows[0].base_count, found.rows[0].new_count) == (20, 20)
-    assert found.rows[0].count_ns == 0
+    assert (found.rows[0].base_count, found.rows[0].new_count, found.rows[0].count_ns) == (20, 20, 0)
     assert deltas(found.reasons) == {"blocking.ep_a2a": 400, "noise": 0}
+    told = attribute(*(all_to_all("ep_dispatch", "ep_combine", ns=ns) for ns in (300, 400)))
+    both = {"exposed_comm.ep_combine": 100, "exposed_comm.ep_dispatch": 100, "noise": 0}
+    assert deltas(told.rows) == both
 
 
 def test_exchanges_whose_purpose_one_side_does_not_tell_are_one_row() -> None:
-    untold = all_to_all("sendrecv_unresolved", "sendrecv_unresolved", 500)
-    for names in (("ep_dispatch", "ep_combine"), ("ep_a2a", "pp_p2p"), ("cp", "cp")):
-        found = attribute(all_to_all(*names, 300), untold)
+    untold = all_to_all(*["sendrecv_unresolved"] * 2, ns=500)
+    for names in (
+        ("ep_dispatch", "ep_combine"),
+        ("ep_a2a", "pp_p2p"),
+        ("cp", "cp"),
+        ["sendrecv_unresolved"] * 2,
+    ):
+        found = attribute(all_to_all(*names, ns=300), untold)
         assert deltas(found.rows) == {"exposed_comm.sendrecv_unresolved": 400, "noise": 0}
-    same = attribute(untold, all_to_all("sendrecv_unresolved", "sendrecv_unresolved", 300))
-    assert deltas(same.rows) == {"exposed_comm.sendrecv_unresolved": -400, "noise": 0}
-
-
-def test_exchanges_that_both_tell_keep_their_rows() -> None:
-    found = attribute(*(all_to_all("ep_dispatch", "ep_combine", ns) for ns in (300, 400)))
-    assert deltas(found.rows) == {"exposed_comm.ep_combine": 100, "exposed_comm.ep_dispatch": 100, "noise": 0}
 
 
 def test_modules_that_moved_stand_beside_the_rows() -> None:
-    base = rank(row("compute.gemm", TWO), row("moe.dispatch.forward", (400, 400), group="moe"))
-    new = rank(row("compute.gemm", TWO), row("moe.dispatch.forward", (700, 700), group="moe"))
-    found = attribute(base, new)
-    assert deltas(found.modules) == {"moe.dispatch.forward": 300}
-    assert deltas(found.rows) == {"noise": 0}
-    assert attribute(rank(row("compute.gemm", TWO)), new).modules == ()
+    before, after = (side(f"gemm 1; moe.dispatch.forward {ns}") for ns in (400, 700))
+    found = attribute(before, after)
+    assert (deltas(found.modules), deltas(found.rows)) == ({"moe.dispatch.forward": 300}, {"noise": 0})
+    assert attribute(side("gemm 1"), after).modules == ()
 
 
 def test_layers_name_the_module_that_moved_most() -> None:
-    def side(dispatch_ns: int) -> Rank:
+    def with_layers(dispatch_ns: int) -> Rank:
         told = (
             LayerRow(0, "dispatch", "forward", 2, 100, 100),
             LayerRow(3, "dispatch", "forward", 2, dispatch_ns, dispatch_ns),
             LayerRow(3, "dispatch", "backward", 2, 100, 100),
             LayerRow(3, "router", "forward", 2, 60, 60),
         )
-        return rank(row("compute.gemm", TWO), layers=told)
+        return side("gemm 1", layers=told)
 
-    assert layers(side(200), side(260)) == (
+    assert layers(with_layers(200), with_layers(260)) == (
         LayerDelta(3, 30, 180, 210, "dispatch", 30),
         LayerDelta(0, 0, 50, 50, "dispatch", 0),
     )
-    assert layers(side(200), rank(row("compute.gemm", TWO))) == ()
+    assert layers(with_layers(200), side("gemm 1")) == ()
 
 
 NAMES = ("compute.gemm", "compute.norm", "exposed_comm.cp", "idle.trailing", "exposed_copy.memset")

@@ -48,12 +48,15 @@ def test_swapped_sides_give_the_mirrored_interval() -> None:
 
 
 def test_few_hiccups_are_left_out_as_they_were() -> None:
+    """From three on, and from more than a tenth of the steps."""
+    many = {(used, slow): leaves_out_many(rank([100] * (used + slow), slow=range(slow))) for used, slow in (
+        *((20, 1), (8, 2), (2, 2), (27, 3), (26, 3), (1, 3), (100, 11), (98, 11)),
+    )}  # fmt: skip
+    assert [key for key, is_many in many.items() if is_many] == [(26, 3), (1, 3), (98, 11)]
     one = rank([*QUICK, 900], slow=(20,))
-    two = rank([900, *QUICK[:8], 900], slow=(0, 9))
-    assert not leaves_out_many(one)
-    assert not leaves_out_many(two)
     alone = found(one, rank(QUICK))
     assert counted_too(alone, one, rank(QUICK)) == alone
+    assert counted_too(found(ALL_USED, LEFT_OUT), LEFT_OUT, ALL_USED) != found(ALL_USED, LEFT_OUT)
 
 
 def test_a_difference_that_holds_with_hiccups_is_found_beside_them() -> None:

@@ -49,12 +49,51 @@ def test_where_no_run_is_published_it_says_so(gpu: str, part: str) -> None:
     assert part in found.reason
 
 
-def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay() -> None:
+@pytest.mark.parametrize(
+    ("part", "removable", "standing", "replayed", "beyond"),
+    [
+        (0.5, 0.75, "below", 2.0, "above"),
+        (0.999, None, "below", None, None),
+        (1.0, 0.0, "inside", 1.0, "inside"),
+        (1.0, 1.0, "inside", None, None),
+    ],
+)
+def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay(
+    part: float, removable: float | None, standing: str, replayed: float | None, beyond: str | None
+) -> None:
+    """By parts of what was published, which is the whole range."""
     found = normal(preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16), "H100", "bf16")
-    slow = held_against(found, found.tokens_low / 2, 0.75)
-    assert isinstance(slow, NormalThroughput)
-    assert slow.standing == "below"
-    assert slow.replayed_tokens_high == pytest.approx(2 * found.tokens_low)
-    fast = held_against(found, found.tokens_high * 2, None)
+    assert found.tokens_low == found.tokens_high
+    held = held_against(found, part * found.tokens_low, removable)
+    assert isinstance(held, NormalThroughput)
+    assert (held.standing, held.replayed_standing) == (standing, beyond)
+    tokens = None if replayed is None else pytest.approx(replayed * found.tokens_low)
+    assert held.replayed_tokens_high == tokens
+    fast = held_against(found, found.tokens_high * 1.001, None)
     assert isinstance(fast, NormalThroughput)
-    assert (fast.standing, fast.replayed_standing) == ("above", None)
+    assert fast.standing == "above"
+    assert held_against(found, None, 0.5) is found
+
+
+def test_what_the_range_is_made_of() -> None:
+    whole = preset("deepseek", "deepseek_v3", "gb200", "fp8_mx", 256)
+    less = whole.changed({"cuda_graph_impl": "none", "cuda_graph_modules": ()}, "test")
+    found = normal(less, "GB200", "mxfp8")
+    assert found.tokens_low < found.tokens_high
+    assert found.mfu_low_frac is not None
+    assert found.mfu_high_frac is not None
+    assert found.mfu_high_frac / found.mfu_low_frac == pytest.approx(found.tokens_high / found.tokens_low)
+    assert found.step_low_ns is not None
+    assert found.step_high_ns is not None
+    assert found.step_high_ns / found.step_low_ns == pytest.approx(
+        found.tokens_high / found.tokens_low, rel=1e-6
+    )
+    assert len(found.published) == len({*found.published}) > 0
+
+
+def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -> None:
+    for settings in (
+        Settings({}),
+        preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16).changed({"num_layers": 7}, "x"),
+    ):
+        assert isinstance(normal_throughput(Run(given=Given(gpu="H100"), settings=settings)), Missing)

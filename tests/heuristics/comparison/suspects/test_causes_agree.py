@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import diagnoser
-from diagnoser.demo import unpack
 from heuristics.comparison.comparison import compare
 from heuristics.result.result import Result
 from tests.agreement.causes import contradictions
@@ -72,20 +71,6 @@ def of_pairs(results: dict[str, Result], count: int) -> Iterator[str]:
     for base, new in Random(33).sample(pairs, min(count, len(pairs))):
         compared = compare(results[base], results[new])
         yield from (f"{base}, {new}: {one}" for one in contradictions(compared, results[base], results[new]))
-
-
-DEMOS = ("healthy", "dense", "compute", "graphs", "graphs_lost", "deepep", "recompute_full", "pipeline")
-
-
-@cache
-def demos(folder: Path) -> dict[str, Result]:
-    for name in DEMOS:
-        unpack(folder / f"{name}.sqlite", name)
-    return {name: read_back(diagnoser.analyze(folder / f"{name}.sqlite")) for name in DEMOS}
-
-
-def test_no_suspect_of_the_demos_runs_contradicts_its_rows(tmp_path: Path) -> None:
-    assert [*of_pairs(demos(tmp_path), 30)] == []
 
 
 REAL = (

@@ -1,7 +1,9 @@
-"""Suspects: each rule with a pair that fires it and a near miss that does not; order; mirrored sides."""
+"""Each cause with a pair that it explains and a near miss that it does not, and the order of suspects."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
 from string import Formatter
 from typing import Any
 
@@ -14,428 +16,590 @@ from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.facts import VIEWED
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.suspects.table import causes, fix_movers
+from heuristics.comparison.suspects.table import causes, fix_movers, looks, movable
 from heuristics.comparison.suspects.view import turned
-from heuristics.result.compared import Suspect
-from tests.doubles.comparison import configuration, trace
-from tests.doubles.suspects import MS, change, facts, kernel_delta, moved, still
-
-GRAPHED: dict[str, Any] = {"detected": {"graph_share_frac": 0.6}}
-UNGRAPHED: dict[str, Any] = {"detected": {"graph_share_frac": 0.1}}
-LAUNCHES = (moved("launch_starved.launch", 1, 5), moved("launch_latency.kernel_gap", 1, 3))
-GEMMS = still("compute.gemm", 40)
-
-
-def first(found: Facts) -> Suspect:
-    return find_suspects(found)[0]
-
-
-def ids(found: Facts) -> list[str]:
-    return [one.id for one in find_suspects(found)]
-
-
-def test_graphs_that_stop_replaying_come_first_and_are_sure_where_a_setting_says_it_too() -> None:
-    said = change("cuda_graph_modules", ("attn", "moe_router"), ())
-    found = first(facts(*LAUNCHES, GEMMS, changed=(said,), base=GRAPHED, new=UNGRAPHED))
-    assert (found.id, found.confidence, found.explains_ns) == ("graphs_stopped", "high", 6 * MS)
-    assert found.rows == ("launch_starved.launch", "launch_latency.kernel_gap")
-    assert found.title.startswith("CUDA graphs stopped replaying")
-    assert "kernel work in CUDA graphs: 60 % -> 10 %" in found.because
-    assert "cuda_graph_modules: [attn, moe_router] -> [] (configuration)" in found.because
-    assert (
-        "launch_starved.launch a step: 1.00 ms -> 5.00 ms (+4.00 ms, 67 % of all that moved)" in found.because
-    )
-
-
-def test_graphs_lost_without_a_setting_are_less_sure_and_the_sentence_says_so() -> None:
-    with_config = {"configuration": configuration({"cuda_graph_impl": "local"})}
-    found = first(facts(*LAUNCHES, base=GRAPHED, new=UNGRAPHED, new_result=with_config))
-    assert (found.id, found.confidence) == ("graphs_stopped", "medium")
-    assert any("asked for do not replay" in sentence for sentence in found.because)
-
-
-def test_graphs_as_before_are_no_suspect_although_launches_grew() -> None:
-    assert "graphs_stopped" not in ids(facts(*LAUNCHES, GEMMS, base=GRAPHED, new=GRAPHED))
-
-
-def test_graphs_that_replay_more_while_launches_grew_are_no_suspect() -> None:
-    said = change("cuda_graph_modules", ("attn",), ("attn", "moe_router"))
-    assert "graphs_stopped" not in ids(facts(*LAUNCHES, changed=(said,), base=UNGRAPHED, new=GRAPHED))
-
-
-def nccl(base: str, new: str, **bound: bool) -> Facts:
-    both: dict[str, Any] = {"given": bound}
-    return facts(
-        *LAUNCHES,
-        GEMMS,
-        changed=(change("version.nccl", base, new, "log"),),
-        base_result=both,
-        new_result=both,
-    )
-
-
-def test_nccl_2_30_without_binding_comes_first_for_launches_that_are_later() -> None:
-    found = first(nccl("2.29.3", "2.30.1", cpu_bound_to_numa=False))
-    assert (found.id, found.confidence, found.explains_ns) == ("nccl_host_cpu", "high", 6 * MS)
-    assert "ranks are not bound to NUMA nodes there" in found.because
-    assert "v0.5.1 release notes" in found.source
-
-
-def test_nccl_2_30_is_a_suspect_too_where_nothing_is_known_of_binding() -> None:
-    assert first(nccl("2.29.7", "2.30.5")).id == "nccl_host_cpu"
-
-
-@pytest.mark.parametrize(
-    ("base", "new", "bound"),
-    [("2.29.3", "2.30.1", True), ("2.28.9", "2.29.3", False), ("2.30.1", "2.30.5", False)],
+from heuristics.result.compared import (
+    ComparedChange,
+    ComparedRow,
+    Exchange,
+    Exchanges,
+    ExchangeSum,
+    Suspect,
+    Worked,
 )
-def test_nccl_is_not_the_affinity_case_where_ranks_are_bound_or_2_30_is_not_crossed(
-    base: str, new: str, bound: bool
-) -> None:
-    assert "nccl_host_cpu" not in ids(nccl(base, new, cpu_bound_to_numa=bound))
+from tests.doubles.comparison import configuration, kernel, trace
+from tests.doubles.suspects import MS, change, facts, kernel_delta, moved
+from traces.account.pieces import CAUSES
+from traces.names.kernels import COMM_KINDS, compute_classes
 
-
-def test_a_lost_binding_explains_launches_that_are_later_for_as_many_kernels() -> None:
-    said = change("launcher.numa_binding", True, False)
-    found = first(facts(*LAUNCHES, GEMMS, changed=(said,)))
-    assert (found.id, found.confidence) == ("host_unbound", "high")
-    assert found.rows == ("launch_starved.launch",)
-
-
-def test_a_host_that_is_later_without_a_witness_is_no_story_of_binding_or_clocks() -> None:
-    found = first(facts(*LAUNCHES, GEMMS))
-    assert (found.id, found.title) == ("host_slower", "The host is later for the same kernels")
-
-
-def test_a_host_is_no_suspect_where_loading_moved_too() -> None:
-    loading = moved("launch_starved.data", 30, 3)
-    assert "host_slower" not in ids(facts(*LAUNCHES, GEMMS, loading))
-    assert "host_uncovered" not in ids(facts(*LAUNCHES, moved("compute.gemm", 40, 30), loading))
-
-
-def test_a_host_that_is_later_for_more_kernels_is_no_slower_host() -> None:
-    more = moved("compute.elementwise", 2, 3, "count", 100, 150)
-    assert "host_slower" not in ids(facts(*LAUNCHES, more))
-
-
-def test_a_gpu_that_is_done_sooner_uncovers_its_host() -> None:
-    found = ids(facts(moved("launch_starved.launch", 1, 5), moved("compute.gemm", 40, 36)))
-    assert "host_uncovered" in found
-    assert "host_slower" not in found
-
-
-FLEX = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
-SKIPPED: dict[str, Any] = {
-    "base": {"detected": {"dispatcher": "deepep"}},
-    "new": {"detected": {"dispatcher": "alltoall"}},
-    "base_result": {"configuration": configuration(FLEX)},
-    "new_result": {"configuration": configuration(FLEX)},
+NAMED = {
+    **{name: f"compute.{name}" for name in compute_classes()},
+    **{name: f"exposed_comm.{name}" for name in COMM_KINDS},
+    **{name: f"launch_starved.{name}" for name in CAUSES},
+    **{name: f"launch_latency.{name}" for name in ("arrival", "kernel_gap")},
+    **{name: f"exposed_copy.{name}" for name in ("memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memset")},
 }
-EXCHANGE = moved("exposed_comm.ep_dispatch", 10, 30)
 
 
-def test_a_dispatcher_that_is_configured_but_does_not_run_was_skipped() -> None:
-    found = first(facts(EXCHANGE, **SKIPPED))
-    assert (found.id, found.confidence) == ("dispatcher_skipped", "high")
-    assert "the configuration asks for deepep where the trace shows alltoall" in found.because
+def row(text: str) -> ComparedRow:
+    """`gemm 40` did not move, `gemm 40>50` did by duration, `gemm 40>50 count 100>130` by count, `none`: by
+    what nobody knows; `tp 20>25 -16/16/5 12>4`: by so many ms of count, duration and overlap.
+    """
+    name, times, by, *counts = [*text.split(), "duration"][: max(3, len(text.split()))]
+    base, new = (int(one) for one in (times.split(">") * 2)[:2])
+    numbers = [float(one) for one in counts[0].split(">")] if counts else []
+    one = moved(NAMED.get(name, name), base, new, by if by.isalpha() and by != "none" else "", *numbers)
+    if "/" not in by:
+        return one
+    count_ns, duration_ns, overlap_ns = (int(ms) * MS for ms in by.split("/"))
+    return replace(one, count_ns=count_ns, duration_ns=duration_ns, overlap_ns=overlap_ns)
 
 
-def test_a_dispatcher_that_is_configured_otherwise_was_exchanged_and_not_skipped() -> None:
-    alltoall = {"configuration": configuration({"moe_token_dispatcher_type": "alltoall"})}
-    said = change("moe_token_dispatcher_type", "flex", "alltoall")
-    found = facts(EXCHANGE, changed=(said,), **{**SKIPPED, "new_result": alltoall})
-    assert (first(found).id, first(found).confidence) == ("dispatcher_exchanged", "high")
-    assert "dispatcher_skipped" not in ids(found)
+def value(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return tuple(found) if isinstance(found, list) else found
 
 
-def test_the_same_dispatcher_on_both_sides_is_no_suspect() -> None:
-    found = ids(facts(EXCHANGE))
-    assert "dispatcher_exchanged" not in found
-    assert found[0] == "comm_slower.ep"
+def setting(text: str) -> tuple[str, Any]:
+    name, _, one = text.partition("=")
+    return name, value(one)
 
 
-def test_fp8_explains_faster_gemms_new_casts_and_the_hosts_larger_share_together() -> None:
-    rows = (
-        moved("compute.gemm", 40, 24),
-        moved("compute.quantize", 0, 3, "count", 0, 50),
-        moved("launch_starved.launch", 2, 12),
+def told(text: str) -> ComparedChange:
+    """`fp8 null>hybrid`: a change, by the log of versions and by the trace of what is detected."""
+    what, _, sides = text.partition(" ")
+    trace_, log = what.startswith(("detected.", "gpu")), what.startswith("version.")
+    base, new = sides.split(">") if log else map(value, sides.split(">"))
+    return change(what, base, new, "trace" if trace_ else "log" if log else "configuration")
+
+
+def kernels(text: str) -> Any:
+    """`gemm gone 40>- x3`: kernels of a class in ms, which run so often a step."""
+    name, what, times, *often = text.split()
+    one = kernel_delta(NAMED[name], what, *(None if ms == "-" else float(ms) for ms in times.split(">")))  # type: ignore[arg-type]
+    return replace(one, new_count=float(often[0][1:])) if often else one
+
+
+def place(text: str) -> Exchanges:
+    """`permute: 1 fused 4 > 3 sort 9`: what does the work in one place of both steps, and in how many ms."""
+    name, _, sides = text.partition(": ")
+    one, other = (
+        Worked(called, NAMED[name], int(count), int(ms) * MS)
+        for count, called, ms in map(str.split, sides.split(" > "))
     )
-    said = (change("fp8", None, "hybrid"), change("detected.precision", "bf16", "fp8", "trace"))
-    found = first(facts(*rows, changed=said))
-    assert (found.id, found.confidence) == ("lower_precision", "high")
-    assert (len(found.rows), found.explains_ns) == (3, -3 * MS)
-
-
-def test_a_precision_that_did_not_change_is_no_suspect() -> None:
-    assert "lower_precision" not in ids(facts(moved("compute.gemm", 40, 24)))
-
-
-def test_recompute_switched_on_explains_more_kernels_of_all_classes() -> None:
-    rows = (moved("compute.gemm", 40, 50, "count", 100, 130), moved("compute.norm", 2, 3, "count", 10, 15))
-    new = {"memory": {"recompute_ns": 11 * MS, "recompute_modules": {"moe_act": 11 * MS}}}
-    found = first(facts(*rows, new=new, changed=(change("recompute_granularity", None, "selective"),)))
-    assert (found.id, found.confidence, found.explains_ns) == ("recompute_more", "high", 11 * MS)
-    assert "recomputed modules: none -> moe_act" in found.because
-
-
-def test_recompute_of_next_to_nothing_is_no_suspect() -> None:
-    new = {"memory": {"recompute_ns": MS // 10, "recompute_modules": {}}}
-    assert "recompute_more" not in ids(facts(moved("compute.gemm", 40, 50, "count", 100, 130), new=new))
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("launch_starved.gc", "gc_pauses"),
-        ("launch_starved.data", "data_loader"),
-        ("launch_starved.token_count_sync", "token_count_syncs"),
-        ("launch_starved.sync", "host_syncs"),
-        ("launch_starved.lazy_init", "lazy_init"),
-        ("launch_starved.profiler", "profiler_overhead"),
-        ("exposed_copy.memcpy_h2d", "copies_exposed"),
-    ],
-)
-def test_a_row_that_only_one_thing_moves_names_it(row: str, expected: str) -> None:
-    assert first(facts(moved(row, 1, 9), GEMMS)).id == expected
-    assert expected not in ids(facts(moved("trailing", 1, 9), GEMMS))
-
-
-def test_the_allocator_is_a_suspect_where_it_is_called_more_often() -> None:
-    calls = [{"memory": {"allocator_calls": count, "recompute_ns": 0}} for count in (0, 12)]
-    found = first(facts(moved("launch_starved.allocator", 0, 4), base=calls[0], new=calls[1]))
-    assert (found.id, found.confidence) == ("allocator", "medium")
-    assert "allocator" not in ids(facts(moved("launch_starved.allocator", 0, 4)))
-
-
-def test_the_profilers_part_is_told_where_the_traces_tell_it() -> None:
-    sides = [{"traces": (trace(perturbation_frac=frac),)} for frac in (0.01, 0.08)]
-    rows = (moved("launch_starved.profiler", 1, 6),)
-    found = first(facts(*rows, base_result=sides[0], new_result=sides[1]))
-    assert "profiler's part of the step: 1.0 % -> 8.0 %" in found.because
-
-
-def test_offload_explains_exposed_copies_before_copies_in_general_do() -> None:
-    new = {"memory": {"offload_exposed_ns": 8 * MS, "recompute_ns": 0}}
-    base = {"memory": {"offload_exposed_ns": 0, "recompute_ns": 0}}
-    said = change("fine_grained_activation_offloading", False, True)
-    found = facts(moved("exposed_copy.memcpy_d2h", 1, 9), changed=(said,), base=base, new=new)
-    assert (first(found).id, first(found).confidence) == ("offload_more", "high")
-    assert "copies_exposed" not in ids(found)
-
-
-ALIKE = (
-    moved("compute.gemm", 40, 44),
-    moved("compute.attention", 20, 22),
-    moved("compute.norm", 10, 11),
-)
-
-
-def test_all_classes_slower_alike_is_the_clock() -> None:
-    found = find_suspects(facts(*ALIKE))
-    assert [one.id for one in found] == ["gpu_slower"]
-    assert found[0].explains_ns == 7 * MS
-
-
-def test_a_kernel_more_in_a_hundred_is_no_suspect() -> None:
-    assert ids(facts(moved("compute.norm", 4, 9, "count", 100, 101))) == ["row.compute.norm"]
-    assert ids(facts(moved("compute.norm", 4, 9, "count", 100, 150), GEMMS)) == ["kernels_more.norm"]
-
-
-def test_one_class_slower_is_no_clock_but_these_kernels() -> None:
-    rows = (moved("compute.gemm", 40, 44), still("compute.attention", 20), still("compute.norm", 10))
-    slower = kernel_delta("compute.gemm", "slower", 40, 44)
-    found = first(facts(*rows, kernels=(slower,)))
-    assert found.id == "kernels_slower.gemm"
-    assert "one compute.gemm kernel: 40.0 ms -> 44.0 ms, grid: 1x1x1 -> 2x1x1" in found.because
-    assert "gpu_slower" not in ids(facts(*rows))
-
-
-def test_other_kernels_for_the_same_work_and_other_grids_are_told_apart() -> None:
-    rows = (moved("compute.gemm", 40, 44), still("compute.norm", 10))
-    gone, new = kernel_delta("compute.gemm", "gone", 40, None), kernel_delta("compute.gemm", "new", None, 44)
-    assert first(facts(*rows, kernels=(gone, new))).id == "kernels_exchanged.gemm"
-    assert first(facts(*rows, kernels=(kernel_delta("compute.gemm", "grid", 40, 44),))).id == (
-        "kernels_grid.gemm"
+    pair = ((one,), (other,), one.count, other.count, one.work_ns, other.work_ns)
+    nothing = ExchangeSum(0, 0, 0, 0)
+    return Exchanges(
+        (Exchange("exchanged", NAMED[name], None, *pair, other.work_ns - one.work_ns),), nothing, 0, nothing
     )
 
 
-def test_a_lost_fusion_shows_as_more_small_kernels_for_as_many_gemms() -> None:
-    rows = (moved("compute.permute", 4, 9, "count", 20, 60), *LAUNCHES, GEMMS)
-    said = (change("moe_permute_fusion", True, False),)
-    found = first(facts(*rows, changed=said))
-    assert (found.id, found.confidence, found.explains_ns) == ("fusion_lost", "medium", 11 * MS)
-    whole = kernel_delta("compute.permute", "gone", 4, None)
-    parts = replace(kernel_delta("compute.permute", "new", None, 3), new_count=3.0)
-    assert (first(facts(*rows, changed=said, kernels=(whole, parts))).confidence) == "high"
-    assert first(facts(*rows, kernels=(whole, parts))).id == "fusion_lost"
-    more_gemms = moved("compute.gemm", 40, 60, "count", 100, 150)
-    assert "fusion_lost" not in ids(facts(moved("compute.permute", 4, 9, "count", 20, 60), more_gemms))
+def bits(text: str) -> dict[str, Any]:
+    found = {name: float(part) for name, _, part in (one.partition(":") for one in text.split())}
+    return {"detected": {"precision": max(found, key=found.__getitem__), "precision_shares_frac": found}}
 
 
-def test_experts_that_run_one_gemm_each_lost_their_grouped_gemm() -> None:
-    grouped, plain = (
-        moved("compute.grouped_gemm", 40, 0, "count", 8, 0),
-        moved("compute.gemm", 9, 60, "count", 20, 90),
-    )
-    found = first(facts(grouped, plain, changed=(change("moe_grouped_gemm", True, False),)))
-    assert (found.id, found.confidence, found.explains_ns) == ("grouped_gemm_lost", "high", 11 * MS)
-    assert "grouped_gemm_lost" not in ids(facts(moved("compute.grouped_gemm", 40, 41), plain))
+def passing(text: str) -> dict[str, Any]:
+    ahead, back = map(int, text.split("/"))
+    unknown = {"recompute_ns": None, "recompute_modules": None}
+    named = kernel("norm_fwd", MS, count=ahead), kernel("norm_bwd", MS, count=back)
+    return {"kernels": named, "memory": unknown}
 
 
-def test_gaps_between_as_many_kernels_are_the_gpus_own() -> None:
-    assert ids(facts(moved("launch_latency.kernel_gap", 1, 5), GEMMS)) == ["kernel_gaps"]
-    assert ids(facts(moved("launch_latency.kernel_gap", 1, 5), GEMMS, base=GRAPHED, new=UNGRAPHED)) == [
-        "graphs_stopped"
-    ]
+def stretch(text: str) -> dict[str, Any]:
+    """Half of 40 ms of compute runs beside communication."""
+    beside = {"frac": float(text), "group_count": 4, "beside_count": 50, "beside_ns": 20 * MS}
+    return {"sm": {"stretch_frac": float(text), "stretch": beside, "comm_blocks": 20}}
 
 
-def test_compute_that_only_one_side_has_is_no_more_of_the_same_work() -> None:
-    assert "more_work" not in ids(facts(moved("compute.gemm", 0, 5, "count", 0, 100)))
+def loads(text: str) -> dict[str, Any]:
+    plain = {"waiting_steps": 1, "workers": None, "input_copies": 10, "input_copies_pageable": 10}
+    name, one = text.split("=")
+    return {"data_loading": plain | {"input_copies_exposed_ns": 0, name: value(one)}}
 
 
-def test_more_of_everything_is_more_work_and_no_lost_fusion() -> None:
-    names = ("compute.gemm", "compute.attention", "compute.norm", "compute.permute")
-    rows = [moved(name, 10, 15, "count", 100, 150) for name in names]
-    found = first(facts(*rows, changed=(change("train.global_batch_size", 1024, 1536),)))
-    assert (found.id, found.confidence) == ("more_work", "high")
+def memory(text: str) -> dict[str, Any]:
+    """A field in ms, a count, or what of a module runs again."""
+    name, one = text.split("=")
+    if name.endswith("_ns") or name == "allocator_calls":
+        return {"memory": {"recompute_ns": 0, name: int(one) * (MS if name.endswith("_ns") else 1)}}
+    return {"memory": {"recompute_ns": int(one) * MS, "recompute_modules": {name: int(one) * MS}}}
 
 
-@pytest.mark.parametrize("family", ["dp", "tp", "pp", "cp"])
-def test_communication_is_told_by_what_its_difference_is_made_of(family: str) -> None:
-    kind = {"dp": "dp_reduce_scatter", "tp": "tp", "pp": "pp_p2p", "cp": "cp"}[family]
-    rules = {"overlap": "overlap_lost", "duration": "comm_slower", "count": "comm_more"}
-    for part, rule in rules.items():
-        more = 150 if part == "count" else 100
-        found = facts(moved(f"exposed_comm.{kind}", 5, 15, part, 100, more), GEMMS)
-        assert ids(found) == [f"{rule}.{family}"]
-    unknown = [f"row.exposed_comm.{kind}"]
-    assert ids(facts(moved(f"exposed_comm.{kind}", 5, 15, ""), GEMMS)) == unknown
-    assert ids(facts(moved(f"exposed_comm.{kind}", 5, 15, "count"), GEMMS)) == unknown  # of as many calls
+def broadcasts(text: str) -> dict[str, Any]:
+    name = "ncclDevKernel_Broadcast_RING_LL"
+    return {"kernels": (kernel(name, MS, count=int(text), key="comm.other_comm"),) if int(text) else ()}
 
 
-def test_an_overlap_that_was_switched_off_makes_its_rule_sure() -> None:
-    said = change("ddp.overlap_grad_reduce", True, False)
-    found = first(facts(moved("exposed_comm.dp_reduce_scatter", 5, 15, "overlap"), changed=(said,)))
-    assert (found.id, found.confidence) == ("overlap_lost.dp", "high")
+OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "graphs": lambda text: {"detected": {"graph_share_frac": float(text)}},
+    "runs": lambda text: {"detected": {"dispatcher": text}},
+    "waits": lambda text: {"a2a": {"waiting_like_ns": int(text) * MS}},
+    "on": lambda text: {"gpu": text},
+    **{
+        "bits": bits,
+        "passes": passing,
+        "stretch": stretch,
+        "loads": loads,
+        "mem": memory,
+        "broadcasts": broadcasts,
+    },
+}
+WORDS = {
+    "MORE": "gemm 10>15 count 100>150; attention 10>15 count 100>150; norm 10>15 count 100>150",
+    "HOST": "launch 1>5; gemm 40",
+    "PERMUTE": "permute 4>9 count 20>60",
+    "APART": "kernels permute gone 4>-; kernels permute new ->3 x3",
+    "BINDING": "launcher.numa_binding",
+    "FUSION": "moe_permute_fusion",
+    "FLEX": "moe_token_dispatcher_type=flex moe_flex_dispatcher_backend=deepep",
+}
+OF_RESULTS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "given": lambda text: {"given": dict([setting(text)])},
+    "set": lambda text: {"configuration": configuration(dict(map(setting, text.split())))},
+    "perturbed": lambda text: {"traces": tuple(trace(float(one)) for one in text.split())},
+}
+"""What a rank, or a result, of either side shows; one text is of both sides, `a > b` of base and new."""
 
 
-DEEPEP: dict[str, Any] = {"detected": {"dispatcher": "deepep"}}
-SLOW = moved("exposed_comm.ep_dispatch", 5, 9)
+def told_of(text: str) -> Facts:
+    """A difference in parts: rows, `+` changes, `kernels`, a `place`, and what both sides show."""
+    rows, about = list[ComparedRow](), dict[str, Any]()
+    for word, meaning in WORDS.items():
+        text = text.replace(word, meaning)
+    for part in text.split("; "):
+        kind, _, rest = part.partition(" ")
+        sides = [(rest.split(" > ") * 2)[place] for place in (0, 1)]
+        if kind in OF_RANKS or kind in OF_RESULTS:
+            of, end = (OF_RANKS, "") if kind in OF_RANKS else (OF_RESULTS, "_result")
+            for side, said in zip(("base", "new"), sides, strict=True):
+                about[side + end] = about.get(side + end, {}) | (of[kind](said) if said != "-" else {})
+        elif kind in ("+", "kernels"):
+            name, made = ("changed", told) if kind == "+" else ("kernels", kernels)
+            about[name] = (*about.get(name, ()), made(rest))
+        elif kind == "place":
+            about["exchanged"] = place(rest)
+        else:
+            rows.append(row(part))
+    aligned = about.pop("exchanged", None)
+    found = facts(*rows, **about)
+    return replace(found, exchanged=aligned) if aligned else found
 
 
-def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() -> None:
-    assert "moe_token_dispatcher_type alltoall" in first(facts(SLOW, base=DEEPEP, new=DEEPEP)).next
-    faster = moved("exposed_comm.ep_dispatch", 9, 5)
-    assert "control arm" not in first(facts(faster, base=DEEPEP, new=DEEPEP)).next
-    assert "control arm" not in first(facts(SLOW)).next  # it runs alltoall
-    assert "control arm" not in first(facts(moved("exposed_comm.tp", 5, 9), base=DEEPEP, new=DEEPEP)).next
+def ids(text: str) -> list[str]:
+    return [one.id for one in find_suspects(told_of(text))]
 
 
-def test_all_to_all_that_waits_is_no_slower_link() -> None:
-    base, new = ({"a2a": {"waiting_like_ns": ms * MS}} for ms in (1, 18))
-    found = ids(facts(EXCHANGE, base=base, new=new))
-    assert found == ["arrival_wait"]
+def first(text: str) -> Suspect:
+    return find_suspects(told_of(text))[0]
 
 
-def test_the_overlap_of_expert_all_to_all_is_a_suspect_where_the_host_pays_more_than_it_hides() -> None:
-    said = change("overlap_moe_expert_parallel_comm", False, True)
-    pays = (moved("launch_starved.sync", 1, 9), moved("exposed_comm.ep_a2a", 10, 8, "overlap"))
-    assert first(facts(*pays, changed=(said,))).id == "ep_overlap_host"
-    hides = (moved("launch_starved.sync", 1, 9), moved("exposed_comm.ep_a2a", 30, 8, "overlap"))
-    assert "ep_overlap_host" not in ids(facts(*hides, changed=(said,)))
+def lines(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    """An id, the difference, and what is expected of it; a line that is indented goes on with the last."""
+    for line in text.strip().replace("\n  ", " ").splitlines():
+        id_, _, rest = line.partition(": ")
+        said, _, expected = rest.partition(" => ")
+        yield id_, said, expected.split(" | ") if expected else []
 
 
-@pytest.mark.parametrize(
-    ("what", "versions", "row", "gpu", "expected"),
-    [
-        ("version.nccl", ("2.29.7", "2.30.4"), "exposed_comm.ep_a2a", "NVIDIA GB300", "nccl_small_a2a"),
-        ("version.nccl", ("2.28.3", "2.29.7"), "exposed_comm.tp", "NVIDIA H100", "nccl_small_all_reduce"),
-        ("version.container", ("26.04", "26.06"), "compute.grouped_gemm", "GB200", "container_fused_gemms"),
-    ],
-)
-def test_published_regressions_of_releases_need_their_release_their_rows_and_their_gpu(
-    what: str, versions: tuple[str, str], row: str, gpu: str, expected: str
+CASES = """
+nccl_small_a2a: ep_a2a 5>15; + version.nccl 2.29.7>2.30.4; on NVIDIA GB300
+nccl_small_all_reduce: tp 5>15; + version.nccl 2.28.3>2.29.7; on NVIDIA H100
+nccl_small_all_reduce: all_reduce 5>15; + version.nccl 2.28.3>2.29; on NVIDIA H200
+container_fused_gemms: grouped_gemm 5>15; + version.container 26.04>26.06; on GB200
+container_fused_gemms: quantize 5>15; + version.container 26.04>26.06; on GB300
+container_with_tp: gemm 4>9 none; norm 10; + version.container 26.02>26.04; given tp=2 => medium
+container_without_deepep: ep_dispatch 10>30; + version.container 25.09>26.02; runs deepep > alltoall
+nccl_host_cpu: launch 1>5; kernel_gap 1>3; gemm 40; + version.nccl 2.29.3>2.30.1;
+  given cpu_bound_to_numa=false
+  => high | 6 ms | ranks are not bound to NUMA nodes there
+nccl_host_cpu: HOST; + version.nccl 2.29.7>2.30.5
+  => ranks are not known to be bound to NUMA nodes there
+host_unbound: launch 1>5; kernel_gap 1>3; gemm 40; + BINDING true>false => high | 4 ms
+host_slower: launch 1>5; kernel_gap 1>3; gemm 40 => medium | 4 ms
+host_uncovered: python 1>5; gemm 40>38 => medium | 4 ms
+kernel_gaps: kernel_gap 1>5; gemm 40 => 4 ms
+ep_overlap_host: sync 1>9; ep_a2a 10>8 overlap; + overlap_moe_expert_parallel_comm false>true => 8 ms
+gc_pauses: gc 1>9; gemm 40 => medium
+gc_pauses: gc 1>9; gemm 40; + train.manual_gc true>false => high
+loader_workers: data 3>30; loads workers=4 > workers=1 => medium | workers of the data loader: 4 -> 1
+loader_workers: data 3>30; loads loads_apart=true > loads_apart=false
+  => batches are loaded by: worker processes -> the step's own process
+loader_workers: data 3>30; + dataset.num_workers 8>2;
+  set dataset.num_workers=8 > dataset.num_workers=2 => high
+loader_workers: python 4>20; gemm 40; loads workers=4 > workers=1
+data_loader: data 3>30; loads workers=1
+  => workers of the data loader: 1 on both sides | steps that wait for their batch: 1 of 1 -> 1 of 1
+token_count_syncs: token_count_sync 1>9; gemm 40
+host_syncs: sync 1>9; gemm 40 => stretches of it a step: 100 -> 100
+lazy_init: lazy_init 1>9; gemm 40
+profiler_overhead: profiler 1>6; perturbed 0.01 > 0.02 0.08 => profiler's part of the step: 1.0 % -> 8.0 %
+graphs_whole: graph_replay 70>0 count 1>0; gemm 0>60 count 0>100; launch 0>8; graphs 1 > 0 => 8 ms
+graphs_stopped: launch 1>5; kernel_gap 1>3; gemm 40; graphs 0.6 > 0.1;
+  + cuda_graph_modules ["attn","mlp"]>[]
+  => high | 6 ms | kernel work in CUDA graphs: 60 % -> 10 %
+  | cuda_graph_modules: [attn, mlp] -> [] (configuration)
+  | launch_starved.launch a step: 1.00 ms -> 5.00 ms (+4.00 ms, 67 % of all that moved)
+graphs_stopped: launch 1>5; graphs 0.6 > 0.1; set bf16=true > cuda_graph_impl=local
+  => medium | no setting of CUDA graphs changed: graphs that are asked for do not replay
+graphs_stopped: kernel_gap 1>5; gemm 40; graphs 0.05 > 0
+dispatcher_skipped: ep_dispatch 10>30; runs deepep > alltoall; set FLEX
+  => high | the configuration asks for deepep where the trace shows alltoall
+dispatcher_exchanged: ep_dispatch 10>30; runs deepep > alltoall;
+  set FLEX > moe_token_dispatcher_type=alltoall;
+  + moe_token_dispatcher_type flex>alltoall => high
+lower_precision: gemm 40>24; quantize 0>3 count 0>50; launch 2>12; + fp8 null>hybrid;
+  + detected.precision bf16>fp8
+  => high | -3 ms
+lower_precision: gemm 40>24; attention 20>7; bits fp32:1 > tf32:1 => -29 ms
+lower_precision: gemm 40>24; bits tf32:1 > bf16:1
+lower_precision: gemm 40>24; bits fp32:1 > bf16:0.9 fp32:0.1
+lower_precision: gemm 40>24; bits bf16:1 > fp8:0.125 bf16:0.875
+lower_precision: gemm 40>24; bits bf16:0.4 > fp8:0.4; + fp8 null>hybrid
+recompute_more: gemm 40>50 count 100>130; norm 2>3 count 10>15; mem recompute_ns=0 > moe_act=11;
+  + recompute_granularity null>selective => high | 11 ms | recomputed modules: none -> moe_act
+recompute_more: MORE;
+  passes 10/10 > 20/10 => kernels that are forward by name a step: 10 -> 20
+offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8;
+  + fine_grained_activation_offloading false>true => high
+input_pageable: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pageable=5
+  => input copies from pageable memory: 0 % -> 50 %
+buffer_broadcasts: memcpy_d2d 3>5 count 35>59; other_comm 0>4 count 0>24; gemm 40; broadcasts 0 > 24
+  => NCCL broadcasts a step: 0 -> 24
+copies_exposed: memcpy_h2d 1>9; gemm 40 => copies a step of these kinds: 100 -> 100
+copies_exposed: memcpy_h2d 1>9; loads input_copies_pageable=0 > input_copies_pageable=4
+allocator: allocator 0>4; mem allocator_calls=0 > allocator_calls=12 => medium
+  | allocator calls a step: 0.0 -> 12.0
+arrival_wait: ep_dispatch 10>30; waits 1 > 11
+stretched: gemm 40>44; norm 10; stretch 0.1 > 0.3
+stretched: gemm 40>44; norm 10; stretch 0.1 > 0.2
+gpu_slower: gemm 40>44; attention 20>22; norm 10>11 => 7 ms
+grouped_gemm_lost: grouped_gemm 40>0 count 8>0; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
+  => high | 11 ms
+fusion_lost: PERMUTE; launch 1>5; kernel_gap 1>3; gemm 40; + FUSION true>false
+  => medium | 11 ms
+fusion_lost: PERMUTE; HOST; APART;
+  + FUSION true>false => high
+fusion_lost: PERMUTE; HOST; APART
+fusion_lost: PERMUTE; gemm 40; place permute: 1 fused 4 > 3 sort 9
+more_work: MORE;
+  + train.global_batch_size 1024>1536 => high
+more_work: MORE; passes 10/10 > 15/15
+optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40 => 18 ms
+buckets.dp: dp_reduce_scatter 20>25 -16/16/5 12>4; gemm 40
+  => data-parallel communication, kernels a step: 12 -> 4
+overlap_lost.dp: dp_reduce_scatter 5>15 overlap; + ddp.overlap_grad_reduce true>false => high
+kernels_exchanged.attention: attention 7>32; gemm 40; kernels attention gone 7>-;
+  kernels attention new ->32;
+  place attention: 1 flash 7 > 2 fmha 32
+  => in the same places of the step: 7.00 ms (1 x flash) -> 32.0 ms (2 x fmha)
+knob.attention_backend: attention 5>9 none; + attention_backend flash>fused
+  => medium | attention_backend: flash -> fused (configuration)
+version.torch: trailing 5>9; + version.torch 2.9>2.10 => low
+row.trailing: trailing 0>9 => low | 9 ms
+"""
+OF_FAMILY = """
+overlap_lost.{0}: {1} 5>15 overlap
+comm_slower.{0}: {1} 5>15
+comm_more.{0}: {1} 5>15 count 100>150
+"""
+OF_CLASS = """
+kernels_slower.{0}: {0} 40>44; {1} 9; kernels {0} slower 40>44
+  => one compute.{0} kernel: 40.0 ms -> 44.0 ms, grid: 1x1x1 -> 2x1x1
+kernels_number.{0}: {0} 40>44 duration 50>100; {1} 9 => {0} kernels a step: 50 -> 100
+kernels_exchanged.{0}: {0} 40>44; {1} 9; kernels {0} gone 10>-; kernels {0} new ->11
+  => one compute.{0} kernel: 10.0 ms -> none
+kernels_grid.{0}: {0} 40>44; {1} 9; kernels {0} grid 10>11
+  => one compute.{0} kernel: 10.0 ms -> 11.0 ms, grid: 1x1x1 -> 2x1x1
+kernels_more.{0}: {0} 40>44 count 100>150; {1} 9 => {0} kernels a step: 100 -> 150
+"""
+NEAR = """
+nccl_small_a2a: ep_dispatch 10>30; + version.nccl 2.29.7>2.30.4; on NVIDIA GB200
+nccl_small_a2a: ep_dispatch 10>30; + version.nccl 2.30.1>2.30.4; on NVIDIA GB300
+nccl_small_a2a: ep_dispatch 10>30; + version.nccl 2.28>2.29; on NVIDIA GB300
+nccl_small_a2a: trailing 1>9; + version.nccl 2.29.7>2.30.4; on NVIDIA GB300
+nccl_small_all_reduce: tp 5>9; + version.nccl 2.28.3>2.29.7; on NVIDIA A100
+container_fused_gemms: quantize 5>9; + version.container 26.04>26.06; on H100
+container_fused_gemms: quantize 5>9; + version.container 26.04>26.08; on GB200
+container_with_tp: gemm 40>44; + version.container 26.02>26.06; given tp=1
+container_with_tp: gemm 40>44; + version.container 25.11>26.06; given tp=2
+container_without_deepep: ep_dispatch 10>30; + version.container 25.09>26.02
+nccl_host_cpu: HOST; + version.nccl 2.29.3>2.30.1; given cpu_bound_to_numa=true
+nccl_host_cpu: HOST; + version.nccl 2.28.9>2.30.1
+nccl_host_cpu: HOST; + version.nccl 2.28.9>2.29.3
+nccl_host_cpu: HOST; + version.nccl 2.30.1>2.30.5
+nccl_host_cpu: launch 1>5; gemm 40>34; + version.nccl 2.29.3>2.30.1
+nccl_host_cpu: launch 1>5; elementwise 2>3 count 100>150; + version.nccl 2.29.3>2.30.1
+nccl_host_cpu: HOST; graphs 0 > 0.05; + version.nccl 2.29.3>2.30.1
+host_unbound: HOST; + BINDING false>true
+host_unbound: launch 1>5; elementwise 2>3 count 100>150; + BINDING true>false
+host_unbound: python 1>5; gemm 40>38; + BINDING true>false
+host_unbound: launch 1>5; python 9>1; gemm 40; + BINDING true>false
+host_unbound: HOST; graphs 0 > 0.05; + BINDING true>false
+host_slower: launch 1>5; elementwise 2>3 count 100>150
+host_slower: python 1>5; gemm 40>38
+host_slower: HOST; data 3>30
+host_slower: HOST; + dataset.num_workers 8>2
+host_slower: HOST; loads workers=1 > workers=4
+host_slower: HOST; loads loads_apart=false > loads_apart=true
+host_slower: HOST; graphs 0 > 0.05
+host_slower: launch 1>5
+host_uncovered: python 1>5; gemm 40>39
+host_uncovered: python 1>5; gemm 40>30; data 3>30
+host_uncovered: python 1>5; gemm 40>30 count 100>50
+kernel_gaps: kernel_gap 1>5; gemm 40; graphs 0.6 > 0.1
+kernel_gaps: kernel_gap 1>5 count; gemm 40
+ep_overlap_host: sync 1>9; ep_a2a 18>10 overlap; + overlap_moe_expert_parallel_comm false>true
+gc_pauses: trailing 1>9; gemm 40
+data_loader: trailing 1>9; gemm 40
+token_count_syncs: trailing 1>9; gemm 40
+host_syncs: trailing 1>9; gemm 40
+lazy_init: trailing 1>9; gemm 40
+profiler_overhead: trailing 1>9; gemm 40
+loader_workers: data 3>30; loads workers=1
+loader_workers: python 20>4; gemm 40; loads workers=4 > workers=1
+graphs_stopped: HOST; graphs 0.6
+graphs_stopped: launch 1>5; graphs 0.1 > 0.6; + cuda_graph_modules ["attn"]>["attn","mlp"]
+graphs_stopped: HOST; graphs 0.6 > 0.56
+graphs_stopped: graph_replay 70>0 count 1>0; gemm 0>60 count 0>100; launch 0>8; graphs 1 > 0
+graphs_whole: HOST; graphs 1 > 0
+dispatcher_skipped: ep_dispatch 10>30; runs deepep > alltoall; set FLEX > moe_token_dispatcher_type=alltoall
+dispatcher_skipped: ep_dispatch 10>30; set FLEX
+dispatcher_exchanged: ep_dispatch 10>30
+dispatcher_exchanged: ep_dispatch 10>30; runs deepep > alltoall; set FLEX
+lower_precision: gemm 40>24
+lower_precision: gemm 40>24; bits bf16:1 > bf16:0.98 fp32:0.02
+lower_precision: gemm 40>24; bits bf16:1 > fp8:0.09 bf16:0.91
+recompute_more: gemm 40>50 count 100>130; mem recompute_ns=0 > allocator_calls=0
+recompute_more: MORE;
+  mem norm=6 > norm=9
+recompute_more: MORE; passes 10/10 > 15/15
+offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0
+copies_exposed: trailing 1>9; gemm 40
+copies_exposed: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8
+copies_exposed: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pageable=5
+input_pageable: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pageable=4
+buffer_broadcasts: memcpy_d2d 3>5 count 35>59; other_comm 0>4 count 0>24; gemm 40
+buffer_broadcasts: other_comm 0>4 count 0>24; MORE; broadcasts 0 > 24
+allocator: allocator 0>4
+arrival_wait: ep_dispatch 10>30; waits 1 > 10
+stretched: gemm 40>44; norm 10; stretch 0.1 > 0.19
+stretched: gemm 40>44 count 100>150; norm 10; stretch 0.1 > 0.3
+gpu_slower: gemm 40>44; attention 20; norm 10
+gpu_slower: gemm 40>44; attention 20>22
+gpu_slower: gemm 40>44; attention 20>22; norm 10>11; loss 18
+gpu_slower: gemm 40>41; attention 20>21; norm 10>11
+kernels_slower.gemm: gemm 40>44; attention 20>22; norm 10>11
+grouped_gemm_lost: grouped_gemm 40>41; gemm 9>60 count 20>90
+grouped_gemm_lost: grouped_gemm 40>41 count 8>5; gemm 9>60 count 20>90
+fusion_lost: PERMUTE; gemm 40>60 count 100>150; + FUSION true>false
+fusion_lost: PERMUTE; gemm 40; kernels permute new ->3 x3
+more_work: gemm 0>5 count 0>100
+more_work: gemm 10>15 count 100>150; attention 10>15 count 100>150
+more_work: MORE;
+  loss 10>15 count 100>200; rope 10>11
+more_work: MORE; passes 10/10 > 20/10
+optimizer_unfused: elementwise 10>30 count 300>900; gemm 40
+optimizer_unfused: optimizer 2>1 count 6>3; elementwise 10>30 count 300>900; gemm 40
+optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40>60 count 100>150
+buckets.dp: dp_reduce_scatter 20>49 -16/40/5 12>4; gemm 40
+buckets.dp: dp_reduce_scatter 20>30 0/10/0 12>12; gemm 40
+buckets.tp: tp 20>25 -16/16/5 12>4; gemm 40
+comm_more.tp: tp 5>15 count; gemm 40
+overlap_lost.tp: tp 5>15 none; gemm 40
+comm_slower.ep: ep_dispatch 10>30; waits 1 > 18
+kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 5>-; kernels gemm new ->5
+kernels_exchanged.gemm: gemm 40>44; norm 10; kernels gemm gone 9>-; kernels gemm new ->44
+kernels_grid.gemm: gemm 40>44; norm 10; kernels gemm grid 9>10
+kernels_more.norm: norm 4>9 count 100>101; gemm 40
+knob.train.manual_gc: trailing 1>9; + train.manual_gc true>false
+"""
+KINDS = {
+    "ep": "ep_combine",
+    "dp": "dp_reduce_scatter",
+    "sendrecv": "sendrecv_unresolved",
+    "other": "other_comm",
+}
+KINDS |= {"all_reduce": "all_reduce", "tp": "tp", "pp": "pp_p2p", "cp": "cp"}
+CLASSES = [one for one in compute_classes() if one != "graph_replay"]
+WRITTEN = [
+    CASES.strip(),
+    *(OF_FAMILY.strip().format(*family) for family in KINDS.items()),
+    *(OF_CLASS.strip().format(one, "norm" if one == "gemm" else "gemm") for one in CLASSES),
+]
+FIRING = [*lines("\n".join(WRITTEN))]
+
+
+@pytest.mark.parametrize(("id_", "said", "expected"), FIRING)
+def test_a_cause_comes_first_with_its_evidence_and_mirrored_where_sides_are_swapped(
+    id_: str, said: str, expected: list[str]
 ) -> None:
-    one = change(what, *versions, "log")
-    here: dict[str, Any] = {"new": {"gpu": gpu}, "base": {"gpu": gpu}}
-    there: dict[str, Any] = {"new": {"gpu": "A100"}}
-    assert first(facts(moved(row, 5, 15), GEMMS, changed=(one,), **here)).id == expected
-    assert expected not in ids(facts(moved(row, 5, 15), GEMMS, changed=(one,), **there))
-    assert expected not in ids(facts(moved("trailing", 5, 15), GEMMS, changed=(one,), **here))
-    backwards = replace(one, base=one.new, new=one.base)
-    assert expected not in ids(facts(moved(row, 5, 15), GEMMS, changed=(backwards,), **here))
-
-
-def test_a_container_without_deepep_needs_another_dispatcher_in_the_trace() -> None:
-    one = change("version.container", "25.09", "26.02", "log")
-    sides: dict[str, Any] = {key: SKIPPED[key] for key in ("base", "new")}
-    assert first(facts(EXCHANGE, changed=(one,), **sides)).id == "container_without_deepep"
-    assert "container_without_deepep" not in ids(facts(EXCHANGE, changed=(one,)))
-
-
-def test_tensor_parallelism_of_one_rules_the_container_with_tp_out() -> None:
-    one = change("version.container", "26.02", "26.06", "log")
-    sizes = [{"given": {"tp": size}} for size in (2, 1)]
-    assert "container_with_tp" in ids(facts(moved("compute.gemm", 4, 9), changed=(one,), new_result=sizes[0]))
-    assert "container_with_tp" not in ids(
-        facts(moved("compute.gemm", 4, 9), changed=(one,), new_result=sizes[1])
+    found, back = first(said), find_suspects(turned(told_of(said)))[0]
+    assert (found.id, back.id) == (id_, id_)
+    assert {*expected} <= {*found.because, found.confidence, f"{found.explains_ns // MS} ms"}
+    assert (back.rows, back.confidence, back.explains_ns) == (
+        found.rows,
+        found.confidence,
+        -found.explains_ns,
     )
+    rule = next((one for one in causes().rules if one.id == id_), None)
+    assert rule is None or {found.title, back.title} == {rule.title, rule.mirrored}
+
+
+@pytest.mark.parametrize(("id_", "said", "_"), [*lines(NEAR)])
+def test_what_only_looks_like_a_cause_is_none(id_: str, said: str, _: list[str]) -> None:
+    found = told_of(said)
+    assert id_ not in [one.id for side in (found, turned(found)) for one in find_suspects(side)]
+
+
+def test_each_rule_of_the_table_has_a_pair_that_it_explains_and_a_source() -> None:
+    """But for whole replays, buckets of other families, and late ranks, which take a run of several."""
+    left = {rule.id for rule in causes().rules} - {id_ for id_, *_ in FIRING}
+    assert {one for one in left if not one.startswith("buckets.") and not one.endswith("graph_replay")} == {
+        "late_rank"
+    }
+    assert len({rule.id for rule in causes().rules}) == len(causes().rules)
+    assert all(
+        rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in causes().rules
+    )
+    assert all(one.source and one.what for one in (*causes().movers, *fix_movers()))
+
+
+def test_every_figure_of_a_cause_is_a_fact() -> None:
+    signs = [sign if isinstance(sign, str) else sign[1] for rule in causes().rules for sign in rule.signs]
+    named = {name for sign in signs for _, name, _, _ in Formatter().parse(sign) if name is not None}
+    assert sorted(named - VIEWED.facts.keys()) == []
+
+
+MOVES = {
+    "compute.activation +": "moe_layer_recompute batch_invariant_mode",
+    "compute.activation -": "apply_rope_fusion",
+    "compute.activation ~": "comm_overlap.overlap_moe_expert_parallel_comm transformer_impl",
+    "compute.activation ~ broad": "tensor_model_parallel_size account_for_embedding_in_pipeline_split gpu"
+    " ffn_hidden_size ddp.data_parallel_sharding_strategy moe_latent_size version.te version.cuda container"
+    " ddp.megatron_fsdp_version",
+    "compute.attention ~": "context_parallel_size activation_func_fp8_input_store attention_backend",
+    "compute.elementwise +": "ddp.check_for_nan_in_grad",
+    "compute.elementwise ~": "optimizer.exp_avg_dtype moe_enable_deepep moe_aux_loss_coeff",
+    "compute.embedding ~": "cross_entropy_fusion_impl",
+    "compute.gemm ~": "moe_deepep_num_sms moe_expert_capacity_factor expert_model_parallel_size",
+    "compute.graph_replay ~": "cuda_graph_impl",
+    "compute.grouped_gemm ~": "moe_grouped_gemm",
+    "compute.memory ~": "moe_paged_stash",
+    "compute.norm ~": "comm_overlap.overlap_grad_reduce sequence_parallel env.NVTE_BWD_LAYERNORM_SM_MARGIN",
+    "compute.permute ~": "moe_combine_bwd_dtype",
+    "exposed_comm.all_reduce -": "comm_overlap.tp_comm_overlap",
+    "exposed_comm.dp_reduce_scatter ~": "comm_overlap.align_param_gather env.TORCH_NCCL_HIGH_PRIORITY",
+    "exposed_comm.ep_dispatch ~": "env.NCCL_ALGO nvlink_domain data_parallel_size version.nccl",
+    "exposed_comm.pp_p2p ~": "batch_p2p_comm env.CUDA_DEVICE_MAX_CONNECTIONS",
+    "launch_starved.allocator +": "train.empty_unused_memory_level",
+    "launch_starved.allocator ~": "env.PYTORCH_ALLOC_CONF",
+    "launch_starved.data ~": "data_loader.num_workers",
+    "launch_starved.launch +": "activation_offload_fraction env.CUDA_LAUNCH_BLOCKING profiling.nvtx_ranges",
+    "launch_starved.launch -": "optimizer.overlap_cpu_optimizer_d2h_h2d",
+    "launch_starved.launch ~": "recorder.version env.NCCL_DEBUG detected.short_kernel_frac",
+    "launch_starved.launch ~ broad": "version.python",
+    "launch_starved.os_wait ~": "checkpoint.also_save_hf_checkpoint",
+    "launch_starved.sync -": "launcher.numa_binding",
+}
+"""Whether more of a thing makes a row longer (+), shorter (-) or either (~): one thing of each mover."""
+
+
+def test_each_mover_of_the_table_moves_its_rows_its_way_and_only_so() -> None:
+    for row_and_way, things in MOVES.items():
+        row, way_, *broad = row_and_way.split()
+        for what in things.split():
+            for base, new, moves in ((1, 9, way_ != "-"), (9, 1, way_ != "+")):
+                found = movable(change(what, 1, 2), [moved(row, base, new)])
+                assert (what, found.rows, found.is_broad) == (what, (row,) * moves, bool(broad and moves))
+                assert movable(change(what, 2, 1), [moved(row, new, base)]).rows == found.rows
+    assert sum(len(one.split()) for one in MOVES.values()) == len(causes().movers)
+
+
+def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
+    found = {
+        row: first(f"{row} 1>9 none")
+        for row in ("gemm", "busy", "tp", "os_wait", "arrival", "idle", "trailing")
+    }
+    places = {
+        name: [one.next for one in looks()].index(found[name].next)
+        for name in found
+        if found[name].id.startswith("row.")
+    }
+    assert places == {"gemm": 0, "busy": 0, "tp": 1, "os_wait": 3, "arrival": 3, "idle": 3, "trailing": 4}
+    assert looks()[2].rows == ("exposed_copy.*",)
+    assert [one.next.split()[:2] for one in looks()] == [
+        ["compare", "the"], ["compare", "the"], ["find", "the"], ["record", "both"], ["look", "at"]
+    ]  # fmt: skip
 
 
 def test_a_change_explains_the_rows_it_can_move_and_only_those_that_moved() -> None:
     said = (
         change("train.manual_gc", True, False),
         change("tp_comm_overlap", True, False),
-        change("some_name_of_ones_own", 1, 2),
+        change("my_own", 1, 2),
     )
-    rows = (moved("launch_starved.gc", 1, 9), moved("exposed_comm.tp", 2, 1))
-    explained = with_explained(facts(*rows, changed=said)).changed
-    assert [one.can_explain for one in explained] == [("launch_starved.gc",), (), ()]
+    found = facts(row("gc 1>9"), row("tp 2>1"), changed=said)
+    for side in (found, turned(found)):
+        assert [one.can_explain for one in with_explained(side).changed] == [("launch_starved.gc",), (), ()]
 
 
-def test_a_change_that_no_rule_speaks_for_is_a_suspect_of_its_own() -> None:
-    found = first(
-        facts(moved("compute.attention", 5, 9), changed=(change("attention_backend", "flash", "fused"),))
+def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() -> None:
+    assert "moe_token_dispatcher_type alltoall" in first("ep_dispatch 5>9; runs deepep").next
+    assert "control arm" in first("ep_dispatch 5>9; runs unknown; set FLEX").next
+    for other in ("ep_dispatch 9>5; runs deepep", "tp 5>9; runs deepep", "ep_dispatch 5>9; runs alltoall"):
+        assert "control arm" not in first(other).next
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("gemm 40", ""),
+        # what moved most first, what is proven before a little more, and the other way than the step last
+        ("gc 0>9; tp 50>45", "gc_pauses comm_slower.tp"),
+        ("gc 0>5; tp 50>59", "comm_slower.tp gc_pauses"),
+        ("gc 0>9; trailing 0>10", "gc_pauses row.trailing"),
+        ("gc 0>9; trailing 0>20", "row.trailing gc_pauses"),
+        # two hundredths of what moved, and a tenth without a cause
+        ("trailing 0>99; gc 0>1", "row.trailing"),
+        ("trailing 0>98; gc 0>2", "row.trailing gc_pauses"),
+        ("trailing 0>90; dependency_stalled 0>10", "row.trailing row.dependency_stalled"),
+        ("trailing 0>91; dependency_stalled 0>9", "row.trailing"),
+        # less than steps vary by, and less than 20 ms, a hundredth of the step
+        ("gemm 2000; gc 0>9; noise 0>10", "row.launch_starved.gc"),
+        ("gemm 2000; gc 0>10; noise 0>10", "gc_pauses"),
+        ("gemm 2000; gc 0>9; noise 0>8", "gc_pauses"),
+        ("gemm 2000; gc 0>21; noise 0>50", "gc_pauses"),
+        # what the trace shows is no cause of its own, but for the GPU
+        ("attention 5>9 none; + detected.short_kernel_frac 1>2", "row.compute.attention"),
+        ("attention 5>9 none; + gpu H100>H200", "gpu"),
+        # a change that a rule speaks for is none beside it
+        ("gc 1>9; gemm 40; + train.manual_gc true>false", "gc_pauses"),
+        ("dp_all_gather 5>15; gemm 40; + ddp.bucket_size 1>2", "comm_slower.dp"),
+        # the first eight
+        (
+            "tp 5>25; cp 5>24; pp_p2p 5>23; all_reduce 5>22; other_comm 5>21; ep_dispatch 5>20; gc 5>19;"
+            " lazy_init 5>18; profiler 5>17",
+            "comm_slower.tp comm_slower.cp comm_slower.pp comm_slower.all_reduce comm_slower.other"
+            " comm_slower.ep gc_pauses lazy_init",
+        ),
+    ],
+)
+def test_suspects_stand_in_the_order_of_what_they_explain(said: str, expected: str) -> None:
+    assert ids(said.replace("\n", "")) == expected.split()
+
+
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "one row more"), (5, "2 rows more")])
+def test_three_rows_are_said_and_of_more_their_sum(count: int, more: str) -> None:
+    rows = "; ".join(
+        f"{one} 0>9" for one in ("launch", "python", "os_wait", "sync", "token_count_sync")[:count]
     )
-    assert (found.id, found.confidence) == ("knob.attention_backend", "medium")
-    assert found.because[0] == "attention_backend: flash -> fused (configuration)"
-
-
-def test_a_version_that_can_move_everything_is_only_consistent() -> None:
-    found = find_suspects(
-        facts(moved("trailing", 5, 9), changed=(change("version.torch", "2.9", "2.10", "log"),))
-    )
-    assert [(one.id, one.confidence) for one in found] == [("version.torch", "low")]
-
-
-def test_a_change_that_explains_nothing_is_no_suspect_and_nothing_may_explain_it() -> None:
-    said = (change("train.manual_gc", True, False),)
-    assert ids(facts(moved("trailing", 5, 9), changed=said)) == ["row.trailing"]
-    assert find_suspects(facts(GEMMS)) == ()
-
-
-def test_a_withheld_value_is_not_shown() -> None:
-    hidden = replace(change("attention_backend", None, None), withheld=True)
-    (found,) = find_suspects(facts(moved("compute.attention", 5, 9, ""), changed=(hidden,)))
-    assert found.because[0] == "attention_backend differs; its value is withheld"
-
-
-def test_a_cause_of_the_slower_part_comes_before_one_of_what_got_faster() -> None:
-    rows = (moved("launch_starved.gc", 0, 9), moved("exposed_comm.tp", 50, 45))
-    assert ids(facts(*rows)) == ["gc_pauses", "comm_slower.tp"]
-
-
-def test_little_of_what_moved_is_no_suspect() -> None:
-    assert ids(facts(moved("trailing", 0, 99), moved("launch_starved.gc", 0, 1))) == ["row.trailing"]
-    both = ["row.trailing", "gc_pauses"]
-    assert ids(facts(moved("trailing", 0, 97), moved("launch_starved.gc", 0, 3))) == both
-
-
-def test_a_large_part_without_a_proven_cause_is_named_with_where_to_look_and_a_small_one_is_not() -> None:
-    found = first(facts(moved("trailing", 0, 9), moved("dependency_stalled", 0, 1)))
-    assert (found.id, found.rows, found.confidence) == ("row.trailing", ("trailing",), "low")
-    assert found.next.startswith("look at one step of each side")
-    assert ids(facts(moved("trailing", 0, 95), moved("dependency_stalled", 0, 5))) == ["row.trailing"]
+    said = first(f"{rows}; gemm 40; graphs 0.6 > 0.1").because
+    assert sum(one.startswith("launch_starved") for one in said) == 3
+    assert any("more" in one for one in said) is bool(more)
 
 
 @pytest.mark.parametrize(
@@ -451,50 +615,29 @@ def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, exp
     assert (way(there), way(back)) == (expected, -expected)
 
 
-def test_ids_are_distinct_and_every_rule_and_mover_has_its_source() -> None:
-    assert len({rule.id for rule in causes().rules}) == len(causes().rules)
-    assert all(
-        rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in causes().rules
-    )
-    assert all(one.source and one.what for one in (*causes().movers, *fix_movers()))
-
-
-def test_every_figure_of_a_cause_is_a_fact() -> None:
-    signs = [sign if isinstance(sign, str) else sign[1] for rule in causes().rules for sign in rule.signs]
-    named = {name for sign in signs for _, name, _, _ in Formatter().parse(sign) if name is not None}
-    assert sorted(named - VIEWED.facts.keys()) == []
-
-
-ROWS = (
-    "compute.gemm", "compute.norm", "compute.attention", "compute.permute", "exposed_comm.ep_dispatch",
-    "exposed_comm.tp", "launch_starved.launch", "launch_starved.gc", "launch_latency.kernel_gap", "idle",
-)  # fmt: skip
+ROWS = ("gemm", "norm", "attention", "permute", "ep_dispatch", "tp", "launch", "gc", "kernel_gap", "idle")
 CHANGES = (
-    change("cuda_graph_modules", ("attn",), ()), change("version.nccl", "2.29.3", "2.30.1", "log"),
-    change("fp8", None, "hybrid"), change("recompute_granularity", "full", None), change("tp", 1, 2, "given"),
-    change("detected.precision", "bf16", "fp8", "trace"), change("moe_permute_fusion", True, False),
-)  # fmt: skip
+    *('cuda_graph_modules ["attn"]>[]', "version.nccl 2.29.3>2.30.1", "fp8 null>hybrid", "tp 1>2"),
+    *("recompute_granularity full>null", "detected.precision bf16>fp8", "moe_permute_fusion true>false"),
+)
+PARTS = st.sampled_from(["count", "duration", "overlap", "none"])
 some_rows = st.lists(
-    st.tuples(
-        st.sampled_from(ROWS), st.integers(0, 50), st.integers(0, 50),
-        st.sampled_from(["count", "duration", "overlap", ""]), st.integers(90, 130),
-    ),
+    st.tuples(st.sampled_from(ROWS), st.integers(0, 50), st.integers(0, 50), PARTS, st.integers(90, 130)),
     unique_by=lambda one: one[0],
     min_size=1,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=40)
-@given(some_rows, st.sets(st.sampled_from(CHANGES)), st.sampled_from([0.0, 0.6]), st.sampled_from([0.0, 0.6]))
+@given(
+    some_rows, st.sets(st.sampled_from(CHANGES)), st.sampled_from(["0", "0.6"]), st.sampled_from(["0", "0.6"])
+)
 def test_swapped_sides_have_the_same_suspects_mirrored(
-    rows: list[tuple[str, int, int, str, int]], said: set[object], base_frac: float, new_frac: float
+    rows: list[tuple[str, int, int, str, int]], changes: set[str], base_frac: str, new_frac: str
 ) -> None:
-    found = facts(
-        *(moved(name, base, new, by, 100, count) for name, base, new, by, count in rows),
-        changed=tuple(one for one in CHANGES if one in said),
-        base={"detected": {"graph_share_frac": base_frac}},
-        new={"detected": {"graph_share_frac": new_frac}},
-    )
+    moving = (f"{name} {base}>{new} {by} 100>{count}" for name, base, new, by, count in rows)
+    changing = (f"+ {one}" for one in CHANGES if one in changes)
+    found = told_of("; ".join((*moving, *changing, f"graphs {base_frac} > {new_frac}")))
     there, back = find_suspects(found), find_suspects(turned(found))
     assert [(one.id, one.rows, one.confidence) for one in there] == [
         (one.id, one.rows, one.confidence) for one in back

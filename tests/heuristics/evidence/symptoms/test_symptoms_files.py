@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from heuristics.figures.figures import figures_of
 from tests.doubles.document import exposed
 from tests.doubles.opinions import measured
 from traces.errors import InputError
-from traces.missing import known
+from traces.missing import Missing, known
 
 
 def read(**said: object) -> Symptoms:
@@ -80,6 +81,7 @@ def test_an_unknown_key_is_not_repeated_at_length() -> None:
         ('{"budget_frac": {"compute": -0.1}}', "budget_frac.compute: Expected `float` >= 0.0"),
         ('{"budget_frac": [0.7]}', "budget_frac: Expected `object`"),
         ('{"ranks": {"rank": 0}}', "ranks: Expected `array"),
+        ('{"ranks": [{"rank": 0, "sm": {"fill_frac": 1}}, 7]}', "ranks[1]: Expected `object`"),
         ('{"detected": {"dispatcher": "fast"}}', "detected.dispatcher: none of the known values"),
         ('{"detected": {"ep_overlap": 1}}', "detected.ep_overlap: Expected `bool"),
         ('{"detected": {"recompute": 7}}', "detected.recompute: Expected `str"),
@@ -195,6 +197,23 @@ def test_an_earlier_result_is_judged_as_it_was(export: Callable[..., Path]) -> N
     assert seen.bound.bucket == result["verdict"]["bound"]
     assert seen.observed.gpu == "H100"
     assert seen.window_ns == pytest.approx(result["ranks"][0]["budget_ns"]["window"], rel=1e-3)
+
+
+def test_a_wall_of_an_earlier_result_keeps_its_gap_and_one_that_it_lacks_is_not_measurable(
+    export: Callable[..., Path],
+) -> None:
+    result: dict[str, Any] = earlier(export)
+    unknown = dict.fromkeys(("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac"))
+    for wall in result["walls"]:
+        outcome = "unmeasurable" if wall["id"] == "memory" else "clear"
+        wall.update(outcome=outcome, missing=["this", "that"], cure="record", **unknown)
+    del result["walls"][-1]
+    memory, clear, *_, last = observed_from(read_symptoms(json.dumps(result), "result.json")).walls
+    for gap in (memory.cost_ns, memory.cost_frac, memory.at_most_frac, memory.cost_by_kind_ns, clear.cost_ns):
+        assert isinstance(gap, Missing)
+        assert (gap.reason, gap.cure) == ("this; that", "record")
+    assert clear.cost_by_kind_ns == {}
+    assert (last.outcome, last.missing) != ("clear", ("this", "that"))
 
 
 def test_an_earlier_result_may_hold_keys_of_a_later_version(export: Callable[..., Path]) -> None:

@@ -1,0 +1,179 @@
+"""What a known change elsewhere explains here: how near it was measured, how far it goes, and which way."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+
+from heuristics.comparison.files.explain import EXACT, Made, Size, explain, made_changes, together
+from heuristics.comparison.files.measured import known_changes
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
+from heuristics.config.view import Config
+from heuristics.result.compared_files import EffectiveChange
+from traces.settings.settings import Value, settings
+
+GB200 = {"gpu": "GB200", "family": "dsv3"}
+
+
+def config(gpu: str | None = None, family: str | None = None, **knobs: Value) -> Config:
+    return Config(Given(gpu=gpu, family=family), Observed(), settings(knobs, "run.yaml"))
+
+
+def change(what: str, base: Value, new: Value, effect: str = "may") -> EffectiveChange:
+    said = ("run.yaml:1", "run.yaml:1", "configuration", False)
+    return EffectiveChange(what, base, new, *said, effect)  # type: ignore[arg-type]
+
+
+def made(id_: str, *, mirrored: bool = False, gpu: str | None = "GB200", family: str | None = "dsv3") -> Made:
+    one = known_changes()[id_]
+    sides = config(gpu, family), config(gpu, family)
+    return Made(one, mirrored, *sides, tuple(change(knob, False, True) for knob in one.knobs[:1]))
+
+
+@pytest.mark.parametrize(
+    ("id_", "gpu", "family", "here"),
+    [
+        ("router_fusion", "GB200", "dsv3", "same"),
+        # of the GPU or of the model, or of the generation where nobody knows the model
+        ("router_fusion", "H100", "dsv3", "near"),
+        ("router_fusion", "GB300", None, "near"),
+        ("router_fusion", "GB200", None, "near"),
+        ("delayed_wgrad", "H100", "dsv3", "near"),
+        # of neither, or of another model
+        ("router_fusion", "GB200", "qwen3_30b", "other"),
+        ("router_fusion", "GB300", "qwen3_30b", "other"),
+        ("router_fusion", "H100", None, "other"),
+        ("delayed_wgrad", None, "dsv3", "other"),
+    ],
+)
+def test_a_measurement_is_as_near_as_its_gpu_and_its_model(
+    id_: str, gpu: str | None, family: str | None, here: str
+) -> None:
+    assert made(id_, gpu=gpu, family=family).here == here
+
+
+def test_the_nearest_measurements_alone_tell_the_range_and_it_goes_further_where_they_are_less_near() -> None:
+    """MLP again: 1.196 and 1.21 times on H100, of one model; not known of which."""
+    one = made("mlp_recompute", gpu="H100", family=None)
+    ends = log(2200 / 1840), log(1.21)
+    assert one.range == pytest.approx((log(1.196), ends[1]), abs=1e-3)
+    low, high = one.range or (0, 0)
+    assert one.wide == pytest.approx((low / 2 - EXACT.value, 2 * high + EXACT.value))
+    same = made("router_fusion")
+    (end, _) = same.range or (0.0, 0.0)
+    assert same.wide == pytest.approx((1.5 * end - EXACT.value, end / 1.5 + EXACT.value))
+    back = made("router_fusion", mirrored=True)
+    assert back.range == pytest.approx((-end, -end))
+    graphs = made("graphs", gpu="GB200", family="dsv3")  # of five measurements the one of this GPU and model
+    assert graphs.range == pytest.approx((log(0.921),) * 2, abs=1e-3)
+    memory = made("full_recompute", gpu="H100").memory
+    assert made("full_recompute", gpu="H100", mirrored=True).memory == pytest.approx(1 / (memory or 1))
+
+
+def size(ratio: float, low: float, high: float) -> Size:
+    return Size((log(ratio), log(low), log(high)))
+
+
+@pytest.mark.parametrize(
+    ("observed", "fit", "explains", "confidence"),
+    [
+        (Size(), "open", ("step",), "low"),
+        # measured as 0.981 times, 0.972 to 0.987 here and half a per cent beyond
+        (size(0.98, 0.975, 0.985), "covers", ("step",), "high"),
+        (size(0.99, 0.986, 0.994), "covers", ("step",), "high"),
+        (size(0.9, 0.89, 0.91), "direction", ("step",), "low"),
+        (size(1.02, 1.01, 1.03), "against", (), "low"),
+        # where no size is certain what touches it covers it, whatever its way
+        (size(1.001, 0.98, 1.02), "covers", ("step",), "high"),
+    ],
+)
+def test_a_range_covers_the_size_or_points_its_way_or_against_it(
+    observed: Size, fit: str, explains: tuple[str, ...], confidence: str
+) -> None:
+    (one,) = explain([made("router_fusion")], observed)
+    assert (one.fit, one.explains, one.confidence) == (fit, explains, confidence)
+    assert one.title == known_changes()["router_fusion"].title
+    (back,) = explain([made("router_fusion", mirrored=True)], observed)
+    assert back.title == known_changes()["router_fusion"].mirrored
+
+
+def test_beside_another_change_or_measured_elsewhere_one_is_less_sure() -> None:
+    fits = size(0.98, 0.975, 0.985)
+    both = explain([made("router_fusion"), made("permute_fusion")], fits)
+    assert [(one.id, one.confidence) for one in both] == [
+        ("router_fusion", "medium"),
+        ("permute_fusion", "low"),
+    ]
+    near, other = (explain([made("router_fusion", gpu=gpu, family=None)], fits) for gpu in ("GB200", "H100"))
+    assert (near[0].confidence, other[0].confidence) == ("medium", "low")
+    low, high = near[0].step_low_frac, near[0].step_high_frac
+    assert (low, high) == pytest.approx(
+        [exp(end) - 1 for end in made("router_fusion", family=None).wide or ()]
+    )
+
+
+def test_what_fits_comes_first_then_what_is_near_then_what_is_close() -> None:
+    changes = [made("permute_fusion"), made("router_fusion"), made("graphs"), made("numa_binding")]
+    order = [one.id for one in explain(changes, size(0.92, 0.915, 0.925))]
+    assert order[:2] == ["graphs", "numa_binding"]
+    assert order[-1] == "router_fusion"
+    without = [one.id for one in explain(changes, Size())]
+    assert without == ["numa_binding", "graphs", "permute_fusion", "router_fusion"]  # what can do most
+
+
+def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_step_is() -> None:
+    """Full recompute takes 0.876 times the memory: without it the new side runs out."""
+    sides = [made("full_recompute", gpu="H100", mirrored=mirrored) for mirrored in (True, False)]
+    out = Size(ratio=(log(0.8), log(0.79), log(0.81)), moved={"out_of_memory": "new"})
+    found = [explain([one], out)[0] for one in sides]
+    assert [("out_of_memory" in one.explains, one.confidence) for one in found] == [
+        (True, "medium"),
+        (False, "low"),
+    ]
+    less = Size(moved={"out_of_memory": "base"})
+    assert ["out_of_memory" in explain([one], less)[0].explains for one in sides] == [False, True]
+    beside = explain([made("mlp_recompute", gpu="H100", mirrored=True), sides[0]], out)
+    assert [one.id for one in beside] == ["full_recompute", "mlp_recompute"]
+
+
+@pytest.mark.parametrize(("memory", "explains"), [(0.9, True), (1.1, False), (1.0, False)])
+def test_a_peak_that_moved_the_same_way_is_explained_too(memory: float, explains: bool) -> None:
+    (one,) = explain([made("full_recompute", gpu="H100")], Size(memory=memory))
+    assert ("memory" in one.explains) is explains
+
+
+def test_several_changes_are_held_against_the_size_together() -> None:
+    changes = [made("router_fusion"), made("permute_fusion")]
+    assert together(changes[:1], Size()) is None
+    found = together(changes, Size())
+    assert found is not None
+    wides = [one.wide or (0.0, 0.0) for one in changes]
+    ends = [exp(sum(wide[end] for wide in wides)) - 1 for end in (0, 1)]
+    assert (found.ids, found.covers) == (("router_fusion", "permute_fusion"), None)
+    assert [found.step_low_frac, found.step_high_frac] == pytest.approx(ends)
+    for ratio, covers in ((0.92, True), (0.8, False), (1.1, False)):
+        held = together(changes, size(ratio, ratio - 0.001, ratio + 0.001))
+        assert held is not None
+        assert held.covers is covers
+
+
+def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:
+    off, on, untold = config(moe_router_fusion=False), config(moe_router_fusion=True), config()
+    said = [change("moe_router_fusion", False, True)]
+    assert [(one.known.id, one.mirrored) for one in made_changes(off, on, said)] == [("router_fusion", False)]
+    assert [(one.known.id, one.mirrored) for one in made_changes(on, off, said)] == [("router_fusion", True)]
+    for base, new in ((off, off), (on, on), (untold, untold)):
+        assert made_changes(base, new, said) == []
+    assert made_changes(off, on, [change("moe_router_fusion", False, True, "none")]) == []
+    assert made_changes(off, on, [change("moe_permute_fusion", False, True)]) == []
+    more, less = (config(tensor_model_parallel_size=size) for size in (4, 2))
+    sizes = [change("tensor_model_parallel_size", 2, 4)]
+    assert [(one.known.id, one.mirrored) for one in made_changes(less, more, sizes)] == [
+        ("tensor_parallel", False)
+    ]
+    assert [(one.known.id, one.mirrored) for one in made_changes(more, less, sizes)] == [
+        ("tensor_parallel", True)
+    ]
+    assert made_changes(more, untold, sizes) == []

@@ -1,0 +1,169 @@
+"""What a log says of a run's steps and memory, and which steps of two logs are held against each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.comparison.files.comparison import compare_files
+from heuristics.comparison.files.logs import compared_lengths, drift_of_steps, section
+from heuristics.comparison.files.side import FileSide
+from heuristics.comparison.gate import Asked
+from heuristics.config.about import Given
+from heuristics.result.compared_files import ComparedFiles
+from traces.missing import Missing, known
+from traces.training_log.log import Iteration, LoggedMemory, OutOfMemory, TrainingLog
+
+MS = 1_000_000
+
+
+def training(*lengths_ms: float, first: int = 1, **fields: object) -> TrainingLog:
+    """Iterations one after the other, of 8 samples."""
+    iterations = tuple(
+        Iteration(place, round(ms * MS), place, 100.0 + place, None, 8)
+        for place, ms in enumerate(lengths_ms, first)
+    )
+    return TrainingLog("run.log", len(lengths_ms), iterations, **fields)  # type: ignore[arg-type]
+
+
+def compared(base: TrainingLog | None, new: TrainingLog | None, **fields: object) -> ComparedFiles:
+    sides = (FileSide(name, log=log, given=Given(gpu="H100")) for name, log in (("base", base), ("new", new)))
+    return compare_files(*sides, **fields)  # type: ignore[arg-type]
+
+
+EVEN = [100.0] * 3 + [100.0, 102.0] * 10
+
+
+def test_a_log_is_said_by_its_steady_iterations() -> None:
+    """The first three are left out; of the 20 others the outer tenth at each end is not the middle."""
+    found = section(training(900, 900, 900, *range(100, 120)))
+    assert (found.iteration_count, found.steady_count) == (23, 20)
+    assert (found.first_iteration, found.last_iteration) == (4, 23)
+    assert (found.low_ns, found.high_ns) == (102 * MS, 117 * MS)
+    assert (found.median_ns, found.mean_ns) == (109.5 * MS, 109.5 * MS)
+    assert found.tflops_per_gpu == 113.5  # 104 to 123
+    assert isinstance(found.tokens_per_s_per_gpu, Missing)
+    assert (found.global_batch_size, found.out_of_memory) == (8, 0)
+    none = section(training())
+    assert isinstance(none.median_ns, Missing)
+    assert isinstance(none.low_ns, Missing)
+    assert isinstance(none.drift, Missing)
+
+
+def test_a_batch_that_changes_on_the_way_is_none() -> None:
+    one = Iteration(1, MS, 1, global_batch_size=8)
+    other = Iteration(2, MS, 2, global_batch_size=16)
+    assert isinstance(section(TrainingLog("run.log", 2, (one, other))).global_batch_size, Missing)
+
+
+def test_a_drift_is_by_numbers_of_iterations_and_by_places_where_a_log_starts_again() -> None:
+    rising = [Iteration(10 * place, (100 + place) * MS, place) for place in range(1, 21)]
+    found = drift_of_steps(rising)
+    assert found is not None
+    assert found.state == "rising"
+    assert found.slope == pytest.approx(MS / 10)
+    again = [*rising[:10], *(Iteration(10 * place, (110 + place) * MS, place) for place in range(1, 11))]
+    restarted = drift_of_steps(again)
+    assert restarted is not None
+    assert restarted.slope == pytest.approx(MS)
+    told = known(section(training(1, 1, 1, *range(100, 120))).drift)
+    assert told is not None
+    assert told.change_frac == pytest.approx(19 / 100, abs=0.001)
+    assert told.change == told.last - told.first
+
+
+def test_memory_is_the_most_of_any_rank_and_its_drift_that_of_the_rank_that_reports_most() -> None:
+    reports = [
+        LoggedMemory(place, 0, allocated_bytes=100 + place, peak_allocated_bytes=200) for place in range(20)
+    ]
+    reports += [LoggedMemory(30, 1, allocated_bytes=500)]
+    found = {one.figure: one for one in section(training(memory=tuple(reports))).memory}
+    assert [*found] == ["allocated", "peak_allocated"]
+    assert (found["allocated"].most_bytes, found["allocated"].reports_count) == (500, 20)
+    states = [known(one.drift) for one in found.values()]
+    assert [one and one.state for one in states] == ["rising", "none"]
+    (few,) = section(training(memory=tuple(reports[:2]))).memory[:1]
+    assert isinstance(few.drift, Missing)
+
+
+def test_steps_that_drift_are_held_together_by_their_numbers_less_the_line_of_both() -> None:
+    base, new = training(*[100] * 3, *range(100, 120)), training(*range(107, 140), first=5)
+    assert [len(one) for one in compared_lengths(base, new, drifts=False)] == [20, 33]
+    one, other = compared_lengths(base, new, drifts=True)
+    assert len(one) == len(other) == 19  # numbers 5 to 23
+    assert {*one} == {one[0]}
+    assert {after - before for before, after in zip(one, other, strict=True)} == {6 * MS}
+    for apart in (500, 17):  # numbers 17 to 23 alone are in both
+        far = training(*range(110, 143), first=apart)
+        assert compared_lengths(base, far, drifts=True) == compared_lengths(base, far, drifts=False)
+
+
+MIXED = [100.0] * 3 + [100.0, 130, 90, 140, 95, 125, 85, 110, 150, 99, 120, 80, 105, 135, 97, 88, 115, 92]
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "verdict", "because", "record"),
+    [
+        (EVEN, [one + 10 for one in EVEN], "regression", "above zero", ""),
+        (EVEN, [one - 10 for one in EVEN], "improvement", "below zero", ""),
+        (MIXED, [100.0] * 3 + MIXED[:2:-1], "undecided", "holds zero", "iterations"),
+        ([100.0] * 23, [100.0] * 23, "no_change", "holds zero: the logs show no difference, of 0 %", ""),
+        (EVEN, [100.0] * 5, "undecided", "", "--base-log"),
+        (EVEN, None, "undecided", "only the base log", "--base-log"),
+        (None, EVEN, "undecided", "only the new log", "--base-log"),
+    ],
+)
+def test_logs_alone_decide_as_far_as_they_go(
+    base: list[float] | None, new: list[float] | None, verdict: str, because: str, record: str
+) -> None:
+    found = compared(training(*base) if base else None, training(*new) if new else None)
+    assert found.verdict == verdict
+    assert because in found.because[0]
+    assert record in found.record
+    assert bool(found.record) == bool(record)
+
+
+def test_memory_that_ran_out_on_one_side_alone_decides_nothing() -> None:
+    out = training(*EVEN, out_of_memory=(OutOfMemory(7, "unknown"),))
+    for base, new, side in ((out, training(*EVEN), "base"), (training(*EVEN), out, "new")):
+        found = compared(base, new)
+        assert found.verdict == "undecided"
+        assert side in found.because[0]
+    assert compared(out, out).verdict != "not_comparable"
+    assert "memory" not in compared(out, out).because[0]
+
+
+def test_a_log_that_drifts_says_so_with_where_and_how_far() -> None:
+    rising = training(*[100] * 3, *range(100, 120))
+    (one, *_) = [one for one in compared(training(*EVEN), rising).because if "drifts" in one]
+    assert one.startswith("new drifts")
+    assert "100 ms a step at iteration 4, 119 ms at iteration 23 (+19 %" in one
+    jump = training(*[100] * 3, *[100, 100.1] * 15, *[120, 120.1] * 15)
+    (other, *_) = [one for one in compared(jump, training(*EVEN)).because if one.startswith("base")]
+    assert "100 ms" in other
+    assert "120 ms" in other
+    assert "(+20 %" in other
+
+
+@pytest.mark.parametrize(
+    ("more", "limit", "state"), [(10, 0.03, "tripped"), (10, 0.2, "passed"), (0, 0.0, "passed")]
+)
+def test_a_gate_is_answered_by_the_logs(more: float, limit: float, state: str) -> None:
+    found = compared(training(*EVEN), training(*[one + more for one in EVEN]), gate=Asked(limit))
+    assert found.gate is not None
+    assert found.gate.state == state
+    untold = compared(training(*EVEN), None, gate=Asked(limit)).gate
+    assert untold is not None
+    assert untold.state == "undecided"
+
+
+def test_other_batches_and_other_gpus_forbid_the_comparison() -> None:
+    other = TrainingLog(
+        "run.log", 9, tuple(Iteration(one, MS, one, global_batch_size=16) for one in range(1, 20))
+    )
+    found = compared(training(*EVEN), other)
+    (one,) = found.comparable.differences
+    assert (found.verdict, one.what, one.base, one.new) == ("not_comparable", "global batch size", "8", "16")
+    one_gpu, another = (FileSide(gpu, log=training(*EVEN), given=Given(gpu=gpu)) for gpu in ("H100", "H200"))
+    machine = compare_files(one_gpu, another)
+    assert [one.what for one in machine.comparable.differences] == ["GPU"]
+    assert machine.because[0].startswith("GPU: ")
