@@ -34,7 +34,7 @@ from traces.settings.spelling import harness_line, spell
 
 TEXTS = ("text", "markdown", "jira", "html", "json", "csv", "perfetto", "megatron-lm", "bridge")
 WORD = re.compile(r"[a-z]{3,}")
-OF_EACH = 4
+OF_EACH = 2
 """Fields of a document that are poisoned here; the others: test_every_field_poisoned.py."""
 
 
