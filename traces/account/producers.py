@@ -297,7 +297,7 @@ def _record_of(
         found = by_sync.get(int(syncs.event_sync_id[wait]))
         if found is None:
             earlier = by_handle.get((int(syncs.context_id[wait]), int(syncs.event_id[wait])), [])
-            last = np.searchsorted(record_ns[earlier], wait_ns[index], side="left") - 1 if earlier else -1
+            last = np.searchsorted(record_ns[earlier], wait_ns[index], side="left") - 1
             found = earlier[last] if last >= 0 else None
         result[index] = -1 if found is None else found
     return result
