@@ -10,6 +10,7 @@ from msgspec import structs
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.price import only_in_first_step
+from tests.by_hand.run import ranks as ranks_of
 from tests.doubles.opinions import (
     JUDGE,
     NOBODY,
@@ -162,3 +163,18 @@ def test_waits_that_no_edge_explains_may_make_communication_a_wall(ns: int, off:
     unnamed = replace(rank().unnamed, alone_ns=80)
     (said,) = judge_communication([replace(one, unnamed=unnamed) for one in ranks]).missing or ("kernels",)
     assert said.startswith("kernels")  # what is said already stays
+
+
+def test_exposed_communication_of_one_rank_is_a_wall_of_both() -> None:
+    """Of 4 steps 20 us each on one of two ranks: 80 of 800 us are a tenth."""
+    first, second = ranks_of(2, ahead_us=500)
+    for step in first.steps(4, every=100):
+        step.work("memset", 0, 5)
+        step.work("gemm", 5, 100)
+    for step in second.steps(4, every=100):
+        step.wait(7, by=20, recorded=-504, waits=-502)
+        step.work("reduce_scatter", 0, 20, stream=20)
+        step.wait(20, by=7, recorded=-496, waits=-494)
+        step.work("gemm", 20, 100)
+    found = {wall["id"]: wall for wall in first.document(second)["walls"]}["communication"]
+    assert (found["outcome"], found["cost_ns"], found["cost_frac"]) == ("finding", 80_000, 0.1)

@@ -237,3 +237,12 @@ def test_ranges_without_gpu_work_are_an_empty_selection() -> None:
     run.range("tail", 9_000, 9_100)
     with pytest.raises(EmptySelection, match="no GPU work was launched in them"):
         run.measured(nvtx="tail")
+
+
+def test_of_few_steps_one_with_a_pause_is_used_and_its_pause_is_idle() -> None:
+    run = Run()
+    for start, pause in ((0, 0), (100, 0), (200, 200), (500, 0), (600, 0)):
+        run.step(start, start + 100 + pause).work("gemm", 20 + pause, 100 + pause)
+    # with fewer than eight steps the lengths alone make no hiccup; the first begins with its kernel
+    assert run.steps_found() == [(20, 100), (100, 200), (200, 500), (500, 600), (600, 700)]
+    assert run.budget() == {"compute.gemm": 400, "idle": 280}  # 5 times 80; 4 times 20 and 200
