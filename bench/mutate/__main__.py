@@ -63,15 +63,17 @@ def main(words: Sequence[str] | None = None) -> None:
     equivalent = _equivalent()
     asked = [one for one in drawn if _said(one) not in equivalent]
     judges = [Judge(tree, seen) for tree in trees]
-    verdicts = _alone(asked, judges)
+    (KEPT / "survivors.patch").unlink(missing_ok=True)
+    verdicts = _alone(asked, judges, options.seed)
     if not options.alone:
         open_ones = [one.mutant for one in verdicts if not one.killed]
         for judge in judges:
             judge.close()
-        verdicts = [one for one in verdicts if one.killed] + together(
-            Judge(trees[0], seen), open_ones, options.jobs
-        )
-    _keep(verdicts, options.seed)
+        rest = together(Judge(trees[0], seen), open_ones, options.jobs)
+        (KEPT / "survivors.patch").unlink(missing_ok=True)
+        for verdict in rest:
+            _keep(verdict, options.seed)
+        verdicts = [one for one in verdicts if one.killed] + rest
     print(_table(options.folders, drawn, verdicts))
 
 
@@ -115,7 +117,7 @@ def _runs(mutant: Mutant) -> bool:
     return True
 
 
-def _alone(asked: Sequence[Mutant], judges: Sequence[Judge]) -> list[Verdict]:
+def _alone(asked: Sequence[Mutant], judges: Sequence[Judge], seed: int) -> list[Verdict]:
     free: SimpleQueue[Judge] = SimpleQueue()
     for judge in judges:
         free.put(judge)
@@ -126,6 +128,7 @@ def _alone(asked: Sequence[Mutant], judges: Sequence[Judge]) -> list[Verdict]:
             verdict = judge.judge(mutant)
         finally:
             free.put(judge)
+        _keep(verdict, seed)
         said = f"killed by {verdict.by}" if verdict.killed else "survives"
         print(f"{mutant.key} {mutant.file}:{mutant.line} {mutant.kind}: {said}", file=sys.stderr, flush=True)
         return verdict
@@ -147,20 +150,15 @@ def _equivalent() -> set[tuple[str, str, str]]:
     return {(row["file"], row["before"], row["after"]) for row in rows}
 
 
-def _keep(verdicts: Sequence[Verdict], seed: int) -> None:
+def _keep(verdict: Verdict, seed: int) -> None:
+    """One line as soon as it is known, so that a run that is ended loses nothing; the last line counts."""
+    one = verdict.mutant
+    row = {"seed": seed, "key": one.key, **asdict(one), "killed": verdict.killed, "by": verdict.by}
     with (KEPT / "results.jsonl").open("a", encoding="utf-8") as file:
-        for one in verdicts:
-            row = {
-                "seed": seed,
-                "key": one.mutant.key,
-                **asdict(one.mutant),
-                "killed": one.killed,
-                "by": one.by,
-            }
-            file.write(json.dumps(row) + "\n")
-    survivors = [one.mutant for one in verdicts if not one.killed]
-    text = "\n".join(f"# {one.file}:{one.line} {one.kind} {one.key}\n{one.patch()}" for one in survivors)
-    (KEPT / "survivors.patch").write_text(text + "\n", encoding="utf-8")
+        file.write(json.dumps(row) + "\n")
+    if not verdict.killed:
+        with (KEPT / "survivors.patch").open("a", encoding="utf-8") as file:
+            file.write(f"# {one.file}:{one.line} {one.kind} {one.key}\n{one.patch()}\n")
 
 
 def _table(folders: Sequence[str], drawn: Sequence[Mutant], verdicts: Sequence[Verdict]) -> str:
