@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
@@ -24,7 +25,7 @@ from bench.mutate import python_changes, row_changes
 from bench.mutate.judge import Judge, Verdict, together
 from bench.mutate.mutant import Mutant
 from bench.mutate.seen import PRODUCT, Seen, collected, look
-from bench.mutate.siblings import siblings_of
+from bench.mutate.siblings import Siblings, siblings_of
 from bench.mutate.tree import copied
 from tests.places import ROOT
 
@@ -97,14 +98,19 @@ def draw(folder: str, count: int, seed: int) -> list[Mutant]:
 
 
 def _all(folder: str) -> Iterator[Mutant]:
-    files = [path for name in PRODUCT for path in sorted((ROOT / name).rglob("*.py"))]
-    siblings = siblings_of([ast.parse(path.read_text(encoding="utf-8")) for path in files])
+    siblings = _siblings()
     for path in sorted((ROOT / folder).rglob("*.py")):
         yield from python_changes.changes(
             str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"), siblings
         )
     for path in sorted((ROOT / folder).rglob("*.toml")):
         yield from row_changes.changes(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+
+
+@cache
+def _siblings() -> Siblings:
+    files = [path for name in PRODUCT for path in sorted((ROOT / name).rglob("*.py"))]
+    return siblings_of([ast.parse(path.read_text(encoding="utf-8")) for path in files])
 
 
 def _runs(mutant: Mutant) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.mutate.mutant import Mutant
-from bench.mutate.seen import Seen, product_tests
+from bench.mutate.seen import Seen, run_tests, told_in
 from bench.mutate.tree import environment, mutated
 from bench.mutate.watchers import watchers
 from tests.places import ROOT
@@ -137,17 +137,8 @@ def _likeliest(mutant: Mutant, failing: set[str], seen: Seen) -> list[str]:
 def _failing(judge: Judge, jobs: int) -> set[str]:
     """Tests that fail in the copy as it stands and do not in an unchanged one."""
     with tempfile.TemporaryDirectory() as folder:
-        words = (str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "bench.mutate.witness")
-        spread = ("--numprocesses", str(jobs), "--dist", "loadfile", "-p", "no:cacheprovider")
-        told = environment(judge.tree) | {"MUTATE_TOLD": folder}
-        subprocess.run(
-            (*words, *spread, *product_tests()),
-            cwd=judge.tree,
-            env=told,
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
-        files = [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
+        run_tests(judge.tree, Path(folder), jobs)
+        files = told_in(Path(folder))
     return {name for one in files for name in one["failed"]} - judge.seen.failed
 
 

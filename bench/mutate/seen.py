@@ -6,7 +6,8 @@ import json
 import os
 import sqlite3
 import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.places import ROOT
 
 NEW_S = 0.05
 """What a test is thought to take that was written since."""
+_PYTHON = str(ROOT / ".venv/bin/python")
 PRODUCT = ("moe_diag", "diagnoser", "traces", "heuristics", "reports")
 _SETTINGS = """
 [run]
@@ -49,17 +51,29 @@ def look(tree: Path, folder: Path, jobs: int) -> None:
     settings = folder / "coveragerc"
     sources = "\n    ".join(str(tree / name) for name in PRODUCT)
     settings.write_text(_SETTINGS.format(sources=sources, data=folder / "coverage"), encoding="utf-8")
-    python, rc = str(ROOT / ".venv/bin/python"), f"--rcfile={settings}"
-    words = (python, "-m", "coverage", "run", rc, "-m", "pytest", "-q", "-p", "bench.mutate.witness")
+    rc = f"--rcfile={settings}"
+    run_tests(tree, folder, jobs, through=("coverage", "run", rc, "-m"))
+    words = (_PYTHON, "-m", "coverage", "combine", "-q", rc)
+    subprocess.run(words, cwd=tree, env=environment(tree), check=True)
+
+
+def run_tests(tree: Path, folder: Path, jobs: int, *, through: Sequence[str] = ()) -> None:
+    """Run the tests of the product in a copy; each process leaves in `folder` what `told_in` reads."""
+    words = (_PYTHON, "-m", *through, "pytest", "-q", "-p", "bench.mutate.witness")
     spread = ("--numprocesses", str(jobs), "--dist", "loadfile", "-p", "no:cacheprovider")
     told = environment(tree) | {"MUTATE_TOLD": str(folder)}
-    subprocess.run((*words, *spread, *product_tests()), cwd=tree, env=told, check=False)
-    subprocess.run((python, "-m", "coverage", "combine", "-q", rc), cwd=tree, env=told, check=True)
+    # what they say is progress, beside the table
+    subprocess.run((*words, *spread, *product_tests()), cwd=tree, env=told, check=False, stdout=sys.stderr)
+
+
+def told_in(folder: Path) -> list[dict[str, Any]]:
+    """How long tests took and which failed, of each process."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
 
 
 def collected(tree: Path) -> set[str]:
     """The tests of the product that the copy has."""
-    words = (str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
+    words = (_PYTHON, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
     told = subprocess.run(
         (*words, *product_tests()),
         cwd=tree,
@@ -77,7 +91,7 @@ class Seen:
     def __init__(self, folder: Path, there: set[str]) -> None:
         self._tree = (folder / "tree").read_text(encoding="utf-8")
         self._data = folder / "coverage"
-        told: list[dict[str, Any]] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+        told = told_in(folder)
         self.took_s: dict[str, float] = {name: s for one in told for name, s in one["took_s"].items()}
         self.failed = {name for one in told for name in one["failed"]}
         self.new = there - set(self.took_s)

@@ -67,10 +67,11 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     if worst:
         retried = held(_RETRIED, worst, RETRIES, place)
         result = structs.replace(result, evidence=(*result.evidence, retried))
+    if worst >= RETRIES.value:
         costs = known(result.cost_frac)
-        if worst >= RETRIES.value and (costs is None or costs >= LITTLE.value):
+        if costs is None or costs >= LITTLE.value:
             return structs.replace(result, outcome="finding")
-        if worst >= RETRIES.value and (tight := _without_room(result, _used_frac(ranks))) is not None:
+        if (tight := _without_room(result, _used_frac(ranks))) is not None:
             return tight
     if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
         return result

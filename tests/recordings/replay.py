@@ -38,6 +38,17 @@ def begun() -> Run:
     return run
 
 
+def recomputed_with_its_collective() -> Run:
+    """From 100 to 220 a GEMM, an exchange, a sync and a GEMM run again, then the GEMM that needs them."""
+    run = begun()
+    run.work("gemm", 100, 150, launch=10)
+    run.work("send_recv", 150, 170, launch=14)
+    run.call("sync", 17, 175)
+    run.work("gemm", 190, 220, launch=180)
+    run.work("gemm", 230, 300, launch=220)
+    return run
+
+
 def us(time: float) -> int:
     """Microseconds in nanoseconds."""
     return round(time * US)

@@ -6,7 +6,6 @@ look like is told to `tests.hostile.shapes`, by its name.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +35,7 @@ from tests.hostile.names import (
 from tests.hostile.shapes import SHAPES, as_text, assert_harmless
 from tests.read_back.browser import Browser, started
 from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
+from tests.read_back.terminal import Tty
 
 FORMATS = [("analysis", name) for name in ANALYSIS] + [("comparison", name) for name in COMPARISON]
 KEPT = ("id", "wall", "path", "kind", "bound", "outcome", "unit", "source", "state", "key", "keys", "row",
@@ -282,26 +282,10 @@ def test_an_error_does_not_reach_the_terminal(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(b"\x1b[31mno trace\n" * 9)
-    screen = Terminal()
+    screen = Tty()
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("MOE_DIAG_HISTORY", str(tmp_path / "history.sqlite"))
     assert run([word.format(path) for word in words]) in (2, 3)
     assert screen.got()
     assert not HARMFUL & set(screen.got())
-
-
-class Terminal(io.TextIOWrapper):
-    """What a terminal was sent."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
-
-    def isatty(self) -> bool:
-        return True
-
-    def got(self) -> str:
-        self.flush()
-        buffer = self.buffer
-        assert isinstance(buffer, io.BytesIO)
-        return buffer.getvalue().decode("utf-8", "surrogateescape")

@@ -8,7 +8,7 @@ import pytest
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
-from tests.recordings.replay import US, begun, costs_of, subject_of, us
+from tests.recordings.replay import US, begun, costs_of, recomputed_with_its_collective, subject_of, us
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.missing import Missing
@@ -222,12 +222,7 @@ def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_th
 
 
 def test_a_recomputed_stretch_is_gone_with_its_collectives_and_calls() -> None:
-    run = begun()
-    run.work("gemm", 100, 150, launch=10)
-    run.work("send_recv", 150, 170, launch=14)
-    run.call("sync", 17, 175)
-    run.work("gemm", 190, 220, launch=180)
-    run.work("gemm", 230, 300, launch=220)
+    run = recomputed_with_its_collective()
     cost = costs_of(run, (100, 300), recomputed=[1, 2, 3]).memory
     # the last launch began 38 after the one before it; with all before gone, that is at 12 + 38 = 50
     assert cost.ns == 130 * US

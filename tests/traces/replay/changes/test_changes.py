@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.by_hand.run import Run
 from tests.recordings.measured_changes import changes, surely
-from tests.recordings.replay import US, begun, subject_of, us
+from tests.recordings.replay import US, begun, recomputed_with_its_collective, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes.change import Recorded
 from traces.replay.graph import build_graph
@@ -111,12 +111,7 @@ def test_long_pauses_without_a_name_have_only_a_ceiling() -> None:
 
 
 def test_recompute_takes_its_collectives_and_syncs_along() -> None:
-    run = begun()
-    run.work("gemm", 100, 150, launch=10)
-    run.work("send_recv", 150, 170, launch=14)
-    run.call("sync", 17, 175)
-    run.work("gemm", 190, 220, launch=180)
-    run.work("gemm", 230, 300, launch=220)
+    run = recomputed_with_its_collective()
     found = changes(run.rank(), (100, 300), recomputed=[1, 2, 3])["recompute_dropped"]
     assert found.low_ns is not None
     assert found.high_ns == 130 * US
