@@ -12,7 +12,7 @@ import numpy as np
 
 from traces.account.host import COPIED
 from traces.arrays import BoolArray, IntArray
-from traces.columns import HostSpans, Ranges
+from traces.columns import NULL, HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
 from traces.names.ranges import cause_of_range, family
@@ -35,12 +35,10 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     if not FEWEST.value <= len(used) < SLOW_STEPS.value:  # of two neither tells; of many their lengths do
         return steps
     begin_ns, end_ns = np.array([(steps[at].start_ns, steps[at].end_ns) for at in used], dtype=np.int64).T
-    copies_more, since_ns = _copies_more(rank, begin_ns, end_ns)
-    host_end_ns = found.host_end_ns[used]
+    host_start_ns, host_end_ns = found.host_start_ns[used], found.host_end_ns[used]
+    copies_more, since_ns = _copies_more(rank, host_start_ns, host_end_ns)
     saving = union(since_ns[copies_more], host_end_ns[copies_more])
-    apart_ns = covered_ns(
-        begin_ns, end_ns, join(saving, _apart(rank, found.host_start_ns[used], host_end_ns))
-    )
+    apart_ns = covered_ns(begin_ns, end_ns, join(saving, _apart(rank, host_start_ns, host_end_ns)))
     usual_ns = median(steps[place].length_ns for place in used)
     result = list(steps)
     for at, place in enumerate(used):
@@ -51,12 +49,15 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
 
 
 def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tuple[BoolArray, IntArray]:
-    """Which steps copy more to the host than the usual one, in large copies, and when each first did."""
+    """Which steps launch more large copies to the host than the usual one, and when the first of each ran."""
     rows, sizes = rank.activities, rank.columns.copies.size_bytes
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
     out = out[sizes[rows.row[out]] >= COPIED.value]
+    launch_ns = np.where(rows.launch_ns[out] == NULL, rows.start_ns[out], rows.launch_ns[out])
+    order = np.argsort(launch_ns, kind="stable")
+    out, launch_ns = out[order], launch_ns[order]
     so_far = np.append(0, np.cumsum(sizes[rows.row[out]]))
-    begin, end = (np.searchsorted(rows.start_ns[out], border_ns) for border_ns in (begin_ns, end_ns))
+    begin, end = (np.searchsorted(launch_ns, border_ns) for border_ns in (begin_ns, end_ns))
     copied = so_far[end] - so_far[begin]
     more: BoolArray = copied > (1 + PARTIAL.value) * np.median(copied)
     return more, np.append(rows.start_ns[out], 0)[begin]
