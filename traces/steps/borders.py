@@ -38,13 +38,14 @@ class HostOrder:
         own = ~helper_work(activities)[order]
         compute = own & (activities.bucket[order] == Bucket.COMPUTE)
         starts = np.where(compute, activities.start_ns[order], _NEVER)
-        held = own & (activities.bucket[order] != Bucket.COMM)
+        communicates = activities.bucket[order] == Bucket.COMM
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
         self._begin_ns = int(activities.start_ns.min(initial=_NEVER))
         self.places = order
         self.launch_ns = launch[order]
         self.counted_launch_ns = launch
-        self._held_end_ns = np.where(held, activities.end_ns[order], NULL)
+        self._held_end_ns = np.where(own & ~communicates, activities.end_ns[order], NULL)
+        self._comm_end_ns = np.where(own & communicates, activities.end_ns[order], NULL)
         self._compute_so_far = _running_sum(compute)
         self._compute_work_so_far = _running_sum(lengths)
         self._kernels_so_far = _running_sum(activities.source[order] != Source.COPY)
@@ -63,13 +64,19 @@ class HostOrder:
 
     def held_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """When all but communication that was launched in each host interval [first, last) had ended."""
-        between = zip(self.launched_before(first_ns), self.launched_before(last_ns), strict=True)
-        return np.array([self._held_end_ns[slice(*one)].max(initial=NULL) for one in between], dtype=np.int64)
+        return self._last_of(self._held_end_ns, first_ns, last_ns)
 
-    def goes_on_ns(self, host_ns: IntArray) -> tuple[IntArray, IntArray]:
-        """When all launched before host times had ended, and when compute launched after them began."""
-        launched = self.launched_before(host_ns)
-        return self._latest_end[launched], self._next_compute[launched]
+    def communicates_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        """When the communication that was launched in each host interval [first, last) had ended."""
+        return self._last_of(self._comm_end_ns, first_ns, last_ns)
+
+    def _last_of(self, ends_ns: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        between = zip(self.launched_before(first_ns), self.launched_before(last_ns), strict=True)
+        return np.array([ends_ns[slice(*one)].max(initial=NULL) for one in between], dtype=np.int64)
+
+    def goes_on_ns(self, host_ns: int) -> int:
+        """When compute launched after a host time began."""
+        return int(self._next_compute[self.launched_before(np.array([host_ns]))[0]])
 
     @property
     def kernel_count(self) -> int:
@@ -157,9 +164,8 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     The next step's compute hides them there; so long as the others wait between their own work and that
     compute, the last one would have waited too.
     """
-    all_ended, goes_on = order.goes_on_ns(end_ns)
-    hidden = np.flatnonzero(all_ended[:-1] > end[:-1])
-    if goes_on[-1] < _NEVER or 2 * len(hidden) < len(end) - 1:
+    hidden = np.flatnonzero(order.communicates_until_ns(start_ns, end_ns)[:-1] > end[:-1])
+    if order.goes_on_ns(int(end_ns[-1])) < _NEVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
     held = order.held_until_ns(start_ns, end_ns)
     return min(int(end[-1]), int(held[-1] + np.maximum(end[hidden] - held[hidden], 0).max()))
