@@ -140,7 +140,10 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     told["host_overhead"] = start.without(replays.host_overhead)
     if rank.unseen is not None:
         del told["communication"]
-    capped = {wall: _capped(cost, wall, _bound_ns(rank, start, wall)) for wall, cost in told.items()}
+    bounds = {wall: _bound_ns(rank, start, wall) for wall in told}
+    if bounds.get("communication", 0) is None:  # no bound of what graphs hide is one of what was seen
+        bounds["communication"] = rank.bounds.communication_seen
+    capped = {wall: _capped(cost, wall, bounds[wall]) for wall, cost in told.items()}
     return RankCosts(place, rank, start, replays, capped)
 
 

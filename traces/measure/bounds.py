@@ -36,13 +36,15 @@ class Bounds:
     """The most each wall can cost, in ns of the windows; None where the trace does not bound it.
 
     Graphs recorded whole hide communication, recompute and grids; memory is not bounded either where it is
-    unknown what is computed a second time, compute not without launch shapes.
+    unknown what is computed a second time, compute not without launch shapes. `communication_seen`: the most
+    that communication outside such graphs can cost.
     """
 
     communication: int | None
     host_overhead: int | None
     memory: int | None
     compute: int | None
+    communication_seen: int | None = None
 
     def of(self, wall: str) -> int | None:
         found: int | None = getattr(self, wall)
@@ -56,13 +58,15 @@ def measure_bounds(
     rows, windows = subject.rank.activities, subject.steps.windows
     whole_graphs = bool((rows.source == Source.REPLAY).any())
     absent_ns = budget.window_ns - budget.compute_ns
+    seen_ns = _communication_ns(subject, rows, windows, absent_ns)
     return Bounds(
-        communication=None if whole_graphs else _communication_ns(subject, rows, windows, absent_ns),
+        communication=None if whole_graphs else seen_ns,
         host_overhead=absent_ns if isinstance(account, Missing) else account.host_most_ns,
         memory=None
         if unseen_ns is None or whole_graphs
         else _memory_ns(subject, account, absent_ns, unseen_ns),
         compute=None if whole_graphs else _compute_ns(subject, rows, windows),
+        communication_seen=seen_ns,
     )
 
 
@@ -113,9 +117,13 @@ def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | Non
         return None
     filled = subject.filled_share(subject.sm_count or largest_sm_count())
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
-    length_ns = rows.end_ns - rows.start_ns
-    more_ns = length_ns - (length_ns * share).astype(np.int64)
-    return intersect(_first(rows, share < 1, more_ns), windows).total_ns
+    within_ns = ns_in(rows, windows)
+    more_ns = within_ns - (within_ns * share).astype(np.int64)
+    less = (share < 1) & (within_ns > 0)
+    # what begins before a window begins there with it
+    next_window = np.searchsorted(windows.end_ns, rows.start_ns[less], side="right")
+    begin_ns = np.maximum(rows.start_ns[less], windows.start_ns[next_window])
+    return intersect(union(begin_ns, begin_ns + more_ns[less]), windows).total_ns
 
 
 def _first(rows: Activities, which: BoolArray, length_ns: IntArray) -> Spans:
