@@ -16,7 +16,7 @@ def launched_on(rank: Rank, stream: int, before: int, began: int) -> Work | None
     """
     last, known = None, EARLIEST
     for work in rank.works:
-        if work.stream == stream and work.start < began:
+        if work.stream == stream and (work.start < began or work.start == work.end == began):
             known = work.call.start if work.call else known
             last = work if known < before else last
     return last
@@ -33,7 +33,8 @@ def producers(rank: Rank, late: Work) -> list[Work]:
                 awaited = launched_on(rank, *rank.records[event], late.start)
                 found += [awaited] if awaited and awaited.end <= late.start else []
     known = max([*(work.end for work in found), late.call.end if late.call else EARLIEST])
-    if late.group == "compute" and late.start - known > ROOM_WAIT:
+    # how long it waited is not known without its launch
+    if late.group == "compute" and late.call and late.start - known > ROOM_WAIT:
         found += _room(rank, late)
     return found
 

@@ -160,7 +160,7 @@ def _last_end(rank: Rank, hosts: list[Stretch], spans: list[Stretch]) -> int:
     exposed = []
     for host, (_, until) in zip(hosts[:-1], spans[:-1], strict=True):
         works = launched(rank, *host)
-        if works and max(work.end for work in works) > until:
+        if any(work.group == "comm" and work.end > until for work in works):
             exposed.append(max(0, until - max((w.end for w in works if w.group != "comm"), default=until)))
     own = [work.end for work in launched(rank, *hosts[-1]) if work.group != "comm"]
     if not exposed or not own or 2 * len(exposed) < len(hosts) - 1:

@@ -137,7 +137,7 @@ def last_to_end(
     which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
     consumer = np.flatnonzero(which).astype(PLACE)
     starts = rows.start_ns[consumer]
-    moments = np.maximum(since_ns[consumer], starts - tight), starts
+    moments = np.maximum(since_ns[consumer], starts - tight - 1), starts
     by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
     producer = np.full(len(consumer), -1, dtype=PLACE)

@@ -205,8 +205,8 @@ def tight(
     ("run", "waits"),
     [
         (tight(), True),
-        (tight(start=304.999), True),
-        (tight(start=305), False),  # no longer tight
+        (tight(start=305), True),
+        (tight(start=305.001), False),  # no longer tight
         (tight(start=300), True),  # as it ends
         (tight(start=299), False),  # before
         (tight(start=301, launch=296.999), True),  # its call returned 2 us before: a longer wait had a reason

@@ -139,7 +139,8 @@ def beside_weight_gradients(
     ("run", "streams"),
     [
         (beside_weight_gradients(), {20}),
-        (beside_weight_gradients(second=(105, 200)), set()),  # not within 5 us of the end
+        (beside_weight_gradients(second=(105, 200)), {20}),
+        (beside_weight_gradients(second=(105.001, 200)), set()),  # not within 5 us of the end
         (beside_weight_gradients(launched=-4), {20}),  # launched first, and yet it waits
         (beside_weight_gradients(second=(102, 200), launched=100), set()),  # it did not wait over 2 us
         (beside_weight_gradients(blocks=1), {20}),
