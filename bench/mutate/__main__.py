@@ -1,7 +1,8 @@
 """python -m bench.mutate: draw small wrong lines, have the tests judge each, print a figure a folder.
 
 Results go to .mutate/results.jsonl, survivors to .mutate/survivors.patch. What each test runs is measured
-once (some 20 minutes on two cores) and again with --look, which is due after tests or product changed much.
+once (some 20 minutes on two cores), and with --look again of the test files that changed since; to measure
+all of them again, remove .mutate/looked.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ast
 import json
 import random
 import sys
+import time
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -51,15 +53,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=60, help="mutants of each folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--look", action="store_true", help="measure again what each test runs")
+    parser.add_argument("--look", action="store_true", help="measure again what tests run that changed")
     parser.add_argument("--alone", action="store_true", help="leave out the last judgement by all tests")
     options = parser.parse_args(words)
     KEPT.mkdir(exist_ok=True)
     trees = [copied(KEPT / f"tree{number}") for number in range(options.jobs)]
-    seen_in = KEPT / "seen"
-    if options.look or not (seen_in / "coverage").exists():
-        look(trees[0], seen_in, options.jobs)
-    seen = Seen(seen_in, collected(trees[0]))
+    seen_in = KEPT / "looked"
+    there = collected(trees[0])
+    seen = Seen(seen_in, there)
+    if options.look or seen.new == there:
+        look(trees[0], seen_in / str(time.time_ns()), options.jobs, seen.changed(trees[0]))
+        seen = Seen(seen_in, there)
     drawn = [one for folder in options.folders for one in draw(folder, options.count, options.seed)]
     equivalent = _equivalent()
     asked = [one for one in drawn if _said(one) not in equivalent]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.mutate.mutant import Mutant
-from bench.mutate.seen import Seen, run_tests, told_in
+from bench.mutate.seen import Seen, product_tests, run_tests, told_in
 from bench.mutate.tree import environment, mutated
 from bench.mutate.watchers import watchers
 from tests.places import ROOT
@@ -137,7 +137,7 @@ def _likeliest(mutant: Mutant, failing: set[str], seen: Seen) -> list[str]:
 def _failing(judge: Judge, jobs: int) -> set[str]:
     """Tests that fail in the copy as it stands and do not in an unchanged one."""
     with tempfile.TemporaryDirectory() as folder:
-        run_tests(judge.tree, Path(folder), jobs)
+        run_tests(judge.tree, Path(folder), jobs, product_tests())
         files = told_in(Path(folder))
     return {name for one in files for name in one["failed"]} - judge.seen.failed
 
