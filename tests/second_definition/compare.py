@@ -76,7 +76,8 @@ def compared(run: Run, folder: Path) -> Compared:
 def _steps(
     found: Compared, rank: Rank, said: Mapping[str, Any], windows: Windows, used: dict[int, tuple[int, int]]
 ) -> None:
-    defined = steps(rank)
+    offset = clock(rank)
+    defined = steps(corrected(rank, offset[0]) if offset and offset[0] else rank)
     if defined.doubt:
         found.doubts.append(defined.doubt)
         return
