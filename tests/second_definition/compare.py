@@ -65,7 +65,8 @@ def compared(run: Run, folder: Path) -> Compared:
         rank = by_place[one["process"], one["device"]]
         windows = [(start, end) for start, end in one["windows_ns"]]
         used = {step["index"]: (step["start_ns"], step["end_ns"]) for step in one["steps"]["used"]}
-        if not run.options and one["steps"]["source"] not in NOT_DEFINED:
+        apart = rank.spans["PROFILER_OVERHEAD"] and _clock_differs(one, clock(rank))  # from borders
+        if not run.options and one["steps"]["source"] not in NOT_DEFINED and not apart:
             _steps(found, rank, one["steps"], windows, used)
         _budget(found, rank, one, windows)
         _account(found, rank, one, list(used.values()) or windows)
@@ -146,9 +147,13 @@ def _doubt(rank: Rank, said: Mapping[str, Any], offset: tuple[int, int] | None) 
         return "graph launches without work"
     if any(work.node is not None and work.call is None for work in rank.works):
         return "nodes of a graph without a launch row"
-    if (offset or (0, 0)) != (said["clock_corrected_ns"], said["clock_within_ns"] or 0):
+    if _clock_differs(said, offset):
         return "how far clocks are apart"
     return "clocks where the host stays far ahead" if offset is None and said["absent_ns"] is not None else ""
+
+
+def _clock_differs(said: Mapping[str, Any], offset: tuple[int, int] | None) -> bool:
+    return (offset or (0, 0)) != (said["clock_corrected_ns"], said["clock_within_ns"] or 0)
 
 
 def _lies_between(told: Mapping[str, int], *readings: Mapping[str, int]) -> bool:
