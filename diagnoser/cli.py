@@ -35,7 +35,6 @@ COMMANDS: Final = {
     "open": "timeline",
     "plan": "layouts",
     "explain": "results",
-    "workload": "recordings",
     "demo": "runs",
     "mcp": "agents",
     "history": "",

@@ -22,7 +22,6 @@ from typing import IO, Any, Final
 from heuristics.rules.megatron.answer import Answer, Tier, not_checked
 from heuristics.rules.megatron.request import Request
 from traces.limits import Limit
-from traces.workload.megatron import INSTALL
 
 START_S: Final = Limit(
     120.0, "seconds", "ours: 5 s measured on two cores, many times that on a cold network disk"
@@ -30,6 +29,7 @@ START_S: Final = Limit(
 REQUEST_S: Final = Limit(20.0, "seconds", "ours: 0.2 s measured for 1,024 ranks, 1.3 s for 8,192")
 ALL_S: Final = Limit(600.0, "seconds", "ours: longer than 1,000 configurations of 1,024 ranks take")
 
+INSTALL: Final = "pip install 'moe-diag[megatron]'"
 _NOT_HERE: Final = f"megatron-core is not installed here: {INSTALL}"
 _TIERS: Final[tuple[Tier, Tier]] = ("config", "layer")
 _HOME: Final = str(Path(__file__).resolve().parents[2])

@@ -18,12 +18,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 from unittest import mock
 
+from diagnoser.megatron.layer import moe_layer
 from heuristics.config.versions import numbers
 from heuristics.rules.megatron.answer import FLEX_PACKAGES, PACKAGES, PYTORCH, TRANSFORMER_ENGINE
 from heuristics.rules.megatron.request import Request
 from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
-from traces.workload.megatron import moe_layer
 
 NEWEST: Final = "99"
 """Newer than any release of a package: what is rejected even then is rejected whatever the run has."""

@@ -129,8 +129,9 @@ def test_one_that_core_refuses_is_not_legal_on_the_screen(release: Release, tmp_
 
 
 def test_a_layer_of_its_own_is_recorded(release: Release, tmp_path: Path) -> None:
-    command = ["workload", "--megatron", "--device", "cpu", "--steps", "2", "--state", "host_counts"]
-    program = "import sys; sys.path.append(sys.argv.pop(1)); from diagnoser.__main__ import main; main()"
+    command = ["--megatron", "--device", "cpu", "--steps", "2", "--state", "host_counts"]
+    program = "import sys; sys.path.append(sys.argv.pop(1)); from bench.workload.__main__ import main"
+    program += "; main(sys.argv[1:])"
     subprocess.run(
         [release.python, "-P", "-c", program, str(ROOT), *command, "--out", "it.json.gz"],
         cwd=tmp_path,

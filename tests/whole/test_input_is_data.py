@@ -65,7 +65,6 @@ STARTS: Final = frozenset(
     {
         "traces/formats/nsys_tool.py",  # the user's nsys
         "diagnoser/megatron/__init__.py",  # our own program, which asks megatron-core
-        "traces/workload/profile.py",  # our own workload, under the user's nsys
     }
 )
 """The only files that start programs."""

@@ -104,7 +104,7 @@ def modules() -> tuple[ModuleType, ...]:
     return tuple(
         importlib.import_module(name_of(path))
         for path in MODULES
-        if path.name != "__main__.py" and "workload" not in path.parts and "agent" not in path.parts
+        if path.name != "__main__.py" and "agent" not in path.parts
     )
 
 

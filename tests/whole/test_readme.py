@@ -149,7 +149,7 @@ def test_every_command_line_of_the_readme_does_its_work(
     tripped = [line for line, code in ended.items() if code == 1]
     assert tripped == ["compare before.json after.sqlite --gate 3%"]
     shown = {line.split()[0] for line in lines}
-    assert {*COMMANDS, "history"} - shown == {"workload", "open"}  # need PyTorch, and a person at a browser
+    assert {*COMMANDS, "history"} - shown == {"open"}  # needs a person at a browser
 
 
 def _forced(line: str) -> list[str]:

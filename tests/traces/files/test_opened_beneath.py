@@ -235,15 +235,12 @@ OWN = {
     "traces/formats/sqlite_tables.py": "SQLite, within opens_only",
     "traces/loops.py": "our own modules",
     "traces/toml_tables.py": "our own tables",
-    "traces/workload/profile.py": "our own workload",
-    "traces/workload/rank.py": "our own workload",
     "heuristics/rules/rules.py": "tables of plug-ins",
     "reports/result/voice/phrases.py": "our own tables and lists",
     "reports/write/html/environment.py": "our own templates",
     "diagnoser/__init__.py": "our own packages",
     "diagnoser/__main__.py": "standard streams",
     "diagnoser/agent/server.py": "the skill file",
-    "diagnoser/commands/recordings.py": "our own workload",
     "diagnoser/demo/__init__.py": "our own recordings",
     "diagnoser/history/own_file.py": "the user's history, which no tool reads",
     "diagnoser/history/store.py": "the user's history, which no tool reads",
@@ -251,7 +248,6 @@ OWN = {
     "diagnoser/options/__init__.py": "our own tables",
     "diagnoser/output/__init__.py": "standard streams",
     "diagnoser/output/handover.py": "our own page",
-    "diagnoser/running/profiled.py": "our own workload",
 }
 """Who else opens files, and which: none is named by what is asked of a tool."""
 OPENS = frozenset({"open", "read_bytes", "read_text", "connect", "fdopen"})

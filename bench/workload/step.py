@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from traces.workload.model import Model, Ranges
-from traces.workload.states import State
+from bench.workload.model import Model, Ranges
+from bench.workload.states import State
 
 WARM_UP_STEPS: Final = 3
 """Before a capture or a recording: for the allocator and the optimizer. PyTorch's notes on graphs take 3."""

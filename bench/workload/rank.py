@@ -16,13 +16,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from bench.workload.gpt import Gpt, shape
+from bench.workload.megatron import Place, started
+from bench.workload.nvtx_ranges import nvtx_ranges
+from bench.workload.record import SEED, Request, made_how
+from bench.workload.states import STATES
+from bench.workload.step import WARM_UP_STEPS, Steps
 from traces.errors import InputError
-from traces.workload.gpt import Gpt, shape
-from traces.workload.megatron import Place, started
-from traces.workload.nvtx_ranges import nvtx_ranges
-from traces.workload.record import SEED, Request, made_how
-from traces.workload.states import STATES
-from traces.workload.step import WARM_UP_STEPS, Steps
 
 _LOOK_S: Final = 1.0
 

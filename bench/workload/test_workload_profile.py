@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +17,10 @@ from typing import Any
 import pytest
 
 from bench.simulate.export import write_export
+from bench.workload.__main__ import main
+from bench.workload.profile import RankRecording, made_how, rank_environment
+from bench.workload.record import Request
+from bench.workload.states import SIZES
 from diagnoser.cli import run
 from tests.hostile.secrets import SECRET
 from tests.places import ROOT
@@ -26,9 +29,6 @@ from traces.errors import InputError
 from traces.formats.nsys_tool import Nsys, Report
 from traces.formats.open import read_trace
 from traces.progress import Progress
-from traces.workload.profile import RankRecording, made_how, rank_environment
-from traces.workload.record import Request
-from traces.workload.states import SIZES
 
 STEPS, RANKS = 2, 2
 WARM_UP = 3
@@ -36,15 +36,12 @@ PHASES = ("route", "preprocess", "dispatch", "experts", "combine")
 
 
 def workload(*options: object) -> int:
-    return run(["workload", *map(str, options)])
+    return main([*map(str, options)])
 
 
 @pytest.mark.parametrize(
     ("asked", "code", "said"),
     [
-        (["--state", "eager"], 2, "one of --out FILE (PyTorch profiler) and --profile DIR (nsys)"),
-        (["--state", "eager", "--out", "x.json.gz", "--profile", "x"], 2, "one of --out FILE"),
-        (["--state", "eager", "--out", "x.json.gz", "--ranks", "2"], 2, "--ranks is of --profile"),
         (["--state", "lazy", "--profile", "x"], 2, "there are eager,"),
         (["--state", "eager", "--profile", "x", "--device", "tpu"], 2, "--device"),
         (["--state", "eager", "--profile", "x", "--steps", "0"], 2, "--steps"),
@@ -77,7 +74,7 @@ def test_what_cannot_be_recorded_is_refused_before_anything_runs(
 def test_without_its_packages_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("traces.workload.profile.find_spec", lambda name: None)
+    monkeypatch.setattr("bench.workload.profile.find_spec", lambda name: None)
     assert workload("--state", "eager", "--profile", tmp_path / "run", "--device", "cpu") == 3
     said = capsys.readouterr().err
     assert "PyTorch and megatron-core and nvtx cannot be imported here" in said
@@ -129,7 +126,7 @@ def fake_nsys(folder: Path, does: str) -> Path:
 def test_an_nsys_that_fails_leaves_nothing_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], does: str, said: str
 ) -> None:
-    monkeypatch.setattr("traces.workload.profile.find_spec", lambda name: True)
+    monkeypatch.setattr("bench.workload.profile.find_spec", lambda name: True)
     nsys = fake_nsys(tmp_path, does)
     profile = tmp_path / "run"
     assert workload("--state", "eager", "--profile", profile, "--device", "cpu", "--nsys", nsys) == 3
@@ -142,16 +139,17 @@ def test_a_rank_whose_request_is_gone_ends_by_itself(tmp_path: Path) -> None:
     request = tmp_path / "request0.json"
     asked = {"state": "eager", "device": "cpu", "step_count": 1, "megatron": True}
     request.write_text(json.dumps({"request": asked, "rank": 0, "rank_count": 2}), encoding="utf-8")
-    waits = "import sys, traces.workload.rank as rank; rank._run = lambda *_: __import__('time').sleep(60)\n"
-    started = subprocess.Popen([sys.executable, "-c", f"{waits}rank.main()", str(request)], cwd=ROOT)
-    try:
-        time.sleep(0.5)
-        assert started.poll() is None
-        request.unlink()
-        assert started.wait(30) == -signal.SIGTERM
-    finally:
-        started.kill()
-        started.wait()
+    runs = "lambda *_: (print('runs', flush=True), time.sleep(60))"
+    program = f"import time, bench.workload.rank as rank; rank._run = {runs}; rank.main()"
+    words = [sys.executable, "-c", program, str(request)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            assert started.stdout.readline() == "runs\n"
+            request.unlink()
+            assert started.wait(30) == -signal.SIGTERM
+        finally:
+            started.kill()
 
 
 Recorded = tuple[Path, int, str]
@@ -286,8 +284,8 @@ def test_a_recording_with_kernels_is_diagnosed_into_the_folder(
             found.append(RankRecording(export, report, made))
         return found
 
-    monkeypatch.setattr("traces.workload.profile.find_spec", lambda name: True)
-    monkeypatch.setattr("traces.workload.profile.profile", simulated)
+    monkeypatch.setattr("bench.workload.profile.find_spec", lambda name: True)
+    monkeypatch.setattr("bench.workload.profile.profile", simulated)
     folder, nsys = tmp_path / "run", fake_nsys(tmp_path, "exit 0")
     folder.mkdir()  # an empty one may be there
     assert workload("--state", "eager", "--profile", folder, "--ranks", "2", "--nsys", nsys) == 0

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bench.workload.scrub import scrub
 from tests.recordings.kineto import event, expect_one_run, on_gpu, one_run, write
 from traces.formats.kineto import read_kineto
-from traces.workload.scrub import scrub
 
 SECRET = "hunter2_sesame"
 

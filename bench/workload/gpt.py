@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from traces.workload.megatron import Place, configured, module
-from traces.workload.model import Ranges, again
-from traces.workload.states import SIZES, State
+from bench.workload.megatron import Place, configured, module
+from bench.workload.model import Ranges, again
+from bench.workload.states import SIZES, State
 
 
 @dataclass(frozen=True, slots=True)

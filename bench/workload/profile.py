@@ -20,6 +20,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from bench.workload.rank import Files, ask
+from bench.workload.record import Request
+from diagnoser.megatron import INSTALL
 from traces.errors import InputError, NsysUnavailable
 from traces.formats.export_cache import exported
 from traces.formats.nsys_scrub import scrub_exports
@@ -27,9 +30,6 @@ from traces.formats.nsys_tool import OPTIONS, Nsys, Report, profile_line, report
 from traces.formats.open import read_trace
 from traces.limits import Limit
 from traces.progress import Progress
-from traces.workload.megatron import INSTALL
-from traces.workload.rank import Files, ask
-from traces.workload.record import Request
 
 RANKS_S: Final = Limit(
     900.0, "seconds", "ours: 12 s measured for two ranks on two cores, most of it to import PyTorch"
@@ -40,7 +40,7 @@ STOP_S: Final = Limit(
 _POLL_S: Final = 0.2
 _HOME: Final = str(Path(__file__).resolve().parents[2])
 _PROGRAM: Final = (
-    "import os, sys; sys.path.append(sys.argv[1]); from traces.workload.rank import main; os._exit(main())"
+    "import os, sys; sys.path.append(sys.argv[1]); from bench.workload.rank import main; os._exit(main())"
 )
 """Our packages come last on the path, so that those of the environment stay its own."""
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
+from bench.workload.layers import Layer
+from bench.workload.states import Sizes, State
+from diagnoser.megatron import INSTALL
+from diagnoser.megatron.layer import moe_layer
 from traces.errors import InputError
-from traces.workload.layers import Layer
-from traces.workload.states import Sizes, State
-
-INSTALL: Final = "pip install 'moe-diag[megatron]'"
 
 _WITHOUT_TE: Final = (
     "te_general_gemm",
@@ -105,20 +105,6 @@ def megatron_layers(torch: Any, sizes: Sizes, state: State, device: str) -> tupl
     norms = [torch.nn.RMSNorm(sizes.hidden, device=device, dtype=dtype) for _ in made]
     weights = [weight for module in (*norms, *made) for weight in module.parameters()]
     return [_residual(norm, layer) for norm, layer in zip(norms, made, strict=True)], weights
-
-
-def moe_layer(config: Any, **given: Any) -> Any:
-    """The library's MoE layer of a configuration, its experts one after the other. Raises what that raises.
-
-    Its specification says what to build up to 0.17, and builds it itself from 0.18 on.
-    """
-    specs = importlib.import_module("megatron.core.models.gpt.moe_module_specs")
-    spec = specs.get_moe_module_spec(use_te=False, num_experts=config.num_moe_experts, moe_grouped_gemm=False)
-    if callable(spec):
-        return spec(config=config, **given)
-    return importlib.import_module("megatron.core.transformer.spec_utils").build_module(
-        spec, config=config, **given
-    )
 
 
 def _residual(norm: Any, layer: Any) -> Callable[[Any], Any]:

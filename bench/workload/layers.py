@@ -6,7 +6,7 @@ Parts are held in plain objects, so that the file can be type-checked where PyTo
 from collections.abc import Callable
 from typing import Any
 
-from traces.workload.states import Sizes, State
+from bench.workload.states import Sizes, State
 
 Layer = Callable[[Any], Any]
 """Tokens (token_count, hidden) -> tokens of the same shape."""

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from traces.workload.layers import plain_layers
-from traces.workload.megatron import megatron_layers
-from traces.workload.states import SIZES, State
+from bench.workload.layers import plain_layers
+from bench.workload.megatron import megatron_layers
+from bench.workload.states import SIZES, State
 
 Ranges = Callable[[str], AbstractContextManager[Any]]
 """A name -> a range of a recording, open as long as it is entered."""

@@ -1,6 +1,6 @@
 """Record our own real runs: a small MoE training step in a known state, by the PyTorch profiler.
 
-    moe-diag workload --state eager --out eager.json.gz
+    python -m bench.workload --state eager --out eager.json.gz
 
 writes the recording, scrubbed, and beside it `eager.known.json`: the state and how it was made. PyTorch is
 imported only when a state is run, Megatron-Core only with `--megatron`; reading a recording needs neither.
@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from bench.workload.record import Request, record
+from bench.workload.scrub import scrub
+from bench.workload.states import SIZES, STATES
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
-from traces.workload.record import Request, record
-from traces.workload.scrub import scrub
-from traces.workload.states import SIZES, STATES
 
 _SUFFIX: Final = ".json.gz"
 

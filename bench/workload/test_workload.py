@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from bench.workload.__main__ import main
+from bench.workload.states import SIZES, STATES
+from bench.workload.workload import workload
 from diagnoser.cli import run
 from tests.places import ROOT
 from traces.errors import OutputNotWritable, UsageError
 from traces.formats.kineto import read_kineto
-from traces.workload.states import SIZES, STATES
-from traces.workload.workload import workload
 
 
 def unpacked(path: Path) -> str:
@@ -58,13 +59,13 @@ def test_without_pytorch_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     out = str(tmp_path / "run.json.gz")
-    assert run(["workload", "--state", "eager", "--out", out, "--device", "cpu"]) == 3
+    assert main(["--state", "eager", "--out", out, "--device", "cpu"]) == 3
     assert "pip install torch" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_importing_the_script_does_not_import_pytorch() -> None:
-    program = "import sys, traces.workload.workload; sys.stdout.write(str('torch' in sys.modules))"
+    program = "import sys, bench.workload.workload; sys.stdout.write(str('torch' in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -78,7 +79,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("PyTorch is not installed: would have shown that every state of our own workload runs")
     folder = tmp_path_factory.mktemp("states")
     program = (
-        "import sys; from pathlib import Path; from traces.workload.workload import workload\n"
+        "import sys; from pathlib import Path; from bench.workload.workload import workload\n"
         "for state in sys.argv[2:]:\n"
         "    workload(state, Path(sys.argv[1], state + '.json.gz'), step_count=2, device='cpu')"
     )
@@ -131,9 +132,9 @@ def test_recompute_runs_forward_twice_and_each_expert_is_launched_by_itself(reco
 READS = """
 import sys, torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
-from traces.workload.model import Stack
-from traces.workload.states import STATES
-from traces.workload.step import Steps
+from bench.workload.model import Stack
+from bench.workload.states import STATES
+from bench.workload.step import Steps
 for name, state in STATES.items():
     with FakeTensorMode():
         try:

@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from bench.workload.megatron import Place, started
+from bench.workload.model import Stack
+from bench.workload.states import SIZES, STATES
+from bench.workload.step import WARM_UP_STEPS, Steps
 from traces.errors import InputError
-from traces.workload.megatron import Place, started
-from traces.workload.model import Stack
-from traces.workload.states import SIZES, STATES
-from traces.workload.step import WARM_UP_STEPS, Steps
 
 SEED: Final = 7
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.workload.states import SIZES, STATES
 from diagnoser.options.requests import Analysis
 from heuristics.result.exits import Exit
 from traces.errors import NothingToDiagnose, OutputNotWritable, UsageError
@@ -16,11 +17,10 @@ from traces.files.aside import appearing, sweep
 from traces.files.own_folder import way_in
 from traces.formats.nsys_tool import find_nsys
 from traces.progress import Progress
-from traces.workload.states import SIZES, STATES
 
 if TYPE_CHECKING:
-    from traces.workload.profile import RankRecording
-    from traces.workload.record import Request
+    from bench.workload.profile import RankRecording
+    from bench.workload.record import Request
 
 DIAGNOSED, ABSTAINED = Exit.DONE, Exit.NOTHING
 """As `analyze` would end on the folder."""
@@ -36,10 +36,10 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
     """Record a state under nsys into `folder`, diagnose it there, and give the exit code.
 
     `folder` is new, or empty. Raises `UsageError` for what cannot be asked for, `OutputNotWritable`, and what
-    `traces.workload.profile.profile` raises; the folder is then as it was.
+    `bench.workload.profile.profile` raises; the folder is then as it was.
     """
     _check(request, folder, rank_count)
-    from traces.workload.profile import check_installed, profile
+    from bench.workload.profile import check_installed, profile
 
     check_installed(request.device)
     from diagnoser.running.pipeline import examined
