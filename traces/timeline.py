@@ -204,7 +204,7 @@ def build(columns: Columns) -> Timeline:
     Where the caller keeps no columns, their times and places of GPU work go before the ranks take them.
     """
     work, warnings = _all_work(columns)
-    launched, opaque = _graph_launches(columns, work)
+    graphs = _graph_launches(columns, work)
     fixes = clock_fixes(columns, work.rows, work.call)
     none = GpuRows.none()  # the work holds the GPU's rows now
     kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
@@ -218,6 +218,7 @@ def build(columns: Columns) -> Timeline:
     ranks, rows = [], work.rows
     for places in work.by_rank():
         mine, gid, device = work.take(places, columns), rows.process_gid[places[0]], rows.device_id[places[0]]
+        launched, opaque = graphs.get(int(gid), (0, 0))
         hidden_frac = opaque / launched if launched else 0.0
         rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, fixes.get(int(gid)))
         busy = mine.end_ns > mine.start_ns
@@ -225,35 +226,35 @@ def build(columns: Columns) -> Timeline:
             warnings.append(f"process {rank.process}, GPU {device}: no kernels that take time; left out")
         else:
             ranks.append(rank)
-    return Timeline(columns, tuple(ranks), tuple(warnings), launched, opaque)
+    launches, hidden = (sum(counts) for counts in zip((0, 0), *graphs.values(), strict=True))
+    return Timeline(columns, tuple(ranks), tuple(warnings), launches, hidden)
 
 
-def _graph_launches(columns: Columns, work: _Work) -> tuple[int, int]:
-    """How many CUDA graph launches there are, and of how many no work was recorded though it should be.
+def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]:
+    """By process: how many CUDA graph launches there are, and of how many no work was recorded.
 
     A launch may have a runtime and a driver row; both share the correlation id and count once. Those before
     the first launch of a process that has compute, and after its last, are a capture cut off, whose work ran
-    outside of it; unless no graph launch shows any work.
+    outside of it; unless no graph launch of the process shows any work.
     """
     calls = columns.calls
     rows = np.flatnonzero(passing(launches_a_graph, columns.call_names)[calls.name])
-    worked = {_launch_id(columns, row) for row in rows[np.isin(rows, distinct(work.call))].tolist()}
+    has_work = np.isin(rows, distinct(work.call))
     computed = work.call[work.kept & (work.bucket == Bucket.COMPUTE) & (work.call >= 0)]
     process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
-    ids, opaque = {_launch_id(columns, row) for row in rows.tolist()}, set()
+    found: dict[int, tuple[int, int]] = {}
     for one in distinct(process[rows]).tolist():
         within_ns = calls.start_ns[computing[process[computing] == one]]
-        mine = rows[process[rows] == one]
-        if worked and len(within_ns):
+        of_process = process[rows] == one
+        mine, ids = rows[of_process], calls.correlation_id
+        worked = distinct(ids[rows[of_process & has_work]])
+        seen = mine
+        if len(worked) and len(within_ns):
             launched_ns = calls.start_ns[mine]
-            mine = mine[(launched_ns >= within_ns.min()) & (launched_ns <= within_ns.max())]
-        opaque |= {_launch_id(columns, row) for row in mine.tolist()}
-    return len(ids), len(opaque - worked)
-
-
-def _launch_id(columns: Columns, row: int) -> tuple[int, int]:
-    calls = columns.calls
-    return int(calls.thread_gid[row]) & PROCESS_BITS, int(calls.correlation_id[row])
+            seen = mine[(launched_ns >= within_ns.min()) & (launched_ns <= within_ns.max())]
+        opaque = np.setdiff1d(ids[seen], worked)
+        found[one] = len(distinct(ids[mine])), len(opaque)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

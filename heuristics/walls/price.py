@@ -143,7 +143,9 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     bounds = {wall: _bound_ns(rank, start, wall) for wall in told}
     if bounds.get("communication", 0) is None:  # no bound of what graphs hide is one of what was seen
         bounds["communication"] = rank.bounds.communication_seen
-    capped = {wall: _capped(cost, wall, bounds[wall]) for wall, cost in told.items()}
+    # what is computed again takes the gaps between along, which its bound does not count
+    bounds["memory"] = rank.steps.windows.total_ns
+    capped = {wall: _capped(cost, bounds[wall]) for wall, cost in told.items()}
     return RankCosts(place, rank, start, replays, capped)
 
 
@@ -155,14 +157,9 @@ def _bound_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
     return max(0, bound - start.loading_ns)
 
 
-def _capped(cost: Cost, wall: WallId, bound: int | None) -> Cost:
-    """A cost within the partition's bound: what a replay saves in steps that are left out is none of these.
-
-    Memory's bound counts what is computed again and moved, not the gaps between, which go with it.
-    """
-    if bound is None or wall == "memory":
-        return cost
-    return replace(cost, ns=min(cost.ns, bound))
+def _capped(cost: Cost, bound: int | None) -> Cost:
+    """A cost within its bound: what a replay saves in steps that are left out is no cost of the others."""
+    return cost if bound is None else replace(cost, ns=min(cost.ns, bound))
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,8 @@ def test_no_cost_is_more_than_the_partition_holds_proven_or_not(wall: WallId) ->
 def test_what_goes_with_repeated_work_is_beside_its_bound() -> None:
     found = JUDGE["memory"]([rank(costs(memory=95, at_least=BLIND), bounds=bounded(80))])
     assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.095, 0.095)
+    over = JUDGE["memory"]([rank(costs(memory=1_200), bounds=bounded(80))])
+    assert (over.cost_ns, over.cost_frac) == (1_000, 1.0)  # of a window of 1,000 ns
 
 
 def test_a_proven_rank_adds_its_cost_and_another_its_bound() -> None:

@@ -1,5 +1,7 @@
 """The most that each wall can cost, by the partition of the window."""
 
+import pytest
+
 from tests.by_hand.run import US, Run
 
 
@@ -18,3 +20,16 @@ def test_graphs_hide_communication_but_what_is_seen_is_bounded() -> None:
     run.work("graph", 120, 220)
     bounds = run.measured().bounds
     assert (bounds.communication, bounds.communication_seen) == (None, 20 * US)
+
+
+def test_graphs_of_one_process_that_show_no_work_hide_nothing_of_another() -> None:
+    run = Run()
+    for number in (0, 1):
+        of = run.process(number)
+        of.work("gemm", 0, 100)
+        of.work("gemm", 120, 200, launch=110)
+    run.process(0).call("graph_launch", 50, 52)
+    told = {"launch_starved.python": 10, "launch_starved.launch": 2, "launch_latency.arrival": 8}
+    assert run.account(1) == told
+    with pytest.raises(LookupError, match="CUDA graph launches show no work"):
+        run.account(0)
