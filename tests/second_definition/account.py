@@ -13,7 +13,7 @@ from tests.second_definition.budget import Windows
 from tests.second_definition.producers import awaited, ended_within, producers, running
 from tests.second_definition.rows import EARLIEST, Call, Rank, Work
 
-LIMIT = 5_000
+LATENCY = 5_000
 COLD = 50_000
 ALLOCATES = re.compile(r"^cuda(Malloc|Free)|^cuMem")
 INITIALISES = re.compile(r"^cu(Module|Library)Load")
@@ -42,7 +42,7 @@ def account(rank: Rank, windows: Windows, within: bool = False) -> tuple[Counter
     `within`: a waiting call waits for whatever ended within it, not for what it names.
     """
     reasons: Counter[str] = Counter()
-    masked, limits = 0, _limits(rank)
+    masked, limits = 0, latencies(rank)
     lates: dict[int, _Late] = {}
     for start, end in _without_compute(rank, windows):
         late = next((w for w in rank.of("compute") if w.start >= end and w.end > w.start), None)
@@ -117,7 +117,7 @@ def _about(rank: Rank, late: Work, limits: tuple[int, int]) -> _Late:
     return _Late(late, launched, producers(rank, late), limits, first)
 
 
-def _limits(rank: Rank) -> tuple[int, int]:
+def latencies(rank: Rank) -> tuple[int, int]:
     """5 µs, or twice this trace's own: arrival onto an empty stream, gaps where the launch came before."""
     arrivals, gaps, replayed = [], [], set()
     for work in rank.works:
@@ -132,7 +132,7 @@ def _limits(rank: Rank) -> tuple[int, int]:
         elif back < ended <= work.start:
             gaps.append(work.start - ended)
     arrival, gap = (int(np.percentile(one, 5)) if one else 0 for one in (arrivals, gaps))
-    return max(LIMIT, 2 * arrival), max(LIMIT, 2 * gap)
+    return max(LATENCY, 2 * arrival), max(LATENCY, 2 * gap)
 
 
 def _cuts(rank: Rank, late: _Late, start: int, end: int) -> list[int]:

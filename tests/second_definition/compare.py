@@ -13,7 +13,14 @@ from typing import Any
 import moe_diag
 from bench.simulate.export import write_export
 from tests.second_definition import walls
-from tests.second_definition.account import account, clock, corrected
+from tests.second_definition.account import (
+    LATENCY,
+    LAUNCHES_JUDGED,
+    account,
+    clock,
+    corrected,
+    latencies,
+)
 from tests.second_definition.budget import Windows, budget
 from tests.second_definition.drawn import Run, draw
 from tests.second_definition.rows import Rank, ranks
@@ -124,6 +131,9 @@ def _account(found: Compared, rank: Rank, said: Mapping[str, Any], windows: Wind
             return
     if _merged(reasons) != _merged(told) and said["absent_decided_by_frac"]["inferred"]:
         found.doubts.append("inferred producers")
+        return
+    if max(latencies(rank)) > LATENCY and len(rank.works) < LAUNCHES_JUDGED:
+        found.doubts.append("latencies of few starts, of some of which the producer is inferred")
         return
     found.hold("absent_ns", _merged(reasons), _merged(told))
     if said["masked_ns"] > masked:
