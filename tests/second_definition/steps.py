@@ -177,7 +177,8 @@ def _without_outliers(rank: Rank, found: Steps, hosts: list[Stretch]) -> Steps:
     readings = [_outliers(rank, hosts, length, by_letter) for by_letter in (True, False)]
     if readings[0] != readings[1]:
         found.doubt = found.doubt or "rhythm, warm-up and hiccup of few steps"
-    counts = {found.kernels[number] for number in length}
+    # of stretches between optimizers the shortest may be whole and the others hold more, or it may be cut
+    counts = {*found.kernels} if found.source == "optimizer" else {found.kernels[number] for number in length}
     if len(length) < 8 and len(counts) > 1:  # what others do not hold is a hiccup at any number
         found.doubt = found.doubt or "few steps of several counts of kernels"
     found.dropped |= readings[0]
