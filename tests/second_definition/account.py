@@ -186,7 +186,7 @@ def _before_launch(rank: Rank, launch: Call, time: int, within: bool) -> str:
     if call and within:
         held = [work for work in ended_within(rank, call) or [] if work.start <= time < work.end]
         if held:
-            return f"blocking.{max(held, key=lambda work: (work.end, work.stream)).kind}"
+            return f"blocking.{max(held, key=lambda work: work.end).kind}"
     works = awaited(rank, call) if call and not within else None
     if works and (last := max(works, key=lambda work: work.end)).end > time:
         doing = running(rank, last, time)

@@ -225,7 +225,7 @@ class Waits:
         own = self._own[low:high]
         if len(own):  # what ended after its own copy did not keep it
             some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
-        return np.concatenate((some, own[rows.end_ns[own] > begin]))
+        return np.concatenate((own[rows.end_ns[own] > begin], some))  # of equals its own comes first
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs apart."""

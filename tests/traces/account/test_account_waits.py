@@ -291,3 +291,12 @@ def test_a_long_account_is_judged_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("traces.account.account.AT_ONCE", Limit(1, "pieces", "the test's"))
     assert run.account() == whole
     assert np.isfinite(run.account().masked)
+
+
+def test_of_two_copies_that_end_as_one_a_blocking_copy_waits_for_its_own() -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("h2d", 110, 150, launch=95, pageable=False)
+    run.work("d2h", 110, 150, launch=(100, 155), stream=30, pageable=True)
+    run.work("gemm", 160, 200, launch=155)
+    assert run.account()["blocking.memcpy_d2h"] == 40
