@@ -30,7 +30,7 @@ MATTERS: Final = Limit(
 def clock_offset_ns(rank: RankTimeline) -> int | None:
     """0 where host and GPU clocks agree, else about how far the GPU's is ahead; None without a launch.
 
-    They are apart where over a hundredth of the work starts before its launch, by more than a skew. Else they
+    They are apart where over a hundredth of the launches have work that starts before, by a skew. Else they
     agree where some work starts within 50 us of its launch call's start, or of its return (a first
     launch that loads its module takes milliseconds and its kernel still follows at once), or some
     synchronising call returns within 50 us of the end of what it waited for. Copies count too. Else
@@ -38,6 +38,7 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
     ahead of the GPU whatever the offset is.
     """
     rows = rank.activities.take(rank.activities.launch_ns != NULL)
+    rows = rows.take(np.sort(np.unique(rows.call, return_index=True)[1]))  # of one launch what begins first
     if not (rows.source != Source.COPY).any():
         return None
     delay_ns = rows.start_ns - rows.launch_ns

@@ -219,3 +219,14 @@ def test_of_two_producers_yet_to_come_the_question_goes_to_the_one_that_ends_las
     blocking = {"sendrecv_unresolved": 10, "memcpy_h2d": 32, "memcpy_d2d": 58}
     named = {f"blocking.{kind}": time for kind, time in blocking.items()}
     assert run.account() == named | {"launch_latency.kernel_gap": 3}
+
+
+def test_a_graph_of_many_kernels_is_one_launch_to_judge_clocks_by() -> None:
+    """Eight replays of five kernels, each 100 us after its launch: fewer than 32 launches say nothing."""
+    run = Run()
+    for replay in range(8):
+        at = run.at(1_000 * replay)
+        launch = at.call("graph_launch", 0, 2)
+        for node in range(5):
+            at.work("gemm", 100 + 10 * node, 110 + 10 * node, of=launch, node=node + 1)
+    assert clock_offset_ns(run.rank()) == 0
