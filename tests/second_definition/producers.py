@@ -12,11 +12,14 @@ ROOM_WAIT, ROOM_NEAR = 2_000, 5_000
 def launched_on(rank: Rank, stream: int, before: int, began: int) -> Work | None:
     """The last work of a stream that was launched before an instant of the host, and began before another.
 
-    A stream's order is that of start: what has no launch row was launched with what is before it.
+    A stream's order is that of start: what has no launch row was launched with what is before it, unless it
+    still ran as that other began.
     """
     last, known = None, EARLIEST
     for work in rank.works:
         if work.stream == stream and (work.start < began or work.start == work.end == began):
+            if not work.call and work.end > began:
+                continue
             known = work.call.start if work.call else known
             last = work if known < before else last
     return last
