@@ -150,6 +150,9 @@ def _doubt(rank: Rank, said: Mapping[str, Any], offset: tuple[int, int] | None) 
         return "graphs recorded whole"
     if len({(call.end, call.thread) for call in rank.calls}) > len({call.end for call in rank.calls}):
         return "which of two threads decides that return from calls at one instant"
+    recorded = {stream for stream, _ in rank.records.values()}
+    if any(not work.call and work.stream in recorded for work in rank.works):
+        return "events recorded behind work without a launch row"
     replayed = {work.call for work in rank.works if work.node is not None}
     graphs = [call for call in rank.calls if call.name == "cudaGraphLaunch" and call not in replayed]
     last = max(work.call.start for work in rank.works if work.call)
