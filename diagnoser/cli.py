@@ -90,7 +90,7 @@ def _app(*names: str) -> typer.Typer:
         if name == "history":
             from diagnoser.history.commands import history_app
 
-            app.add_typer(history_app, name=name, help="Results kept over time: add, list, trend, export.")
+            app.add_typer(history_app, name=name, help="Results kept over time: add, list, baseline.")
             continue
         own = name.replace("-", "_")
         app.command(name, cls=GroupedCommand)(

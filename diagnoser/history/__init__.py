@@ -1,1 +1,1 @@
-"""Results kept over time in one local SQLite file: add, list, trend, baseline."""
+"""Results kept over time in one local SQLite file: add, list, baseline."""

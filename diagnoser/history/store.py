@@ -1,4 +1,4 @@
-"""The history file: one row per result, kept whole, with the numbers that a trend can follow.
+"""The history file: one row per result, kept whole.
 
 Each addition is one transaction that waits for other writers, with SQLite's rollback journal: all stays in
 one file, which can be read where nothing can be written. A file of a newer layout is refused, and so is one
@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import DecodeError, convert
-from msgspec.json import decode
 
 from diagnoser.history.own_file import (
     JOURNAL,
@@ -30,15 +28,14 @@ from diagnoser.history.own_file import (
     why_not_read,
     why_not_written,
 )
-from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
-from reports.content.trend import Line
+from reports.content.history import Line
 from reports.result.read import kept_as_ours, of_one_run
 from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
 from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
 from traces.limits import Limit
-from traces.missing import OrMissing, known
+from traces.missing import known
 from traces.names.file_names import told_name
 from traces.sections.rank import Rank
 
@@ -54,11 +51,11 @@ LAYOUT: Final = 1
 """Raised when the tables change; a file has its own in `user_version`."""
 _TEXTS: Final = ("added_at", "name", "tag", "digest", "tool_version", "schema_version", "gpu", "wall")
 _TABLES: Final[Mapping[str, Mapping[str, type]]] = {
-    "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int, "alike": str, "metrics": str}
+    "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int}
     | {"host": str, "path": str, "document": bytes},
     "baselines": {"name": str, "result": int, "set_at": str},
 }
-"""Columns by table, the key first; `alike` and `metrics` are JSON, `document` is JSON under zlib."""
+"""Columns by table, the key first; `document` is JSON under zlib."""
 _UNIQUE: Final = ("results", "digest")
 
 LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
@@ -115,14 +112,6 @@ def _unusable(path: Path, reason: str) -> OutputNotWritable:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Line):
-    """A result in the history, without its document. `alike`: what has to agree within one trend."""
-
-    metrics: Mapping[str, int | float]
-    alike: Mapping[str, str | int | float | bool | None]
-
-
-@dataclass(frozen=True, slots=True)
 class Added:
     """Where a result is kept; `is_new` is False where it was there already. `size_bytes`: its document's."""
 
@@ -153,11 +142,11 @@ class Store:
             (newest,) = database.query("SELECT max(id) AS id FROM results")
         return Added(newest["id"], True, size_bytes)
 
-    def rows(self) -> tuple[Kept, ...]:
+    def rows(self) -> tuple[Line, ...]:
         """All results in the order they were added; none where there is no history."""
         with self._reading() as database:
             try:
-                return tuple(map(_kept, database.query(_LISTED))) if database else ()
+                return tuple(map(_listed, database.query(_LISTED))) if database else ()
             except DecodeError:
                 raise _damaged(self.path) from None
 
@@ -266,17 +255,15 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
     if not result.ranks:
         raise NothingToDiagnose("this result has no trace in it. Add what moe-diag analyze made of one.")
     text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-    measured, same = _metrics(result), _alike(result)
+    rank = _first(result)
     return {
         "name": result.traces[0].name if result.traces else result.ranks[0].trace,
         "digest": hashlib.sha256(text).hexdigest(),
         "tool_version": result.tool.version,
         "schema_version": document["schema_version"],
-        "gpu": same["gpu"],
+        "gpu": known(rank.gpu),
         "wall": known(result.verdict.wall),
-        "step_ns": measured.get("step_ns"),
-        "alike": json.dumps(same, sort_keys=True),
-        "metrics": json.dumps(measured),
+        "step_ns": _mean(rank.lengths_ns) if rank.steps.found else None,
         "document": zlib.compress(text, 9),
     }
 
@@ -290,22 +277,14 @@ def _unpacked(packed: bytes) -> bytes:
 
 
 _LISTED: Final = (
-    "SELECT id, added_at, name, tag, gpu, step_ns, wall, host || ':' || path AS origin, metrics, alike "
+    "SELECT id, added_at, name, tag, gpu, step_ns, wall, host || ':' || path AS origin "
     "FROM results ORDER BY id"
 )
 
 
-_JSON: Final[Mapping[str, Any]] = {
-    "metrics": dict[str, int | float],
-    "alike": dict[str, str | int | float | bool | None],
-}
-
-
-def _kept(row: Mapping[str, Any]) -> Kept:
+def _listed(row: Mapping[str, Any]) -> Line:
     """Raises `DecodeError` for values of other kinds, which SQLite keeps in any column."""
-    told: dict[str, Any] = {name: decode(convert(row[name], str), type=kind) for name, kind in _JSON.items()}
-    told["name"] = told_name(convert(row["name"], str))  # an earlier release kept them whole
-    return convert({**row, **told}, Kept)
+    return convert({**row, "name": told_name(convert(row["name"], str))}, Line)
 
 
 def _damaged(path: Path) -> NotAHistory:
@@ -316,55 +295,10 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_SHAPE: Final = (
-    *("world_size", "num_layers", "hidden_size", "ffn_hidden_size", "num_moe_experts"),
-    *("moe_ffn_hidden_size", "moe_router_topk", "seq_length"),
-    *("train.micro_batch_size", "train.global_batch_size"),
-)
-"""Knobs without which a step is another step; how the same work is spread and done is what a trend shows."""
-
-
-def _metrics(result: Result) -> dict[str, float]:
-    """Numbers by the document's names, times per step; what the result does not tell is absent.
-
-    Of several ranks the one that `compare` would take: the lowest number, else the first.
-    """
-    return {name: value for name, told in _numbers(result) if (value := known(told)) is not None}
-
-
-def _alike(result: Result) -> dict[str, Any]:
-    """GPU, ranks and sizes of the model, as far as told: results that differ in one are not one trend."""
-    settings = Subject(result, _first(result)).values
-    sizes = {knob: settings[knob] for knob in _SHAPE if settings.get(knob) is not None}
-    return {"gpu": known(_first(result).gpu), "ranks": len(result.ranks), **sizes}
-
-
 def _first(result: Result) -> Rank:
+    """Of several ranks the one that `compare` would take: the lowest number, else the first."""
     numbered = [(number, rank) for rank in result.ranks if (number := known(rank.rank)) is not None]
     return min(numbered, key=lambda one: one[0])[1] if numbered else result.ranks[0]
-
-
-def _numbers(result: Result) -> Iterator[tuple[str, OrMissing[float]]]:
-    rank, throughput, log = _first(result), known(result.throughput), known(result.log)
-    if rank.steps.found:
-        yield "step_ns", _mean(rank.lengths_ns)
-        yield "step_median_ns", round(median(map(Fraction, rank.lengths_ns)))
-        for row in known(rank.ledger) or ():
-            if row.group in ("budget", "moe"):
-                yield f"ledger.{row.row}", _mean(row.per_step_ns)
-    for name in ("compute", "exposed_comm", "exposed_copy", "idle"):
-        yield f"budget_frac.{name}", getattr(rank.budget_frac, name)
-    for wall in result.walls:
-        yield f"walls.{wall.id}.cost_frac", wall.cost_frac
-    if moe := known(rank.moe):
-        yield "moe.tax_frac", moe.tax_frac
-    yield "sm.occupancy_frac", rank.sm.occupancy_frac
-    yield "sm.fill_frac", rank.sm.fill_frac
-    yield "memory.peak_bytes", rank.memory.peak_bytes
-    for name in ("step_ns", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu_frac") if throughput else ():
-        yield f"throughput.{name}", getattr(throughput, name)
-    if log and log.iterations_ns:
-        yield "log.step_ns", _mean(log.iterations_ns)
 
 
 def _mean(times_ns: tuple[int, ...]) -> int:

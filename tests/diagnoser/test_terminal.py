@@ -14,7 +14,6 @@ PLAIN = {
     "analyze -f markdown",
     "demo list",
     "history list",
-    "history trend",
     "--help",
     "analyze --help",
     "a wrong option",

@@ -45,7 +45,6 @@ COMMANDS: Final = {
     "demo": ["demo"],
     "demo list": ["demo", "list"],
     "history list": ["history", "list"],
-    "history trend": ["history", "trend", "step_ns"],
     "--help": ["--help"],
     "analyze --help": ["analyze", "--help"],
     "a wrong option": ["analyze", RECORDING, "--ful"],

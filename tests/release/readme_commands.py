@@ -41,7 +41,7 @@ _MADE: Final[Mapping[str, Sequence[str]]] = {
     "after.json": ("demo graphs_lost -o after.json",),
     "ranks/": ("demo --keep ranks/0.sqlite", "demo --keep ranks/1.sqlite"),
     "kept": ("demo --keep kept.sqlite", "analyze kept.sqlite --summary kept"),
-    "trend": ("demo -o added.json", "history add added.json"),
+    "history": ("demo -o added.json", "history add added.json"),
 }
 """What makes what a command names, by that word. The report stands for its export: `run.nsys-rep`."""
 _GATE: Final = "--gate"

@@ -166,11 +166,6 @@ VALUES = {
     "a text for a number": "UPDATE results SET step_ns = 'soon'",
     "bytes for a text": "UPDATE results SET tag = x'00ff'",
     "a text that is no UTF-8": "UPDATE results SET tag = CAST(x'ff' AS TEXT)",
-    "no metrics": "UPDATE results SET metrics = NULL",
-    "a list of metrics": "UPDATE results SET metrics = '[1]'",
-    "nested metrics": "UPDATE results SET metrics = replace(hex(zeroblob(50000)), '0', '[')",
-    "texts for metrics": """UPDATE results SET metrics = '{"step_ns": "soon"}'""",
-    "nested sizes": """UPDATE results SET alike = '{"gpu": {"a": 1}}'""",
     "a baseline of a text": "UPDATE baselines SET result = 'one'",
 }
 
@@ -247,7 +242,7 @@ def test_a_history_that_others_could_read_is_closed_to_them_by_the_next_addition
     assert stat.S_IMODE(history.path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("words", ["list", "trend", "export", "baseline main", "add run.json"])
+@pytest.mark.parametrize("words", ["list", "baseline main", "add run.json"])
 def test_each_command_says_it_in_one_line(
     history: Store, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
