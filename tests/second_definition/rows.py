@@ -96,7 +96,8 @@ def ranks(path: Path) -> list[Rank]:
                 found.setdefault(place, Rank(*place)).works.append(_work(table, row, texts))
         for rank in found.values():
             _host(base, texts, rank)
-    return [found[key] for key in sorted(found) if any(work.is_kernel for work in found[key].works)]
+    takes_time = [key for key in sorted(found) if any(w.is_kernel and w.end > w.start for w in found[key].works)]
+    return [found[key] for key in takes_time]
 
 
 def _rows(base: sqlite3.Connection, table: str, columns: str = "*") -> Iterator[Any]:
