@@ -96,13 +96,16 @@ def ranks(path: Path) -> list[Rank]:
                 found.setdefault(place, Rank(*place)).works.append(_work(table, row, texts))
         for rank in found.values():
             _host(base, texts, rank)
-    takes_time = [key for key in sorted(found) if any(w.is_kernel and w.end > w.start for w in found[key].works)]
-    return [found[key] for key in takes_time]
+    return [found[key] for key in sorted(found) if any(map(_takes_time, found[key].works))]
 
 
 def _rows(base: sqlite3.Connection, table: str, columns: str = "*") -> Iterator[Any]:
     if base.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
         yield from base.execute(f"SELECT {columns} FROM {table}")
+
+
+def _takes_time(work: Work) -> bool:
+    return work.is_kernel and work.end > work.start
 
 
 def _pid(packed: int) -> int:
