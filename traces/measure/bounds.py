@@ -71,14 +71,10 @@ def measure_bounds(
 
 
 def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
-    running = instants_of(rows, rows.bucket == Bucket.COMM)
-    beside_ns = ns_in(rows, running)
-    more_ns = stretched_ns(beside_ns, max(0.0, subject.stretch_frac or 0.0))
-    stretched = _first(rows, subject.crowded(), more_ns)
-    return min(
-        absent_ns + intersect(stretched, windows).total_ns,
-        intersect(join(running, stretched), windows).total_ns,
-    )
+    running = intersect(instants_of(rows, rows.bucket == Bucket.COMM), windows)
+    more_ns = stretched_ns(ns_in(rows, running), max(0.0, subject.stretch_frac or 0.0))
+    stretched = _first(rows, subject.crowded(), more_ns, windows)
+    return min(absent_ns + stretched.total_ns, join(running, stretched).total_ns)
 
 
 def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, unseen_ns: int) -> int:
@@ -119,13 +115,15 @@ def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | Non
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     within_ns = ns_in(rows, windows)
     more_ns = within_ns - (within_ns * share).astype(np.int64)
-    less = (share < 1) & (within_ns > 0)
-    # what begins before a window begins there with it
-    next_window = np.searchsorted(windows.end_ns, rows.start_ns[less], side="right")
-    begin_ns = np.maximum(rows.start_ns[less], windows.start_ns[next_window])
-    return intersect(union(begin_ns, begin_ns + more_ns[less]), windows).total_ns
+    return _first(rows, share < 1, more_ns, windows).total_ns
 
 
-def _first(rows: Activities, which: BoolArray, length_ns: IntArray) -> Spans:
-    """The first part of some activities, no less than any chain of them, one after another, can lose."""
-    return union(rows.start_ns[which], (rows.start_ns + length_ns)[which])
+def _first(rows: Activities, which: BoolArray, length_ns: IntArray, windows: Spans) -> Spans:
+    """The first part of some activities, no less than any chain of them, one after another, can lose.
+
+    What begins before a window begins there with it.
+    """
+    some = which & (ns_in(rows, windows) > 0)
+    next_window = np.searchsorted(windows.end_ns, rows.start_ns[some], side="right")
+    begin_ns = np.maximum(rows.start_ns[some], windows.start_ns[next_window])
+    return intersect(union(begin_ns, begin_ns + length_ns[some]), windows)

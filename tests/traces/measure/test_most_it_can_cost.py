@@ -33,3 +33,13 @@ def test_graphs_of_one_process_that_show_no_work_hide_nothing_of_another() -> No
     assert run.account(1) == told
     with pytest.raises(LookupError, match="CUDA graph launches show no work"):
         run.account(0)
+
+
+def test_communication_outside_the_window_stretches_nothing_in_it() -> None:
+    """16 blocks of the all-reduce on 132 SMs: of 200 us beside it GEMMs lose up to 16/132."""
+    run = Run()
+    for start in (200, 300, 400, 500):
+        run.work("gemm", start, start + 100)
+        run.work("all_reduce", start + 50, start + 100, stream=20)
+    assert run.measured(window=(200, 600)).bounds.communication_seen == 24_240
+    assert run.measured(window=(200, 250)).bounds.communication_seen == 0
