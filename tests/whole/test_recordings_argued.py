@@ -38,7 +38,6 @@ from tests.by_definition.real_recordings import (
     verdict,
     work_of_export,
 )
-from traces.errors import NothingToDiagnose
 from traces.intervals import intersect, spans, union
 
 KERNEL_NAMES = "CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName"
@@ -176,15 +175,6 @@ def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Pa
     settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
 
 
-def test_compute_of_two_percent_is_not_what_bounds_a_recording(recordings: Path) -> None:
-    """nsysai_h100_2gpu_1s: 94 % of the time compute waits for copies from the host; 2.3 % is compute."""
-    document = diagnoser.analyze(recordings / "nsysai_h100_2gpu_1s.sqlite").to_dict()
-    waits_ns = sum(rank["absent_ns"]["blocking"]["memcpy_h2d"] for rank in document["ranks"])
-    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
-    assert waits_ns > 0.94 * window_ns
-    assert document["verdict"]["bound"] == "memory"
-
-
 def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     """a100_llm_2_7B: compute-bound, three passes by their period of 1832 kernels and warm-up, not training.
 
@@ -287,28 +277,6 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     settled(document, "communication", 0, 0)
 
 
-def test_a_tiny_vector_addition_copies_and_too_few_launches_doubt_its_clocks(recordings: Path) -> None:
-    """edge_2026_tiny: 90 % copies, both ways, around four kernels.
-
-    No kernel or copy starts within 50 µs of its launch's start or return, but ten launches can all have found
-    the GPU busy: fewer than 32 are no evidence of clocks apart, and none starts before its launch. The
-    synchronisation returns 94 µs after the last copy, a deep queue.
-    """
-    path = recordings / "edge_2026_tiny.sqlite"
-    document = diagnoser.analyze(path).to_dict()
-    rank, work = one_window(path, document)
-    assert (work.call != NEVER).all()
-    assert len(work.call) < 32
-    for delay in (work.start - work.call, work.start - work.call_end):
-        assert not ((delay >= 0) & (delay <= 50_000)).any()
-    assert (work.start >= work.call).all()
-    assert rank["clock_offset_ns"] == 0
-    assert rank["absent_ns"] is not None
-    synchronised = f"SELECT max(r.end) FROM {CALL_NAMES} WHERE s.value LIKE 'cudaEventSynchronize%'"
-    assert sql(path, synchronised)[0][0] - int(work.end.max()) == 93_996
-    assert share(rank, "exposed_copy") == 0.899
-
-
 def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> None:
     """fuser_h200_2025: 99 % idle over 3.2 s; 18 kernels in all: the wall and the bound are the host.
 
@@ -362,28 +330,6 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     assert share(rank, "idle") == 0.99
 
 
-def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) -> None:
-    """nsysai_mock: idle but for 4 µs, in no step; by three kernels no wall is judged, and time is told.
-
-    Each kernel is the first of its kind: its cudaLaunchKernel takes 17 ms, in which the module is loaded.
-    That call is the largest reason, and its length the whole of `launch`. After the last kernel only a copy
-    runs: that stretch ends in no kernel, so it is `trailing`. What was starved and the arrival are 18.1 ms.
-    """
-    path = recordings / "nsysai_mock.sqlite"
-    document = diagnoser.analyze(path).to_dict()
-    rank, work = one_window(path, document)
-    assert verdict(document) == (None, None, None, None)
-    assert set(outcomes(document)) == {"unmeasurable"}
-    absent = rank["absent_ns"]
-    late_ns = sum(absent["launch_starved"].values()) + absent["launch_latency"]["arrival"]
-    assert late_ns == 18_103_775
-    slow = f"SELECT r.end - r.start FROM {CALL_NAMES} WHERE s.value LIKE 'cudaLaunchKernel%' ORDER BY r.start"
-    assert rank["absent_ns"]["launch_starved"]["launch"] == sql(path, slow)[1][0] == 17_764_006
-    last = int(work.end[work.what == COMPUTE].max())
-    assert rank["absent_ns"]["trailing"] == work.whole[0][1] - last
-    assert largest_reason(rank) == "launch_starved.launch"
-
-
 def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
     """pipit_saxpy_mpi: 66 % idle, 26 % copies, five kernels of 8 %: too few to judge a run by, yet accounted.
 
@@ -404,16 +350,6 @@ def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
     assert starved + sum(blocking.values()) == not_launched_ns(work, work.whole)
     assert [kernel["name"].split("(")[0] for kernel in rank["unknown_kernels"]] == ["saxpy"]
     assert largest_reason(rank) == "launch_starved.python"
-
-
-def test_a_recording_without_kernels_is_refused(recordings: Path) -> None:
-    """edge_2026_no_kernels: no kernel table, so there is nothing to conclude, and that is said."""
-    path = recordings / "edge_2026_no_kernels.sqlite"
-    assert sql(path, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'CUPTI_ACTIVITY_KIND_KERNEL'") == [
-        (0,)
-    ]
-    with pytest.raises(NothingToDiagnose, match="neither kernels nor graph rows"):
-        diagnoser.analyze(path)
 
 
 REPORTS = {

@@ -15,7 +15,6 @@ import yaml
 import diagnoser
 from tests.places import ROOT
 from tests.release.oldest_dependencies import oldest, promised
-from tests.release.readme_commands import commands, failures
 
 _CHANGELOG = ROOT / "CHANGELOG.md"
 
@@ -43,17 +42,6 @@ def program(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     program.chmod(0o755)
     return program
-
-
-def test_a_command_that_does_not_work_is_named(program: Path, tmp_path: Path) -> None:
-    (wrong,) = failures([str(program)], ["explain COM-2", "analyze no_such.sqlite"], tmp_path)
-    assert wrong.startswith("moe-diag analyze no_such.sqlite: 3, ")
-
-
-def test_commands_are_found_in_blocks_and_between_words() -> None:
-    block = "```\n$ moe-diag demo  # one\nmoe-diag analyze a\n or moe-diag b\n```\n"
-    text = f"Type `moe-diag --help`; `moe-diag` is it.\n{block}"
-    assert commands(text) == ["--help", "demo", "analyze a"]
 
 
 def test_the_program_of_the_wheel_is_of_the_wheel(program: Path) -> None:
