@@ -315,40 +315,24 @@ def test_no_knob_tells_what_it_was_given(
 def test_only_product_names_and_versions_pass() -> None:
     from traces.formats.known_texts import gpu_name, version
 
-    known = [
-        "NVIDIA H100 80GB HBM3",
-        "NVIDIA A100-SXM4-80GB",
-        "NVIDIA A100 80GB PCIe",
-        "NVIDIA H200",
-        "NVIDIA B200",
-        "NVIDIA GB200",
-        "NVIDIA GB300",
-        "NVIDIA B300 SXM6 AC",
-        "NVIDIA GH200 480GB",
-        "NVIDIA GeForce RTX 4060 Ti",
-        "NVIDIA GeForce RTX 3080 Laptop GPU",
-        "NVIDIA RTX 6000 Ada Generation",
-        "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-        "NVIDIA L40S",
-        "Tesla V100-SXM2-32GB",
-        "Tesla T4",
-        "Quadro RTX 6000",
-        "NVIDIA A100-PG509-200",
-        "NVIDIA A100-SXM4-40GB MIG 3g.20gb",
-        "NVIDIA TITAN V",
-        "NVIDIA H100 NVL",
-        "NVIDIA H20",
-    ]
+    known = (
+        *(
+            "NVIDIA H100 80GB HBM3",
+            "NVIDIA A100-SXM4-80GB",
+            "NVIDIA A100 80GB PCIe",
+            "NVIDIA H200",
+            "Tesla T4",
+        ),
+        *(
+            "NVIDIA GB300",
+            "NVIDIA B300 SXM6 AC",
+            "NVIDIA GeForce RTX 3080 Laptop GPU",
+            "NVIDIA A100-PG509-200",
+        ),
+        *("NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA A100-SXM4-40GB MIG 3g.20gb", "NVIDIA H20"),
+    )
     assert [name for name in known if gpu_name(name) != name] == []
-    strangers = [
-        SECRET,
-        f"NVIDIA {SECRET}",
-        "1234",
-        "NVIDIA",
-        "root",
-        7,
-        None,
-    ]
+    strangers = (SECRET, f"NVIDIA {SECRET}", "1234", "NVIDIA", "root", 7, None)
     assert [name for name in strangers if gpu_name(name)] == []
     mixed = ("NVIDIA H100 on db01", "A100\n", "Tesla V100-FHHL-16GB", "AMD Instinct MI300X VF")
     assert [gpu_name(name) for name in mixed] == ["H100", "A100", "V100", "MI300X"]
