@@ -2,9 +2,9 @@
 
 `tests/by_definition/real_recordings.py` reads the recordings a second time, by SQL or JSON and numpy, and
 each test argues for itself. Of every recording it gives the budget to the nanosecond, and how long no compute
-ran although the next one's launch had not yet returned: that much must be `launch_starved`, or `blocking` where
-the host itself waited for the GPU. Of every wall it gives what taking it away saves at least and at most; in
-all but one case, which says so, these bounds alone settle whether it is a finding or clear.
+ran although the next one's launch had not yet returned: that much must be `launch_starved`, or `blocking`
+where the host itself waited for the GPU. Of every wall it gives what taking it away saves at least and at
+most; in all but one case, which says so, these bounds alone settle whether it is a finding or clear.
 
 What is told of a file alone was read off it once, by SQL or JSON. How full the memory was is in none of them.
 """
