@@ -163,15 +163,15 @@ RESET: Final[Mapping[str, Value]] = {
         "0.16.1",
         "overlap_moe_expert_parallel_comm cuda_graph_impl fp8 fp4 cpu_offloading_num_layers "
         "recompute_granularity pipeline_model_parallel_layout mtp_num_layers "
-        "moe_pad_expert_input_to_capacity moe_expert_capacity_factor moe_shared_expert_overlap moe_router_load_balancing_type "
-        "moe_grouped_gemm moe_permute_fusion cross_entropy_fusion_impl cp_comm_type ddp.overlap_param_gather "
-        "ddp.overlap_grad_reduce optimizer.use_precision_aware_optimizer optimizer.exp_avg_dtype "
-        "optimizer.exp_avg_sq_dtype checkpoint.ckpt_format expert_model_parallel_size "
-        "pipeline_model_parallel_size context_parallel_size tensor_model_parallel_size "
-        "moe_shared_expert_intermediate_size moe_ffn_hidden_size moe_router_fusion moe_latent_size "
-        "defer_embedding_wgrad_compute use_transformer_engine_op_fuser moe_aux_loss_coeff "
-        "overlap_p2p_comm_warmup_flush experimental_attention_variant deterministic_mode "
-        "microbatch_group_size_per_vp_stage ",
+        "moe_pad_expert_input_to_capacity moe_expert_capacity_factor moe_shared_expert_overlap "
+        "moe_router_load_balancing_type moe_grouped_gemm moe_permute_fusion cross_entropy_fusion_impl "
+        "cp_comm_type ddp.overlap_param_gather ddp.overlap_grad_reduce "
+        "optimizer.use_precision_aware_optimizer optimizer.exp_avg_dtype optimizer.exp_avg_sq_dtype "
+        "checkpoint.ckpt_format expert_model_parallel_size pipeline_model_parallel_size "
+        "context_parallel_size tensor_model_parallel_size moe_shared_expert_intermediate_size "
+        "moe_ffn_hidden_size moe_router_fusion moe_latent_size defer_embedding_wgrad_compute "
+        "use_transformer_engine_op_fuser moe_aux_loss_coeff overlap_p2p_comm_warmup_flush "
+        "experimental_attention_variant deterministic_mode microbatch_group_size_per_vp_stage ",
     ),
     "mixed_precision": "bf16_mixed",
     "recompute_modules": ("layernorm",),

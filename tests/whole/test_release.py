@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 import diagnoser
+from diagnoser.demo import RECORDINGS, compressed
 from tests.places import ROOT
+from tests.read_back.source import MAY_IMPORT
 from tests.release.oldest_dependencies import oldest, promised
 
 _CHANGELOG = ROOT / "CHANGELOG.md"
@@ -51,6 +53,32 @@ def test_the_program_of_the_wheel_is_of_the_wheel(program: Path) -> None:
         [sys.executable, "-P", "-c", ask], cwd=program.parent, capture_output=True, text=True
     )
     assert done.stdout.startswith(place)
+
+
+def test_the_wheel_holds_exactly_our_four_packages(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
+    assert [name for name in names if "simulate" in name] == []  # what makes recordings stays with the tests
+    shipped = {
+        *(f"reports/write/html/{name}.css" for name in ("page", "blocks", "analysis")),
+        *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
+        *(
+            f"reports/write/html/templates/{name}.html.j2"
+            for name in ("base", "blocks", "analysis", "comparison", "run", "timeline")
+        ),
+        "reports/measures.toml",
+        "traces/names/kernel_rules.toml",
+        "traces/settings/knobs.toml",
+        "traces/settings/known_names.toml",
+        "traces/settings/models.toml",
+        "traces/settings/precision_recipes.toml",
+        "traces/settings/older_names.toml",
+        "traces/sizes/peaks.toml",
+        "traces/training_log/known_lines.toml",
+        *(str(compressed(name).relative_to(ROOT)) for name in RECORDINGS),
+    }
+    assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)
 
 
 def test_the_sdist_holds_what_the_tests_need(built: Path) -> None:
