@@ -172,11 +172,6 @@ def _exchanged(pair: Pair, name: str) -> Iterator[str]:
     yield from _is_seen(pair)
 
 
-def _other_grid(pair: Pair, name: str) -> Iterator[str]:
-    if not any(one.key == f"compute.{name}" and one.change == "grid" for one in pair.compared.kernels):
-        yield "no kernel of that class has another grid"
-
-
 def _other_number(pair: Pair, name: str) -> Iterator[str]:
     base, new = pair.sides(f"compute.{name}")
     if same(base.count, new.count):
@@ -277,17 +272,13 @@ def _bits(pair: Pair, way: str) -> Iterator[str]:
 def _again(pair: Pair) -> float:
     """Time of recompute a step; where both have the same, forward kernels."""
     times = [(known(one.memory.recompute_ns) or 0) / len(one.lengths_ns) for one in (pair.base, pair.new)]
-    return times[1] - times[0] if times[0] != times[1] else _named(r"fwd|forward")(pair)
+    return times[1] - times[0] if times[0] != times[1] else _forward(pair.new) - _forward(pair.base)
 
 
-def _named(pattern: str) -> Callable[[Pair], float]:
-    """How many more kernels of such names run a step."""
-
-    def count(side: Rank) -> float:
-        rows = (one for one in side.kernel_table.rows if re.search(pattern, one.name, re.IGNORECASE))
-        return sum(one.count for one in rows) / len(side.lengths_ns)
-
-    return lambda pair: count(pair.new) - count(pair.base)
+def _forward(side: Rank) -> float:
+    """Kernels a step that are called so."""
+    rows = (one for one in side.kernel_table.rows if re.search("fwd|forward", one.name, re.IGNORECASE))
+    return sum(one.count for one in rows) / len(side.lengths_ns)
 
 
 def _pageable(side: Rank) -> float:
@@ -309,15 +300,13 @@ def _in_graphs(side: Rank) -> float:
 
 
 _EXPLAINED: Final = _moves(lambda pair: pair.suspect.explains_ns)
-_GROUPED: Final = "compute.grouped_gemm"
 _LESS: Final = {
-    *("less", " less", "Less", "fewer", "Fewer", "faster", "is done sooner", "stopped", "one", "pinned"),
+    *("less", " less", "Less", "fewer", "Fewer", "faster", "is done sooner", "stopped", "pinned"),
 }
 _TITLES: Final[dict[str, Asked]] = {
     r"^The same (\w+) kernels take (longer|less)": _same_class,
     r"^(More|Fewer) (\w+) kernels run": _more_of_class,
     r"^Other (\w+) kernels do the work": _exchanged,
-    r"^The (\w+) kernels have another grid": _other_grid,
     r"^Another number of (\w+) kernels": _other_number,
     r"^There are (more|fewer) calls": _more_calls,
     r"^Each call of .* takes (longer|less)": _moves(
@@ -333,7 +322,6 @@ _TITLES: Final[dict[str, Asked]] = {
     r"^The GPU (is done sooner|has more to do)": _moves(_of_gpu, _same_kernels),
     r"^The data loader holds launches up( less)?": _row("launch_starved.data"),
     r"^(More|Fewer) workers load": _workers,
-    r"^Garbage collection holds launches up( less)?": _row("launch_starved.gc"),
     r"^CUDA graphs (replay more|stopped)": _moves(lambda pair: _in_graphs(pair.new) - _in_graphs(pair.base)),
     r"^The GPU takes (longer|less) from one kernel to the next": _row(
         "launch_latency.kernel_gap", _same_kernels
@@ -343,14 +331,7 @@ _TITLES: Final[dict[str, Asked]] = {
     r"^Input is copied from (pageable|pinned)": _moves(
         lambda pair: _pageable(pair.new) - _pageable(pair.base)
     ),
-    r"^Buffers are broadcast (more|less) often": _moves(_named("Broadcast")),
     r"^Another number of calls of": _buckets,
-    r"^The allocator takes (more|less)": _EXPLAINED,
-    r"^The experts run (in grouped|one) GEMM": _moves(
-        lambda pair: pair.sides(_GROUPED)[1].count - pair.sides(_GROUPED)[0].count
-    ),
     r"^The optimizer runs in (plain|kernels)": _optimizer,
     r"^(More|Less) time goes to (?:copies|modules)": _EXPLAINED,
-    r"is held (longer|less) by calls that synchronise": _EXPLAINED,
-    r"^The profiler takes (more|less)": _EXPLAINED,
 }
