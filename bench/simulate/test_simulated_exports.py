@@ -237,44 +237,6 @@ def test_shuffling_changes_the_order_of_rows_and_nothing_else(tmp_path: Path) ->
     assert sorted(before) == sorted(after)
 
 
-def test_in_the_demo_every_launch_precedes_its_kernel_and_no_thread_makes_two_calls_at_once() -> None:
-    rows = moe_recording().rows
-    call_of = {call["correlationId"]: call for call in rows[CALLS]}
-    for kernel in rows[KERNELS]:
-        assert at(call_of[kernel["correlationId"]], "end") < at(kernel, "start")
-    assert not overlapping(rows[CALLS], "globalTid")
-
-
-def test_in_the_demo_no_stream_overlaps_itself() -> None:
-    rows = moe_recording().rows
-    tables = (KERNELS, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
-    assert not overlapping([row for table in tables for row in rows[table]], "streamId")
-
-
-def test_in_the_demo_about_a_quarter_of_the_time_is_exposed_all_to_all() -> None:
-    kernels = moe_recording().rows[KERNELS]
-    edges = []
-    for kernel in kernels:
-        is_exchange = "SendRecv" in str(kernel["demangledName"])
-        edges += [(at(kernel, "start"), is_exchange, 1), (at(kernel, "end"), is_exchange, -1)]
-    exposed, before, running = 0, 0, {True: 0, False: 0}
-    for time, is_exchange, change in sorted(edges):
-        exposed += (time - before) * (running[True] > 0 and running[False] == 0)
-        running[is_exchange] += change
-        before = time
-    span = max(at(kernel, "end") for kernel in kernels) - min(at(kernel, "start") for kernel in kernels)
-    assert 0.2 < exposed / span < 0.3
-
-
-def test_the_demo_is_small_repeats_itself_and_can_do_without_ranges(tmp_path: Path) -> None:
-    assert written(tmp_path / "demo.sqlite", moe_recording()).stat().st_size < 1_000_000
-    assert moe_recording(seed=3).rows == moe_recording(seed=3).rows
-    assert moe_recording(seed=3).rows != moe_recording(seed=4).rows
-    assert "NVTX_EVENTS" not in moe_recording(nvtx=False).rows
-    texts = [row["text"] for row in moe_recording(steps=2).rows["NVTX_EVENTS"]]
-    assert texts == ["iteration 0", "iteration 1"]
-
-
 def at(row: dict[str, int | float | str | None], column: str) -> int:
     value = row[column]
     assert isinstance(value, int)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import nan
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, Suspect
@@ -16,6 +17,7 @@ from heuristics.result.result import Result
 from traces.missing import known
 from traces.sections.rank import Rank
 
+Asked = Callable[..., Iterable[str]]
 SAME: Final = 0.02
 """Counts within this part of the larger one are the same: it is what routing moves."""
 _LATER: Final = re.compile(r"take[s]? longer|is slower|are slower|is later|costs the host more than")
@@ -107,12 +109,48 @@ def _promises(pair: Pair) -> Iterator[str]:
             yield from asked(pair, *found.groups())
 
 
-def _same_class(pair: Pair, name: str, way: str) -> Iterator[str]:
-    base, new = pair.sides(f"compute.{name}")
+def _sign(way: str | None) -> int:
+    """-1 where the words of a title promise less of something."""
+    return -1 if way in _LESS else 1
+
+
+def _moves(by: Callable[[Pair], float], *also: Asked) -> Asked:
+    """Something differs, from base to new, in the direction that the title says; and what else must hold."""
+
+    def asked(pair: Pair, way: str | None = None) -> Iterator[str]:
+        if not by(pair) * _sign(way) > 0:
+            yield f"{way}, and it moves by {by(pair):g}"
+        yield from (what for one in also for what in one(pair))
+
+    return asked
+
+
+def _number(base: Work, new: Work, way: str) -> Iterator[str]:
+    if (new.count - base.count) * _sign(way) <= 0 or same(base.count, new.count):
+        yield f"{base.count:g} -> {new.count:g} of them"
+
+
+def _mean(base: Work, new: Work, way: str) -> Iterator[str]:
+    if (new.each_ns - base.each_ns) * _sign(way) <= 0:
+        yield f"one takes {base.each_ns:.0f} -> {new.each_ns:.0f} ns"
+
+
+def _is_seen(pair: Pair) -> Iterator[str]:
+    if not pair.sees_alike():
+        yield "one side records whole replays of graphs, whose kernels are not seen"
+
+
+def _same_kernels(pair: Pair, name: str = "") -> Iterator[str]:
+    base, new = pair.sides(f"compute.{name}") if name else pair.compute()
     if not same(base.count, new.count):
         yield f"{base.count:g} against {new.count:g} kernels are not the same"
-    yield from _mean(base, new, way == "longer")
     yield from _is_seen(pair)
+
+
+def _same_class(pair: Pair, name: str, way: str) -> Iterator[str]:
+    base, new = pair.sides(f"compute.{name}")
+    yield from _same_kernels(pair, name)
+    yield from _mean(base, new, way)
     others_ns = sum(
         max((one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count)
         for one in pair.compared.kernels
@@ -122,25 +160,9 @@ def _same_class(pair: Pair, name: str, way: str) -> Iterator[str]:
         yield f"{others_ns:.0f} ns of it are in kernels that only one side has"
 
 
-def _mean(base: Work, new: Work, is_longer: bool) -> Iterator[str]:
-    if (new.each_ns - base.each_ns) * (1 if is_longer else -1) <= 0:
-        yield f"one takes {base.each_ns:.0f} -> {new.each_ns:.0f} ns"
-
-
-def _is_seen(pair: Pair) -> Iterator[str]:
-    if not pair.sees_alike():
-        yield "one side records whole replays of graphs, whose kernels are not seen"
-
-
 def _more_of_class(pair: Pair, way: str, name: str) -> Iterator[str]:
-    yield from _number(*pair.sides(f"compute.{name}"), is_more=way in ("More", "more"))
+    yield from _number(*pair.sides(f"compute.{name}"), way)
     yield from _is_seen(pair)
-
-
-def _number(base: Work, new: Work, is_more: bool) -> Iterator[str]:
-    more = new.count - base.count if is_more else base.count - new.count
-    if more <= 0 or same(base.count, new.count):
-        yield f"{base.count:g} -> {new.count:g} of them"
 
 
 def _exchanged(pair: Pair, name: str) -> Iterator[str]:
@@ -150,11 +172,6 @@ def _exchanged(pair: Pair, name: str) -> Iterator[str]:
     yield from _is_seen(pair)
 
 
-def _other_grid(pair: Pair, name: str) -> Iterator[str]:
-    if not any(one.key == f"compute.{name}" and one.change == "grid" for one in pair.compared.kernels):
-        yield "no kernel of that class has another grid"
-
-
 def _other_number(pair: Pair, name: str) -> Iterator[str]:
     base, new = pair.sides(f"compute.{name}")
     if same(base.count, new.count):
@@ -162,87 +179,57 @@ def _other_number(pair: Pair, name: str) -> Iterator[str]:
     yield from _is_seen(pair)
 
 
-def _more_calls(pair: Pair, way: str) -> Iterator[str]:
+def _calls(pair: Pair) -> tuple[Work, Work]:
     base, new = (sum(getattr(row, side) for row in pair.rows) for side in ("base_count", "new_count"))
-    yield from _number(Work(base, 0), Work(new, 0), is_more=way == "more")
+    return Work(base, 0), Work(new, 0)
+
+
+def _more_calls(pair: Pair, way: str) -> Iterator[str]:
+    yield from _number(*_calls(pair), way)
     yield from _is_seen(pair)
 
 
-def _each_call(pair: Pair, way: str) -> Iterator[str]:
-    """Rows of several kinds are no mean: what longer calls make of each is in the rows themselves."""
-    duration_ns = sum(known(row.duration_ns) or 0 for row in pair.rows)
-    if duration_ns * (1 if way == "longer" else -1) <= 0:
-        yield f"{way}, and duration makes {duration_ns} ns of the difference"
-
-
-def _hidden(pair: Pair, way: str) -> Iterator[str]:
-    overlap_ns = sum(known(row.overlap_ns) or 0 for row in pair.rows)
-    if overlap_ns * (1 if way == "Less" else -1) <= 0:
-        yield f"{way} is hidden, and overlap makes {overlap_ns} ns of the difference"
-
-
-def _same_kernels(pair: Pair) -> Iterator[str]:
-    base, new = pair.compute()
-    if not same(base.count, new.count):
-        yield f"{base.count:g} against {new.count:g} kernels are not the same"
-    yield from _is_seen(pair)
+def _buckets(pair: Pair) -> Iterator[str]:
+    base, new = _calls(pair)
+    if same(base.count, new.count):
+        yield f"{base.count:g} -> {new.count:g} calls are the same number"
+    yield from _same_kernels(pair)
 
 
 def _alike(pair: Pair, way: str) -> Iterator[str]:
     for row in pair.rows:
         base, new = pair.sides(row.row)
-        if (
-            base.count
-            and new.count
-            and row.row.startswith("compute.")
-            and base.work_ns > 0.05 * _compute_ns(pair)
-        ):
-            yield from _mean(base, new, way == "slower")
-
-
-def _compute_ns(pair: Pair) -> float:
-    return pair.compute()[0].work_ns
+        is_large = base.work_ns > 0.05 * pair.compute()[0].work_ns
+        if base.count and new.count and row.row.startswith("compute.") and is_large:
+            yield from _mean(base, new, way)
 
 
 def _everything(pair: Pair, way: str) -> Iterator[str]:
-    yield from _number(*pair.compute(), is_more=way == "more")
+    yield from _number(*pair.compute(), way)
     yield from _is_seen(pair)
 
 
-def _row(name: str, sign: int | None = None) -> Callable[..., Iterator[str]]:
-    """A row has to be there, and to move this way: from the first group of the title where none is said."""
+def _row(name: str, *also: Asked) -> Asked:
+    """A row of the suspect moves this way: longer where nothing is said."""
 
-    def asked(pair: Pair, *way: str) -> Iterator[str]:
-        moved_ns = sum(row.delta_ns for row in pair.compared.attribution if row.row == name)
-        wants = sign or (-1 if any(one in ("less", "Fewer", "fewer") for one in way) else 1)
-        if name not in pair.suspect.rows or moved_ns * wants <= 0:
-            yield f"{name} moved by {moved_ns} ns"
+    def moved_ns(pair: Pair) -> float:
+        return sum(row.delta_ns for row in pair.rows if row.row == name)
 
-    return asked
+    return _moves(moved_ns, *also)
 
 
-def _gpu(pair: Pair, way: str) -> Iterator[str]:
-    """What the GPU does moved that way, and the host launches as many kernels."""
+def _of_gpu(pair: Pair) -> float:
     rows = [row for row in pair.compared.attribution if row.row.startswith(("compute.", "exposed_"))]
-    moved_ns = sum(row.delta_ns for row in rows)
-    if moved_ns * (1 if way == "has more to do" else -1) <= 0:
-        yield f"the GPU's own rows move by {moved_ns} ns"
-    yield from _same_kernels(pair)
+    return sum(row.delta_ns for row in rows)
 
 
 def _small(pair: Pair, way: str) -> Iterator[str]:
     """Counts of what is no small kernel are the same, of all there are more."""
-    base, new = (
-        work_of(side, {"compute.gemm", "compute.grouped_gemm", "compute.attention"}.__contains__)
-        for side in (pair.base, pair.new)
-    )
+    base, new = pair.sides("compute.gemm", "compute.grouped_gemm", "compute.attention")
     if not same(base.count, new.count):
         yield f"{base.count:g} against {new.count:g} matrix products are not the same"
-    yield from (
-        _number(*pair.compute(), is_more=way == "More")
-        if not same(*(one.count for one in pair.compute()))
-        else ()
-    )
+    if not same(*(one.count for one in pair.compute())):
+        yield from _number(*pair.compute(), way)
     yield from _is_seen(pair)
 
 
@@ -258,14 +245,8 @@ def _workers(pair: Pair, way: str) -> Iterator[str]:
     ]
     settings = [one for one in pair.compared.changed if one.what.endswith("num_workers")]
     base, new = counts if None not in counts else (settings[0].base, settings[0].new) if settings else (0, 0)
-    if ((new or 0) - (base or 0)) * (1 if way == "More" else -1) <= 0:
+    if ((new or 0) - (base or 0)) * _sign(way) <= 0:
         yield f"{base} -> {new} workers"
-
-
-def _replays(pair: Pair, way: str) -> Iterator[str]:
-    frac = [known(side.detected.graph_share_frac) or 0.0 for side in (pair.base, pair.new)]
-    if (frac[1] - frac[0]) * (1 if way == "more" else -1) <= 0:
-        yield f"{frac[0]:.2f} -> {frac[1]:.2f} of the kernels' work is in graphs"
 
 
 _BITS: Final = {"nvfp4": 4, "bf16": 16, "fp16": 16, "tf32": 19, "fp32": 32}
@@ -281,55 +262,30 @@ def _bits(pair: Pair, way: str) -> Iterator[str]:
         bits = sum(_BITS.get(one, 8) * frac for one, frac in weights.items())
         means.append(bits / sum(weights.values()) if weights else None)
     base, new = pair.sides("compute.quantize")
-    casts = new.count - base.count if way == "fewer" else base.count - new.count
     if None not in means and means[0] != means[1]:
-        narrower = (means[0] > means[1]) == (way == "fewer")  # type: ignore[operator]
-        if not narrower and not (casts > 0 and means[0] == means[1]):
+        if (means[0] > means[1]) != (way == "fewer"):  # type: ignore[operator]
             yield f"{means[0]} -> {means[1]} bits in the mean"
-    elif casts <= 0:
+    elif (base.count - new.count) * _sign(way) <= 0:
         yield "neither the bits of matrix work nor kernels that cast changed that way"
 
 
-def _again(pair: Pair, way: str) -> Iterator[str]:
+def _again(pair: Pair) -> float:
+    """Time of recompute a step; where both have the same, forward kernels."""
     times = [(known(one.memory.recompute_ns) or 0) / len(one.lengths_ns) for one in (pair.base, pair.new)]
-    names = [_named(one, r"fwd|forward") for one in (pair.base, pair.new)]
-    grew = times[1] - times[0] if times[0] != times[1] else names[1] - names[0]
-    if grew * (1 if way == "More" else -1) <= 0:
-        yield f"recompute {times[0]:.0f} -> {times[1]:.0f} ns, forward kernels {names[0]:g} -> {names[1]:g}"
+    return times[1] - times[0] if times[0] != times[1] else _forward(pair.new) - _forward(pair.base)
 
 
-def _named(side: Rank, pattern: str) -> float:
-    rows = (one for one in side.kernel_table.rows if re.search(pattern, one.name, re.IGNORECASE))
+def _forward(side: Rank) -> float:
+    """Kernels a step that are called so."""
+    rows = (one for one in side.kernel_table.rows if re.search("fwd|forward", one.name, re.IGNORECASE))
     return sum(one.count for one in rows) / len(side.lengths_ns)
 
 
-def _pageable(pair: Pair, way: str) -> Iterator[str]:
-    parts = []
-    for side in (pair.base, pair.new):
-        loading = side.data_loading
-        count = known(loading.input_copies_pageable) if loading else None
-        parts.append(None if count is None or not loading else count / loading.input_copies)
-    if None in parts or (parts[1] - parts[0]) * (1 if way == "pageable" else -1) <= 0:  # type: ignore[operator]
-        yield f"{parts[0]} -> {parts[1]} of the input copies read pageable memory"
-
-
-def _broadcasts(pair: Pair, way: str) -> Iterator[str]:
-    base, new = (_named(one, "Broadcast") for one in (pair.base, pair.new))
-    if (new - base) * (1 if way == "more" else -1) <= 0:
-        yield f"{base:g} -> {new:g} broadcasts a step"
-
-
-def _buckets(pair: Pair) -> Iterator[str]:
-    base, new = (sum(getattr(row, side) for row in pair.rows) for side in ("base_count", "new_count"))
-    if same(base, new):
-        yield f"{base:g} -> {new:g} calls are the same number"
-    yield from _same_kernels(pair)
-
-
-def _grouped(pair: Pair, way: str) -> Iterator[str]:
-    base, new = pair.sides("compute.grouped_gemm")
-    if (new.count - base.count) * (1 if way == "in grouped" else -1) <= 0:
-        yield f"{base.count:g} -> {new.count:g} grouped GEMMs"
+def _pageable(side: Rank) -> float:
+    """The part of the input copies that reads pageable memory; where that is not known, no number."""
+    loading = side.data_loading
+    count = known(loading.input_copies_pageable) if loading else None
+    return nan if count is None or not loading else count / loading.input_copies
 
 
 def _optimizer(pair: Pair, way: str) -> Iterator[str]:
@@ -339,46 +295,43 @@ def _optimizer(pair: Pair, way: str) -> Iterator[str]:
         yield f"{base.count:g} -> {new.count:g} optimizer kernels"
 
 
-def _sum(pair: Pair, way: str) -> Iterator[str]:
-    if pair.suspect.explains_ns * (1 if way in ("More", "longer", "more") else -1) <= 0:
-        yield f"{way}, and {pair.suspect.explains_ns} ns"
+def _in_graphs(side: Rank) -> float:
+    return known(side.detected.graph_share_frac) or 0.0
 
 
-_TITLES: Final[dict[str, Callable[..., Iterable[str]]]] = {
+_EXPLAINED: Final = _moves(lambda pair: pair.suspect.explains_ns)
+_LESS: Final = {
+    *("less", " less", "Less", "fewer", "Fewer", "faster", "is done sooner", "stopped", "pinned"),
+}
+_TITLES: Final[dict[str, Asked]] = {
     r"^The same (\w+) kernels take (longer|less)": _same_class,
     r"^(More|Fewer) (\w+) kernels run": _more_of_class,
     r"^Other (\w+) kernels do the work": _exchanged,
-    r"^The (\w+) kernels have another grid": _other_grid,
     r"^Another number of (\w+) kernels": _other_number,
     r"^There are (more|fewer) calls": _more_calls,
-    r"^Each call of .* takes (longer|less)": _each_call,
-    r"^(Less|More) of .* is hidden": _hidden,
+    r"^Each call of .* takes (longer|less)": _moves(
+        lambda pair: sum(known(row.duration_ns) or 0 for row in pair.rows)
+    ),
+    r"^(Less|More) of .* is hidden": _moves(
+        lambda pair: -sum(known(row.overlap_ns) or 0 for row in pair.rows)
+    ),
     r"for the same kernels": _same_kernels,
     r"^All compute is (slower|faster) alike": _alike,
     r"^The step has (more|less) of everything": _everything,
     r"^(More|Fewer) small kernels for the same GEMMs": _small,
-    r"^The GPU (is done sooner|has more to do)": _gpu,
-    r"^The data loader holds launches up( less)?": lambda pair, way: _row(
-        "launch_starved.data", -1 if way else 1
-    )(pair),
+    r"^The GPU (is done sooner|has more to do)": _moves(_of_gpu, _same_kernels),
+    r"^The data loader holds launches up( less)?": _row("launch_starved.data"),
     r"^(More|Fewer) workers load": _workers,
-    r"^Garbage collection holds launches up$": _row("launch_starved.gc", 1),
-    r"^Garbage collection holds launches up less": _row("launch_starved.gc", -1),
-    r"^CUDA graphs replay (more)": _replays,
-    r"^CUDA graphs (stopped)": _replays,
-    r"^The GPU takes (longer|less) from one kernel to the next": lambda pair, way: (
-        *_row("launch_latency.kernel_gap")(pair, way),
-        *_same_kernels(pair),
+    r"^CUDA graphs (replay more|stopped)": _moves(lambda pair: _in_graphs(pair.new) - _in_graphs(pair.base)),
+    r"^The GPU takes (longer|less) from one kernel to the next": _row(
+        "launch_latency.kernel_gap", _same_kernels
     ),
     r"^Matrix work runs in (fewer|more) bits": _bits,
-    r"^(More|Less) is recomputed": _again,
-    r"^Input is copied from (pageable|pinned)": _pageable,
-    r"^Buffers are broadcast (more|less) often": _broadcasts,
+    r"^(More|Less) is recomputed": _moves(_again),
+    r"^Input is copied from (pageable|pinned)": _moves(
+        lambda pair: _pageable(pair.new) - _pageable(pair.base)
+    ),
     r"^Another number of calls of": _buckets,
-    r"^The allocator takes (more|less)": _sum,
-    r"^The experts run (in grouped|one) GEMM": _grouped,
     r"^The optimizer runs in (plain|kernels)": _optimizer,
-    r"^(More|Less) time goes to (?:copies|modules)": _sum,
-    r"is held (longer|less) by calls that synchronise": _sum,
-    r"^The profiler takes (more|less)": _sum,
+    r"^(More|Less) time goes to (?:copies|modules)": _EXPLAINED,
 }

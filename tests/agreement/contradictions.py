@@ -17,7 +17,7 @@ from heuristics.walls.verdict import NEAR
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
-from tests.agreement.page_contradictions import PAGE_RULES
+from tests.agreement.page_contradictions import PAGE_RULES, rules_of
 from tests.doubles.pages import first_screen, flat
 
 Rule = Callable[[Document], Iterator[str]]
@@ -289,35 +289,7 @@ def _is_worth(fix: dict[str, Any]) -> bool:
     return gain is None or gain[1] >= LITTLE.value
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    the_verdict_is_a_finding,
-    a_finding_costs_a_tenth_or_memory_does_not_fit,
-    what_is_clear_costs_less_than_a_tenth,
-    costs_lie_in_their_bounds,
-    what_could_not_be_judged_says_why,
-    the_next_in_cost_costs_no_more_than_the_verdict,
-    what_comes_next_is_another_wall,
-    what_bounds_a_run_is_not_clear,
-    fixes_are_for_findings_that_cost_something,
-    no_gain_is_above_what_it_can_be,
-    no_fix_of_little_comes_before_a_better_one,
-    no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more,
-    time_adds_up,
-    an_unknown_kernel_of_over_a_twentieth_is_a_finding,
-    a_saving_without_a_replay_has_no_lower_end,
-    nothing_is_called_no_bottleneck_beside_a_tenth_without_compute,
-    what_could_not_be_judged_is_not_shown_as_nothing,
-    no_wall_below_a_hundredth_is_named_as_the_closest,
-    advice_is_for_the_framework_that_was_seen,
-    loading_and_collection_are_advised_on_a_sign_of_them,
-    a_tie_is_of_costs_that_are_near,
-    no_headline_is_of_less_than_a_hundredth,
-    the_first_step_is_for_the_wall_of_the_headline,
-    nothing_is_advised_that_runs_already,
-    nothing_is_advised_that_the_run_cannot_have,
-    no_line_has_a_value_to_fill_in,
-    *PAGE_RULES,
-)
+RULES: Final[tuple[Rule, ...]] = (*rules_of(__name__, but=contradictions), *PAGE_RULES)
 
 
 def _walls(document: Document) -> Mapping[str, dict[str, Any]]:

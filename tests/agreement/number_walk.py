@@ -21,20 +21,16 @@ from tests.agreement.document_figures import Figures, figures_of
 Document = dict[str, Any]
 
 PHRASES: Final[Mapping[str, str]] = {
-    r"\(bound by the GPU: about 50 %\)": "what halving all GPU work gives where only it counts",
     r"exit code 1\b": "what a gate that trips ends with",
-    r"exit code [056]\b": "what a comparison ends with otherwise",
     r"\b95 % interval\b": "the level of every interval of a row: its key is ci95_ns",
     r">99 %": "a share below all never reads 100 %",
     r"<0\.1 %": "a share that is not zero never reads 0.0 %",
     r"<0\.001\b": "a time that is not zero never reads 0",
     r"\b[Kk]ernels under 10 us\b": "the name of short_kernel_frac",
-    r"<0\.01\b": "a count a step that is not zero never reads 0",
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
     r"\b[\d,]+ other steps? (?:is|are) left out\b": "what a page has no room for",
     r"\bPCIe 4 x16 gives at most 32, PCIe 5 x16 at most 64\b": "what a measure is to be held against",
     r"\bat most 50 us from its return\b": "the cold start of a call, in its definition",
-    r"\bUTF-8\b|\bSHA-?256\b": "names",
     r"\bBF16\b|\bFP8\b|\bFP16\b|\bFP32\b|\bTF32\b": "names of precisions",
 }
 """Texts of our own that hold a number, and why it is no figure."""

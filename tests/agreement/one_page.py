@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from heuristics.fixes.catalogue import CATALOGUE
 from reports.result.codec import Document
+from tests.agreement.page_contradictions import no_step_is_refused_on_its_own_page, rules_of
 
 Rule = Callable[[Document], Iterator[str]]
 _OF_EXPERTS: Final = {
@@ -22,11 +23,6 @@ _FLEX: Final = ("deepep", "hybridep", "ncclep")
 def disagreements(document: Document) -> list[str]:
     """Everything in it that disagrees, with the rule that names it."""
     return [f"{rule.__name__}: {said}" for rule in RULES for said in rule(document)]
-
-
-def no_fix_is_planned_and_refused(document: Document) -> Iterator[str]:
-    refused = {one["id"] for one in document["refused"]}
-    yield from (one["id"] for one in _planned(document) if one["id"] in refused)
 
 
 def no_two_steps_exclude_each_other(document: Document) -> Iterator[str]:
@@ -104,17 +100,7 @@ def legal_is_not_said_beside_an_error(document: Document) -> Iterator[str]:
         yield f"legal beside {heavy}"
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    no_fix_is_planned_and_refused,
-    no_two_steps_exclude_each_other,
-    the_planned_dispatcher_is_the_guides,
-    a_backend_that_is_to_go_is_not_tuned,
-    recompute_is_the_guides,
-    a_dense_model_gets_nothing_for_experts,
-    what_is_refused_as_set_is_not_advised,
-    what_does_not_fit_is_not_planned_to_grow,
-    legal_is_not_said_beside_an_error,
-)
+RULES: Final[tuple[Rule, ...]] = (no_step_is_refused_on_its_own_page, *rules_of(__name__, but=disagreements))
 
 
 def _planned(document: Document) -> list[dict[str, Any]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any, Final
 
 from heuristics.fixes.catalogue import CATALOGUE
@@ -110,15 +112,13 @@ def the_account_and_the_wall_name_one_cause(document: Document) -> Iterator[str]
             yield f"{cause} costs {ns}, and has no time in the account"
 
 
-PAGE_RULES: Final[tuple[Callable[[Document], Iterator[str]], ...]] = (
-    no_step_is_what_the_run_shows_already,
-    no_step_is_refused_on_its_own_page,
-    a_step_is_for_its_own_wall,
-    the_first_step_is_of_the_kind_in_the_headline,
-    what_no_rule_knows_is_not_called_no_bottleneck,
-    a_page_has_one_length_of_a_step,
-    the_account_and_the_wall_name_one_cause,
-)
+def rules_of(module: str, *, but: Callable[..., object]) -> tuple[Callable[[Document], Iterator[str]], ...]:
+    """What a module offers, in its order: each function is a rule."""
+    own = (one for one in vars(sys.modules[module]).values() if isinstance(one, FunctionType))
+    return tuple(one for one in own if one.__module__ == module and one is not but and one.__name__[0] != "_")
+
+
+PAGE_RULES: Final = rules_of(__name__, but=rules_of)
 
 
 def _wall(document: Document, name: str) -> dict[str, Any]:

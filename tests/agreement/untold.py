@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterator
+from typing import Any, Final
 
-from tests.agreement.same_documents import Document, has_reason, leaves, plain
+from reports.result.codec import Document
 
 NEED_NOT_APPLY: Final = frozenset(
     {
@@ -43,3 +45,37 @@ def uncovered(document: Document) -> list[str]:
 def nulls(document: Document) -> list[str]:
     """Paths of all nulls."""
     return [path for path, value in leaves(document) if value is None]
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a document with its path, but for the list of gaps."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if path or key != "missing":
+                yield from leaves(one, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for place, one in enumerate(value):
+            yield from leaves(one, f"{path}[{place}]")
+    else:
+        yield path, value
+
+
+def has_reason(path: str, document: Document) -> bool:
+    """Whether an entry of `missing` is of this path, or of what it lies in."""
+    parts = _parts(path)
+    return any(_covers(_parts(one["path"]), parts) for one in document.get("missing", []))
+
+
+def _covers(wanted: list[str], parts: list[str]) -> bool:
+    return len(wanted) <= len(parts) and all(
+        one in (part, "*") for one, part in zip(wanted, parts, strict=False)
+    )
+
+
+def _parts(path: str) -> list[str]:
+    return re.findall(r"[^.\[\]]+", path)
+
+
+def plain(path: str) -> str:
+    """A path without its indexes, and without ids of fixes."""
+    return re.sub(r"\[(\d+|\*)\]|\.[A-Z]{3}-\d+\b", "[]", path)

@@ -12,83 +12,51 @@ from heuristics.config.observed import Observed
 from heuristics.rules.rules import Rule, known_lines
 from heuristics.run.run import Run
 from tests.places import DATA
+from traces.settings.knobs import knobs, release
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import TrainingLog
 
+
+def of_release(core: str, names: str) -> dict[str, Value]:
+    """Knobs at the defaults of a release of Megatron-Core."""
+    found = {}
+    for name in names.split():
+        default = knobs()[name].default_in(release(core))
+        assert default is not None, name
+        found[name] = default[0]
+    return found
+
+
+_AS_KNOWN: Final = (
+    "tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size "
+    "expert_model_parallel_size expert_tensor_parallel_size sequence_parallel "
+    "pipeline_model_parallel_layout num_layers_in_first_pipeline_stage num_layers_in_last_pipeline_stage "
+    "account_for_embedding_in_pipeline_split account_for_loss_in_pipeline_split num_query_groups "
+    "num_moe_experts moe_ffn_hidden_size moe_router_topk moe_router_group_topk moe_router_num_groups "
+    "moe_router_score_function moe_router_pre_softmax moe_router_load_balancing_type "
+    "moe_router_enable_expert_bias moe_router_dtype moe_router_padding_for_quantization "
+    "moe_router_force_load_balancing moe_grouped_gemm moe_use_legacy_grouped_gemm moe_layer_freq "
+    "moe_layer_recompute moe_input_jitter_eps moe_expert_capacity_factor moe_pad_expert_input_to_capacity "
+    "moe_token_dispatcher_type moe_flex_dispatcher_backend moe_enable_deepep "
+    "moe_shared_expert_intermediate_size moe_shared_expert_overlap add_bias_linear add_qkv_bias "
+    "gated_linear_unit attention_dropout hidden_dropout bf16 fp16 fp8 fp8_recipe fp8_param fp4 fp4_param "
+    "first_last_layers_bf16 multi_latent_attention recompute_granularity recompute_method "
+    "recompute_num_layers recompute_modules cpu_offloading_num_layers fine_grained_activation_offloading "
+    "offload_modules overlap_moe_expert_parallel_comm delay_wgrad_compute "
+    "ep_overlap_early_attn_memory_release enable_cuda_graph external_cuda_graph cuda_graph_impl "
+    "mtp_num_layers "
+)
 DEFAULTS: Final[Mapping[str, Value]] = {
-    "tensor_model_parallel_size": 1,
-    "pipeline_model_parallel_size": 1,
+    **of_release("0.16.1", _AS_KNOWN),
     "virtual_pipeline_model_parallel_size": None,
-    "context_parallel_size": 1,
-    "expert_model_parallel_size": 1,
-    "expert_tensor_parallel_size": None,
-    "sequence_parallel": False,
     "pipeline_dtype": None,
-    "pipeline_model_parallel_layout": None,
-    "num_layers_in_first_pipeline_stage": None,
-    "num_layers_in_last_pipeline_stage": None,
-    "account_for_embedding_in_pipeline_split": False,
-    "account_for_loss_in_pipeline_split": False,
-    "num_query_groups": None,
-    "num_moe_experts": None,
-    "moe_ffn_hidden_size": None,
-    "moe_router_topk": 2,
     "moe_router_topk_limited_devices": None,
-    "moe_router_group_topk": None,
-    "moe_router_num_groups": None,
-    "moe_router_score_function": "softmax",
-    "moe_router_pre_softmax": False,
-    "moe_router_load_balancing_type": "aux_loss",
-    "moe_router_enable_expert_bias": False,
-    "moe_router_dtype": None,
-    "moe_router_padding_for_quantization": False,
-    "moe_router_force_load_balancing": False,
-    "moe_grouped_gemm": False,
-    "moe_use_legacy_grouped_gemm": False,
-    "moe_layer_freq": 1,
-    "moe_layer_recompute": False,
-    "moe_input_jitter_eps": None,
-    "moe_expert_capacity_factor": None,
-    "moe_pad_expert_input_to_capacity": False,
-    "moe_token_dispatcher_type": "allgather",
-    "moe_flex_dispatcher_backend": "deepep",
-    "moe_enable_deepep": False,
-    "moe_shared_expert_intermediate_size": None,
-    "moe_shared_expert_overlap": False,
     "variable_seq_lengths": False,
-    "add_bias_linear": True,
-    "add_qkv_bias": False,
-    "gated_linear_unit": False,
-    "attention_dropout": 0.1,
-    "hidden_dropout": 0.1,
-    "bf16": False,
-    "fp16": False,
-    "fp8": None,
-    "fp8_recipe": "delayed",
-    "fp8_param": False,
-    "fp4": None,
-    "fp4_param": False,
-    "first_last_layers_bf16": False,
     "activation_func_fp8_input_store": False,
-    "multi_latent_attention": False,
-    "recompute_granularity": None,
-    "recompute_method": None,
-    "recompute_num_layers": None,
-    "recompute_modules": None,
     "distribute_saved_activations": None,
     "cpu_offloading": False,
-    "cpu_offloading_num_layers": 0,
-    "fine_grained_activation_offloading": False,
-    "offload_modules": (),
-    "overlap_moe_expert_parallel_comm": False,
-    "delay_wgrad_compute": False,
-    "ep_overlap_early_attn_memory_release": False,
     "gradient_accumulation_fusion": False,
-    "enable_cuda_graph": False,
-    "external_cuda_graph": False,
-    "cuda_graph_impl": "none",
     "cuda_graph_modules": "full",
-    "mtp_num_layers": None,
     "cp_comm_type": None,
     "is_hybrid_model": False,
 }

@@ -100,7 +100,6 @@ EP_OVERLAP: tuple[Row, ...] = (
     *overlap_rows("001", "recompute-method", "recompute_method", None, "uniform"),
     *overlap_rows("001", "recompute-layers", "recompute_num_layers", None, 2),
     *overlap_rows("001", "shared-experts", "moe_shared_expert_overlap", False, True),
-    Row("004", "ep-overlap-shared-experts", "violated", with_overlap({"moe_shared_expert_overlap": True})),
     *overlap_rows("001", "mtp-at-most-one", "mtp_num_layers", 1, 2),
     Row("001", "ep-overlap-mtp-at-most-one", "met", with_overlap({"mtp_num_layers": None})),
     *rows(
@@ -282,7 +281,6 @@ GRAPHS: tuple[Row, ...] = (
         unknown=run_with(PARTS),
         not_applicable=run_with(WHOLE),
     ),
-    Row("002", "graphs-full-recompute", "violated", run_with({**PARTS, "recompute_granularity": "full"})),
 )
 PRECISION: tuple[Row, ...] = (
     *rows(

@@ -77,7 +77,6 @@ FIT: tuple[Row, ...] = (
         unknown=run_with(CUT),
         not_applicable=run_with(given={"core_version": "0.15.3"}),
     ),
-    Row("003", "fit-single-gpu-sanity", "unknown", run_with(CUT)),
 )
 EVEN: Config = {
     "pipeline_model_parallel_layout": None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -90,33 +90,33 @@ HARMFUL = CONTROL | TURNING
 """What no text for people may hold: a terminal obeys some of it, a reader is misled by the rest."""
 
 
-def hostile_run(longer_us: int = 0) -> Recording:
-    """Eight steps of one hostile kernel after another, each name alone and as that of a known kernel.
+def named_run(names: Sequence[str], longer_us: int = 0) -> Recording:
+    """Eight steps of kernels and ranges of these names, each kernel's alone and behind that of a known one.
 
-    Every other kernel takes 20 us and those of known names `longer_us` more.
+    Kernels of unknown names take 20 us and those of known names `longer_us` more.
     """
     recording = Recording()
-    recording.gpu(NAMES["script"])
-    names = [*NAMES.values(), *(f"placeholder {place}" for place in range(len(BYTES)))]
     for step in range(8):
-        at = (20 * step + 1) * MS
-        recording.range(f"iteration {step}", at - 100 * US, at - 50 * US)
+        begin = at = (20 * step + 1) * MS
+        recording.range(f"iteration {step}", at - 100 * US, at - 45 * US)
         for place, name in enumerate(names):
-            launch = at - 100 * US + place * 1_200
+            launch = begin - 100 * US + place * 1_200 + 200
             recording.range(name, launch - 100, launch + 900)
-            recording.range(name, launch - 90, launch + 890, registered=True)
-            for prefix, stream, long_us in (("", 7, 20), (DISPATCH, 20, 100), (GEMM, 7, 200)):
+            recording.range(f"layer {name}", launch - 90, launch + 890, registered=True)
+            for prefix, stream, long_us in (("", 7, 20), (f"{DISPATCH}_", 20, 100), (f"{GEMM}_", 7, 200)):
                 end = at + long_us * US + (longer_us * US if prefix else 0)
                 recording.kernel(prefix + name, at, end, launch_ns=launch, stream=stream, grid=(132, 1, 1))
                 at = end
     recording.mpi_rank(1000, 3)
-    recording.diagnostic(NAMES["title"])
     return recording
 
 
 def hostile_export(path: Path, longer_us: int = 0) -> Path:
     """The run as an export, and every text that is no kernel's or range's name hostile as well."""
-    recording = hostile_run(longer_us)
+    names = [*NAMES.values(), *(f"placeholder {place}" for place in range(len(BYTES)))]
+    recording = named_run(names, longer_us)
+    recording.gpu(NAMES["script"])
+    recording.diagnostic(NAMES["title"])
     write_export(path, recording)
     with closing(sqlite3.connect(path)) as db:
         for place, raw in enumerate(BYTES.values()):

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,45 @@ import yaml
 
 from bench.simulate.export import write_export
 from tests.configurations.check import BRIDGE, SCRIPT, log_lines
-from tests.recordings.moe_pattern import moe_recording
+from tests.hostile.names import named_run
+from tests.recordings.kineto import as_profiler_json
 from traces.settings.knobs import Knob
 
 SECRET = "hunter2_sesame"
 ADDRESS = "10.98.97.96"
+HOST, USER = "node0421", "alicewonder"
+PRIVATE = {
+    "host with its domain": f"{HOST}.cluster.qcorp.com",
+    "address": "10.11.12.13",
+    "address and port": "10.11.12.13:29500",
+    "address in a name": "ip-10-11-12-13",
+    "long address": "fe80::1ff:fe23:4567:890a",
+    "long address of the net": "2001:db8::8a2e:370:7334",
+    "mail": f"{USER}@qcorp.com",
+    "token of hf": "hf_QwErTyUiOpAsDfGhJkLzXcVbNm",
+    "token of GitHub": "ghp_QwErTyUiOpAsDfGhJkLzXcVbNm0123456789",
+    "key of AWS": "AKIAQWERTYUIOPASDFGH",
+    "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.QwErTyUiOp",
+    "key of a service": "sk-QwErTyUiOpAsDfGhJkLz",
+    "home": f"/home/{USER}/runs/secret_run",
+    "share": f"/lustre/{USER}/secret_run/",
+    "tilde": f"~{USER}/secret_run",
+    "storage": f"s3://{USER}-bucket/secret_run",
+    "password": "password=QwErTyUiOp",
+}
+FOUND = (
+    *(HOST, "qcorp", "10.11.12.13", "10-11-12-13", "fe23", "8a2e", USER, "QwErTy", "QWERTYUIOP", "eyJzdWIi"),
+    "secret_run",
+)
+"""What of them is looked for, in capitals or not."""
+OWN = (
+    f"{HOST}.cluster.qcorp.com_{USER}_1234.sqlite",
+    "trace_10.11.12.13.sqlite",
+    f"{HOST}_{USER}.sqlite",
+    f"report_{USER}.sqlite",
+    f"{HOST}_1234.1690000000000.pt.trace.json",
+)
+"""Names of recordings."""
 PUBLIC = {"demangledName", "shortName", "mangledName", "textId"}
 """Columns whose StringIds texts a report may print: kernel and NVTX names."""
 
@@ -56,17 +90,41 @@ def public_ids(db: sqlite3.Connection, tables: list[str]) -> Iterator[str]:
                 yield f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
 
 
-def planted(path: Path, layers: int = 1) -> Path:
-    """A recording that keeps secrets wherever one can; its own steps are named as those of any run."""
-    recording = moe_recording(steps=8, layers=layers)
+def planted(path: Path, longer_us: int = 0, names: Sequence[str] = (*PRIVATE.values(), HOST, USER)) -> Path:
+    """A recording that keeps secrets wherever one can; its own steps are named as those of any run.
+
+    It tells its host, its user and the variables of its process, as nsys does; `names` of kernels hold them.
+    """
+    recording = named_run(names, longer_us)
     recording.gpu(f"NVIDIA {SECRET}")
     recording.diagnostic(f"{SECRET} {ADDRESS}: 17 records were lost")
-    recording.mpi_rank(4200, 3)
     for registered in (False, True):
-        recording.range(f"{SECRET} {ADDRESS}", 1_010_000, 1_020_000, pid=4200, registered=registered)
-        recording.range(f"/home/{SECRET}/data", 1_021_000, 1_022_000, pid=4200, registered=registered)
+        recording.range(f"{SECRET} {ADDRESS}", 1_010_000, 1_020_000, registered=registered)
+        recording.range(f"/home/{SECRET}/data", 1_021_000, 1_022_000, registered=registered)
     write_export(path, recording, lazy=False)
     assert plant(path) >= 10
+    host = PRIVATE["host with its domain"]
+    variables = f"PATH=/usr/bin\nUSER={USER}\nHOSTNAME={host}\nHF_TOKEN={SECRET}\nKEY={SECRET} {ADDRESS}"
+    with closing(sqlite3.connect(path)) as db, db:
+        for table in ("TARGET_INFO_SYSTEM_ENV", "ANALYSIS_DETAILS"):
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table} (name TEXT, value TEXT)")
+            for name, value in (("Hostname", host), ("DeviceEnvironment", variables)):
+                row = [{"name": name, "value": value}.get(one, variables) for one in columns(db, table)]
+                db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    return path
+
+
+def profiled(path: Path) -> Path:
+    """The same of the PyTorch profiler, with variables wherever one can stand beside what is read."""
+    variables = {"HF_TOKEN": SECRET, "env": [f"WANDB_API_KEY={SECRET}", ADDRESS]}
+    recording = named_run([*PRIVATE.values()])
+    del recording.rows["MPI_RANKS"]
+    document = json.loads(as_profiler_json(recording))
+    for event in document["traceEvents"]:
+        event["args"] |= variables
+    document["distributedInfo"] = {"rank": 0, "world_size": 1, "backend": SECRET, **variables}
+    document["deviceProperties"] = [{"id": 0, "name": f"NVIDIA {SECRET}", **variables}]
+    path.write_text(json.dumps({**document, "environ": variables}), encoding="utf-8")
     return path
 
 
@@ -121,7 +179,7 @@ def secrets_in(content: bytes) -> list[bytes]:
     whole = laid_open(content)
     lower = whole.lower()
     found = [one for one in spellings(SECRET) if one in whole]
-    return found + [one for one in (SECRET.encode(), ADDRESS.encode()) if one in lower]
+    return found + [one for one in map(str.encode, (SECRET, ADDRESS, *FOUND)) if one.lower() in lower]
 
 
 def knobs_in_yaml(group: Iterable[Knob]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tests.configurations.constraints import of_release
 from traces.settings.settings import Value
 
 VERSIONS: Final[tuple[tuple[str | None, str | None], ...]] = (
@@ -158,59 +159,35 @@ _WRAPPERS: Final = ("overlap_grad_reduce", "overlap_param_gather")
 RESET: Final[Mapping[str, Value]] = {
     **dict.fromkeys((f"comm_overlap.{name}" for name in (*_OVERLAPS, *_WRAPPERS)), False),
     **{knob: False for knob, values in POOL.items() if values == _RARELY},
-    "overlap_moe_expert_parallel_comm": False,
-    "cuda_graph_impl": "none",
-    "fp8": None,
-    "fp4": None,
+    **of_release(
+        "0.16.1",
+        "overlap_moe_expert_parallel_comm cuda_graph_impl fp8 fp4 cpu_offloading_num_layers "
+        "recompute_granularity pipeline_model_parallel_layout mtp_num_layers "
+        "moe_pad_expert_input_to_capacity moe_expert_capacity_factor moe_shared_expert_overlap "
+        "moe_router_load_balancing_type moe_grouped_gemm moe_permute_fusion cross_entropy_fusion_impl "
+        "cp_comm_type ddp.overlap_param_gather ddp.overlap_grad_reduce "
+        "optimizer.use_precision_aware_optimizer optimizer.exp_avg_dtype optimizer.exp_avg_sq_dtype "
+        "checkpoint.ckpt_format expert_model_parallel_size pipeline_model_parallel_size "
+        "context_parallel_size tensor_model_parallel_size moe_shared_expert_intermediate_size "
+        "moe_ffn_hidden_size moe_router_fusion moe_latent_size defer_embedding_wgrad_compute "
+        "use_transformer_engine_op_fuser moe_aux_loss_coeff overlap_p2p_comm_warmup_flush "
+        "experimental_attention_variant deterministic_mode microbatch_group_size_per_vp_stage ",
+    ),
     "mixed_precision": "bf16_mixed",
-    "cpu_offloading_num_layers": 0,
-    "recompute_granularity": None,
     "recompute_modules": ("layernorm",),
-    "pipeline_model_parallel_layout": None,
     "virtual_pipeline_model_parallel_size": None,
-    "mtp_num_layers": None,
-    "moe_pad_expert_input_to_capacity": False,
-    "moe_expert_capacity_factor": None,
-    "moe_shared_expert_overlap": False,
-    "moe_router_load_balancing_type": "aux_loss",
     "moe_token_dispatcher_type": "alltoall",
-    "moe_grouped_gemm": False,
-    "moe_permute_fusion": False,
     "add_bias_linear": False,
     "sequence_parallel": True,
     "attention_dropout": 0.0,
     "hidden_dropout": 0.0,
-    "cross_entropy_fusion_impl": "native",
-    "cp_comm_type": "p2p",
-    "ddp.overlap_param_gather": False,
-    "ddp.overlap_grad_reduce": False,
     "ddp.check_for_nan_in_grad": False,
-    "optimizer.use_precision_aware_optimizer": False,
-    "optimizer.exp_avg_dtype": "fp32",
-    "optimizer.exp_avg_sq_dtype": "fp32",
-    "checkpoint.ckpt_format": "torch_dist",
     "expert_tensor_parallel_size": 1,
-    "expert_model_parallel_size": 1,
-    "pipeline_model_parallel_size": 1,
-    "context_parallel_size": 1,
-    "tensor_model_parallel_size": 1,
-    "moe_shared_expert_intermediate_size": None,
-    "moe_ffn_hidden_size": None,
     "env.CUDA_DEVICE_MAX_CONNECTIONS": "1",
     "env.PYTORCH_CUDA_ALLOC_CONF": "",
     "use_te_rng_tracker": True,
     "rng.te_rng_tracker": True,
-    "moe_router_fusion": False,
     "bias_dropout_fusion": False,
-    "moe_latent_size": None,
     "apply_rope_fusion": False,
-    "defer_embedding_wgrad_compute": False,
-    "use_transformer_engine_op_fuser": False,
-    "moe_aux_loss_coeff": 0.0,
-    "overlap_p2p_comm_warmup_flush": False,
-    "experimental_attention_variant": None,
-    "deterministic_mode": False,
-    "first_last_layers_bf16": False,
-    "microbatch_group_size_per_vp_stage": None,
 }
 """What no rule refuses by itself."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from heuristics.rules.check import check_rules
@@ -150,13 +148,3 @@ def test_values_that_are_none_are_answered_and_the_next_is_too(
 ) -> None:
     assert answers["values that are none"][0].answer == "not_checked"
     assert answers["after it"][0].answer == "ok"
-
-
-def test_a_thousand_configurations_take_one_start(ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
-    started = time.perf_counter()
-    refused = request_for({"world": 8, "ep": 8, "num_moe_experts": 60})
-    answers = ask([request_for({"world": 8, "ep": 8})] * 500 + [refused] * 500)
-    all_s = time.perf_counter() - started
-    assert [layer.answer for _, layer in answers] == ["ok"] * 500 + ["rejected"] * 500
-    with capsys.disabled():
-        print(f"\n1,000 configurations in both tiers, with the start: {all_s:.1f} s")

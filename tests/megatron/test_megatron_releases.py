@@ -97,13 +97,6 @@ def test_an_answer_is_what_core_itself_does(
         print(f"\nmegatron-core {release.version}: {dict(counts)}")
 
 
-def test_no_complete_configuration_fails_but_by_a_name_that_core_looks_up(
-    answered: list[tuple[Request, Both, tuple[Raised, Raised]]],
-) -> None:
-    failed = [one.text for _, both, _ in answered for one in both if one.text.startswith("could not ask")]
-    assert [text for text in failed if "KeyError: 'moe_experts'" not in text] == []
-
-
 def checked(release: Release, folder: Path, text: str) -> tuple[list[str], str]:
     about = {"core_version": release.version, "te_version": "2.14.0", "flex_package": True}
     found = check_config(Check(written(folder, "run.sh", text), about=about), release.ask)

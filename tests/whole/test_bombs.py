@@ -55,38 +55,31 @@ def refusal(words: str, said: pytest.CaptureFixture[str]) -> str:
     return told.err
 
 
+RECORDING = ("analyze b.json.gz", "compare b.json.gz run.sqlite", "doctor b.json.gz")
+LOG = ("analyze run.sqlite --log b.json.gz",)
+RESULT = ("report b.json.gz", "compare b.json.gz run.sqlite", "history add b.json.gz --store h")
+
+
 @pytest.mark.parametrize(
-    ("begin", "again"),
+    ("several", "begin", "again"),
     [
-        (b"{", b" "),
-        (TRACE, b"[],"),
-        (TRACE, EVENT % b"1.5" + b","),
-        (TRACE + EVENT % b"1.5" + b'],"x":"', b"x"),
-        (b"[0", b",0"),
-        (b'{"traceEvents":', b"["),
+        (RECORDING, b"{", b" "),
+        (RECORDING, TRACE, b"[],"),
+        (RECORDING, TRACE, EVENT % b"1.5" + b","),
+        (RECORDING, TRACE + EVENT % b"1.5" + b'],"x":"', b"x"),
+        (RECORDING, b"[0", b",0"),
+        (RECORDING, b'{"traceEvents":', b"["),
+        (LOG, b"begin\n", b"x"),
+        (LOG, b"begin\n", b"\n"),
+        (LOG, b"begin\n", b" iteration 1/ 9 | elapsed time per iteration (ms): 1.0 |\n"),
+        (RESULT, b'{"schema_version":"1.0","x":[0', b",[]"),
     ],
 )
-@pytest.mark.parametrize("words", ["analyze b.json.gz", "compare b.json.gz run.sqlite", "doctor b.json.gz"])
-def test_a_packed_recording_unpacks_no_further_than_any_does(
-    words: str, begin: bytes, again: bytes, place: Path, capsys: pytest.CaptureFixture[str]
+def test_a_packed_file_unpacks_no_further_than_any_does(
+    several: tuple[str, ...], begin: bytes, again: bytes, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (place / "b.json.gz").write_bytes(gzip.compress(begin + again * ((8 << 20) // len(again))))
-    assert "unpacks to more than 100 times its size" in refusal(words, capsys)
-
-
-@pytest.mark.parametrize("line", [b"x", b"\n", b" iteration 1/ 9 | elapsed time per iteration (ms): 1.0 |\n"])
-def test_a_packed_log_unpacks_no_further_than_any_does(
-    line: bytes, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "b.log.gz").write_bytes(gzip.compress(b"begin\n" + line * ((8 << 20) // len(line))))
-    assert "unpacks to more than 100 times its size" in refusal("analyze run.sqlite --log b.log.gz", capsys)
-
-
-def test_a_packed_result_unpacks_no_further_than_any_does(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "b.json.gz").write_bytes(gzip.compress(b'{"schema_version":"1.0","x":[0' + b",[]" * (3 << 20)))
-    for words in ("report b.json.gz", "compare b.json.gz run.sqlite", "history add b.json.gz --store h"):
+    for words in several:
         assert "unpacks to more than 100 times its size" in refusal(words, capsys)
 
 

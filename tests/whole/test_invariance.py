@@ -116,11 +116,6 @@ def test_the_order_of_rows_and_texts_in_a_file_changes_nothing(
     assert document_of(folder, recording, shuffle_seed=seed) == document_of(folder, recording)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_realistic_run_may_be_shuffled(tmp_path: Path, realistic: Recording, seed: int) -> None:
-    assert document_of(tmp_path, realistic, shuffle_seed=seed) == document_of(tmp_path, realistic)
-
-
 # ids
 
 
@@ -315,21 +310,6 @@ def without_names_of_all_kernels(document: Document) -> Document:
         for kind in (rank["sequence"] or {"kinds": ()})["kinds"]:
             del kind["name"]
     return document
-
-
-def test_kineto_spells_numbers_as_the_language_does() -> None:
-    spelled = "f<(int)4, (bool)1, (bool)0, (unsigned long)4096, (unsigned int)8>(<unnamed>::x)"
-    assert in_kineto(spelled) == "f<4, true, false, 4096ul, 8u>((anonymous namespace)::x)"
-
-
-@quick
-@given(recordings_told)
-def test_kernel_names_in_the_spelling_of_kineto_change_nothing(
-    tmp_path_factory: pytest.TempPathFactory, recording: Recording
-) -> None:
-    folder = fresh(tmp_path_factory)
-    respelt = without_names_of_all_kernels(document_of(folder, respelled(recording)))
-    assert respelt == with_names_in_kineto(document_of(folder, recording))
 
 
 def test_every_known_name_is_the_same_kernel_in_either_spelling(tmp_path: Path) -> None:

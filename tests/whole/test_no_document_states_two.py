@@ -113,15 +113,13 @@ def of_file(folder: Path, name: str) -> Judgement:
     return judge_observed(one.evidence, replace(one.given, core_version="0.16.1"), configured)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_of_each_kind_states_one_value(tmp_path: Path, name: str) -> None:
-    assert disagreements(of_file(tmp_path, name)) == []
-
-
 @pytest.mark.parametrize("form", ["text", "html"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_page_names_one_layout_and_one_precision(tmp_path: Path, name: str, form: str) -> None:
+def test_a_file_states_one_value_and_its_page_names_one_layout_and_one_precision(
+    tmp_path: Path, name: str, form: str
+) -> None:
     judgement = of_file(tmp_path, name)
+    assert disagreements(judgement) == []
     page = str(FORMATS[form].write(result_of(judgement), Asked(Detail.FULL)))
     layouts = set(
         re.findall(r"TP[\d?]+ x CP[\d?]+ x DP[\d?]+ x PP[\d?]+; ETP[\d?]+ x EP[\d?]+ x EDP[\d?]+", page)

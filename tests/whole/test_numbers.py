@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -20,7 +19,7 @@ from bench.simulate.run import run
 from heuristics.result.compared import Compared
 from reports.content.blocks import Detail
 from reports.result.codec import Document
-from tests.agreement.number_walk import PHRASES, Walk
+from tests.agreement.number_walk import Walk
 from tests.configurations.check import log, script
 from tests.doubles.comparison_document import (
     by_logs,
@@ -99,11 +98,6 @@ def selections(forms: Iterable[str]) -> list[tuple[str, Detail]]:
     ]
 
 
-def test_every_format_is_walked_but_for_two_pictures_that_svg_draws_too() -> None:
-    assert set(UNREAD) == {"png", "pdf"}
-    assert {"svg", *UNREAD} <= {*ANALYSIS} & {*COMPARISON}
-
-
 @pytest.mark.parametrize(("form", "detail"), selections(ANALYSIS))
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_number_of_a_diagnosis_is_in_its_document(
@@ -163,79 +157,3 @@ def test_wrong_digits_are_caught_wherever_they_are_planted(
     wrong, count = altered(printed(walk.document, form, Detail.FULL), figure)
     assert count >= 10
     assert len(walk.strangers(wrong)) >= caught_frac * count
-
-
-def known(**fields: Any) -> Walk:
-    """A document of a few figures."""
-    plain: dict[str, Any] = {
-        "step_ns": 42_038_709,
-        "share_frac": 0.4956,
-        "peak_bytes": 3 * 2**30,
-        "steps": [1, 2, 3],
-        "because": "2.13 % of a step",
-        "kernels": ["nvjet_tst_128x256"],
-    }
-    return Walk({**plain, **fields})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "42.038709 ms, 42.039 ms, 0.042038709s, 42038.709 us, 42,038,709 ns, +42.0",
-        "49.6 % or 0.4956, not more than 50 %",
-        "3.0 GiB, 3.2 GB",
-        "3 steps",
-        "Only\n  2.13 % of a\n  step.",
-        "nvjet_tst_128x256 runs",
-        "at <0.1 % (exit code 1)",
-    ],
-)
-def test_a_figure_may_be_rounded_and_in_another_unit(text: str) -> None:
-    assert known().strangers(text) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "stranger"),
-    [
-        ("42.038708 ms", "42.038708 ms"),
-        ("42.038 ms", "42.038 ms"),
-        ("42.039 %", "42.039 %"),
-        ("49.5 %", "49.5 %"),
-        ("49.6 ms", "49.6 ms"),
-        ("3.1 GiB", "3.1 GiB"),
-        ("17 steps", "17"),
-        ("2.14 % of a step", "2.14 %"),
-        ("nvjet_tst_128x257", "nvjet_tst_128x257"),
-        ("1,234", "1,234"),
-    ],
-)
-def test_a_figure_that_is_none_of_the_documents_is_named(text: str, stranger: str) -> None:
-    (found,) = known().strangers(text)
-    assert found.startswith(f"{stranger} in: ")
-
-
-def test_times_of_the_unix_epoch_are_told_apart_to_the_nanosecond() -> None:
-    walk = known(start_ns=1_669_783_687_389_324_001)
-    assert walk.strangers("1669783687.389324001s (1669783687389324001 ns)") == []
-    assert len(walk.strangers("1669783687.389324002s (1669783687389324002 ns)")) == 2
-
-
-def test_columns_of_a_timeline_are_no_home_for_a_number() -> None:
-    columns = {"at_ns": [7_654_321], "length_ns": [1_234_567]}
-    assert known(timeline=columns).strangers("7.654321 ms, 1.234567 ms") != []
-
-
-def test_every_phrase_of_our_own_has_a_reason() -> None:
-    assert all(len(why) > 4 for why in PHRASES.values())
-
-
-def test_what_a_page_does_not_show_is_not_read_and_what_it_reads_aloud_is() -> None:
-    page = (
-        '<style>p{top:1px}</style><p aria-label="2 of 3">4<b>5</b></p><td>6</td><td>7</td><script>8</script>'
-    )
-    assert visible("html", page).split() == ["2", "of", "3", "45", "6", "7"]
-    assert visible("markdown", "| a | b |\n| -- | -- |\n| 1 | `2` &#64;<span>x</span> |\n").split() == [
-        *("a", "b", "1", "2", "@x"),
-    ]
-    assert visible("csv", 'a,"1,234",5\n').split() == ["a", "1,234", "5"]
-    assert visible("perfetto", json.dumps({"otherData": {"n": 1}, "traceEvents": []})).split() == ["n", "1"]

@@ -14,7 +14,6 @@ from typing import Final
 import pytest
 
 from diagnoser.cli import COMMANDS, run
-from diagnoser.demo import RECORDINGS
 from tests.configurations.check import BRIDGE, written
 from tests.configurations.logs import iteration
 from tests.places import ROOT
@@ -162,11 +161,6 @@ def test_what_make_does_in_the_readme_is_in_the_makefile() -> None:
     made = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {*map("".join, named)} <= {*made}
     assert ("demo", "") in named
-
-
-def test_the_documentation_counts_what_there_is() -> None:
-    install = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-    assert f"names\n{len(RECORDINGS)} situations" in install
 
 
 def test_headlines_that_the_documentation_explains_are_printed() -> None:

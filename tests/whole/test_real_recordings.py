@@ -8,7 +8,6 @@ launched before the recording.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -66,12 +65,6 @@ def test_the_rhythm_of_waits_tells_how_many_workers_load(real: Path, name: str) 
     assert document_of(real / name)["ranks"][0]["data_loading"]["workers"] == WORKERS[name]
 
 
-def test_four_workers_leave_no_wall_of_the_host(real: Path) -> None:
-    document = document_of(real / "resnet50_workers4.pt.trace.json.gz")
-    assert wall(document, "host_overhead")["outcome"] == "clear"
-    assert wall(document, "memory")["outcome"] == "clear"
-
-
 def test_ten_equal_graph_replays_are_ten_steps_of_which_only_the_host_is_judged(real: Path) -> None:
     document = document_of(real / "a100_llm_2_7B_cudagraph.sqlite")
     steps = document["ranks"][0]["steps"]
@@ -99,6 +92,7 @@ def test_a_listless_trace_has_the_sms_of_its_gpu_and_16_bits_first(real: Path) -
     assert document["traces"][0]["gpus"][0]["sm_count"] == 80
     assert wall(document, "compute")["at_most_frac"] > 0.5
     assert document["levers"][0]["id"] == "CMP-9"
+    assert {wall(document, name)["outcome"] for name in ("host_overhead", "memory")} == {"clear"}
 
 
 def test_each_rank_of_the_recommender_has_its_one_named_step(recordings: Path) -> None:
@@ -121,16 +115,6 @@ def test_no_kernel_of_these_programs_is_of_unknown_class(real: Path) -> None:
         rank = document_of(path)["ranks"][0]
         unknown_ns = rank["compute_by_class_ns"].get("other", 0)
         assert unknown_ns < 0.05 * rank["budget_ns"]["compute"], path.name
-
-
-@pytest.mark.parametrize("name", ["mem-recompute-41", "mem-churn-42"])
-def test_without_ranges_memory_saves_what_the_simulator_saved_without_it(recordings: Path, name: str) -> None:
-    """The truth of the first window of as many steps: the same program without recompute, or retries."""
-    document = document_of(recordings / "bare" / f"{name}.sqlite")
-    truth = json.loads((recordings / "bare" / "truth.json").read_text())[f"{name}.sqlite"]["by_used_steps"]
-    used = len(document["ranks"][0]["steps"]["used"])
-    true_frac = next(one["saving"]["memory"] for one in truth if one["n"] == used)
-    assert wall(document, "memory")["cost_frac"] == pytest.approx(true_frac, abs=0.015)
 
 
 @pytest.mark.parametrize("name", ["flameox_graph_2025.sqlite"])

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from heuristics.comparison.difference.aligned import exchanges
 from heuristics.result.compared import Exchanges
 from tests.doubles.sides import ranks_of
@@ -71,9 +69,3 @@ def test_whole_replays_are_not_held_against_kernels(recordings: Path) -> None:
         ranks_of(recordings / "real" / f"a100_llm_2_7B_{name}.sqlite")[0] for name in ("clean", "cudagraph")
     )
     assert isinstance(exchanges(*sides), Missing)
-
-
-def test_a_sequence_takes_a_few_kilobytes_of_a_result(recordings: Path) -> None:
-    names = ("a100_llm_2_7B_clean.sqlite", MNIST[1], "tl_resnet_act_checkpoint.json.gz")
-    for rank in (rank for name in names for rank in ranks_of(recordings / "real" / name)):
-        assert len(msgspec.json.encode(sequence_of(rank))) < 40_000

@@ -1,12 +1,12 @@
-"""What is concluded from each real nsys recording, and why that is right.
+"""What is concluded from each real recording, and why that is right.
 
-`tests/by_definition/real_recordings.py` reads the recordings a second time, by SQL and numpy, and each test
-argues for itself. Of every recording it gives the budget to the nanosecond, and how long no compute ran
-although the next one's launch had not yet returned: that much must be `launch_starved`, or `blocking` where
-the host itself waited for the GPU. Of every wall it gives what taking it away saves at least and at most; in
-all but one case, which says so, these bounds alone settle whether it is a finding or clear.
+`tests/by_definition/real_recordings.py` reads the recordings a second time, by SQL or JSON and numpy, and
+each test argues for itself. Of every recording it gives the budget to the nanosecond, and how long no compute
+ran although the next one's launch had not yet returned: that much must be `launch_starved`, or `blocking`
+where the host itself waited for the GPU. Of every wall it gives what taking it away saves at least and at
+most; in all but one case, which says so, these bounds alone settle whether it is a finding or clear.
 
-No recording here tells how full the memory was, so the memory wall is `unmeasurable` in all of them.
+What is told of a file alone was read off it once, by SQL or JSON. How full the memory was is in none of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from tests.by_definition.real_recordings import (
     COMPUTE,
     LARGEST,
     NEVER,
+    Document,
     agrees,
-    budget,
+    events_of,
+    filling_of_events,
     filling_of_export,
     host_bounds_ns,
     largest_reason,
@@ -35,18 +37,27 @@ from tests.by_definition.real_recordings import (
     settled,
     share,
     sql,
+    stepped,
+    union_ns,
     verdict,
+    work_of_events,
     work_of_export,
 )
-from traces.errors import NothingToDiagnose
 from traces.intervals import intersect, spans, union
 
 KERNEL_NAMES = "CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName"
-CALL_NAMES = "CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId"
 LAUNCHES = (
     "CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r "
     "ON r.correlationId = k.correlationId AND (r.globalTid >> 24) = (k.globalPid >> 24)"
 )
+
+
+def concluded(path: Path, said: tuple[str | None, ...], each: str) -> Document:
+    """The document, whose verdict and outcomes (c: clear, f: finding, u: unmeasurable) are these."""
+    document = diagnoser.analyze(path).to_dict()
+    assert verdict(document) == said
+    assert "".join(one[0] for one in outcomes(document)) == each
+    return document
 
 
 def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings: Path) -> None:
@@ -62,53 +73,26 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
     No wall. On one stream a host that takes no time saves at most what is idle, 57.4 of 598.5 ms; without
     the exchange at most its own 25.4 ms are saved, and at least what a host as late as it was leaves of them.
     But one GPU, busy for 91 %, would win only a third if all its work halved: the host is nearly the limit
-    too, by work of its own: hardly any of its time ends with work of the GPU. The
-    exchange is exposed for 4.2 %, and at most 8.2 % are the host's by the replay, 8.8 % starved, latency or
-    masked, so both are clear. The
-    number of SMs is not recorded, but even of the largest GPU the small grids leave less than a tenth empty.
+    too. The exchange is exposed for 4.2 %, and at most 8.2 % are the host's by the replay, so both are clear.
+    The number of SMs is not recorded, but even of the largest GPU the small grids leave less than a tenth.
     """
     path = recordings / "nsysai_mfu_2gpu_before.sqlite"
-    document = diagnoser.analyze(path).to_dict()
-    assert verdict(document) == (None, None, "compute", None)
-    assert outcomes(document) == ["clear", "clear", "clear", "clear"]
+    document = concluded(path, (None, None, "compute", None), "cccc")
     filling_ns = sum(
         filling_of_export(path, work_of_export(path, rank["process"]).whole, LARGEST) // 2
         for rank in document["ranks"]
     )  # the kernels of both GPUs lie in the window of each
     assert filling_ns < 0.1 * sum(rank["budget_ns"]["window"] for rank in document["ranks"])
     assert [round(rank["replay"]["elastic_frac"], 2) for rank in document["ranks"]] == [0.32, 0.32]
-    assert sql(path, "SELECT count(*) FROM sqlite_master WHERE name = 'TARGET_INFO_GPU'") == [(0,)]
-    query = (
-        "SELECT n.globalTid, coalesce(n.text, s.value) name FROM NVTX_EVENTS n "
-        "LEFT JOIN StringIds s ON s.id = n.textId "
-        "WHERE name IN ('ncclGroupStart', 'ncclSend', 'ncclRecv', 'ncclGroupEnd') ORDER BY 1, n.start"
-    )
-    letters = {"ncclGroupStart": "(", "ncclSend": "s", "ncclRecv": "r", "ncclGroupEnd": ")"}
-    calls = "".join(letters[name] for _, name in sql(path, query))
-    assert calls == "(srsr)" * 66
-    enclosed = (
-        "SELECT count(*) FROM NVTX_EVENTS g JOIN StringIds s ON s.id = g.textId JOIN NVTX_EVENTS a "
-        "ON a.globalTid = g.globalTid AND a.start <= g.start AND a.end >= g.start "
-        "WHERE s.value = 'ncclGroupStart' AND a.text LIKE 'AllToAll4D%'"
-    )
-    assert sql(path, enclosed) == [(66,)]
-    for word in ("bwd", "backward", "adam", "permute", "topk", "grouped"):
-        assert sql(path, f"SELECT count(*) FROM {KERNEL_NAMES} WHERE s.value LIKE '%{word}%'") == [(0,)]
-    assert sql(path, f"SELECT count(*) FROM {KERNEL_NAMES} WHERE s.value LIKE '%flash_fwd%'") == [(68,)]
     exposed_ns, host_ns, saved = {}, [], 0
     for rank in document["ranks"]:
         work = work_of_export(path, rank["process"])
         agrees(rank, work, work.whole)
-        assert len(set(work.stream.tolist())) == 1
-        assert int((work.what == COMM).sum()) == 33
         exposed = exposed_ns[rank["process"]] = int((work.end - work.start)[work.what == COMM].sum())
         told = {kind: ns for kind, ns in rank["exposed_comm_by_kind_ns"].items() if ns}
-        assert told == {"cp": exposed}
-        assert rank["absent_ns"]["blocking"]["cp"] == exposed
-        assert rank["hidden_comm_ns"] == 0
-        assert rank["steps"]["source"] == "none"
-        assert rank["detected"]["training_step"] is False
-        assert rank["detected"]["dispatcher"] == "none"
+        assert told == {"cp": exposed} == {"cp": rank["absent_ns"]["blocking"]["cp"]}
+        assert (rank["hidden_comm_ns"], rank["steps"]["source"]) == (0, "none")
+        assert (rank["detected"]["training_step"], rank["detected"]["dispatcher"]) == (False, "none")
         starved = rank["absent_ns"]["launch_starved"]
         assert max(starved, key=lambda cause: starved[cause]) == "python"
         host_ns.append(host_bounds_ns(rank, work))
@@ -133,56 +117,36 @@ def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Pa
     27.7 GB/s and fill 95 % of the window, all of it exposed, and without them no more than that is saved. The
     host is no limit behind them: it is 400 ms ahead, its launches wait for room in a full queue, and the 905
     kernels whose launch lies before the recording are what fills it. So nearly all of the copies' time is
-    saved. The number of SMs is not recorded, but compute takes 2 % of the time, whatever it is. No step is
-    found: confidence is no more than medium.
+    saved. The number of SMs is not recorded, but compute takes 2 % of the time, whatever it is: it is not
+    what bounds the run. No step is found: confidence is no more than medium.
     """
     path = recordings / "nsysai_h100_2gpu_1s.sqlite"
-    document = diagnoser.analyze(path).to_dict()
-    assert verdict(document) == ("memory", "host_resident", "memory", "medium")
+    document = concluded(path, ("memory", "host_resident", "memory", "medium"), "fccc")
     assert document["verdict"]["largest_bucket"] == "exposed_copy"
-    assert outcomes(document) == ["finding", "clear", "clear", "clear"]
-    assert document["walls"][3]["at_most_frac"] < sum(
-        rank["budget_frac"]["compute"] for rank in document["ranks"]
-    )
+    shares = [rank["budget_frac"]["compute"] for rank in document["ranks"]]
+    assert document["walls"][3]["at_most_frac"] < sum(shares)
     assert document["fixes"][0]["id"] == "MEM-14"
     host_ns, copied_ns = [], 0
-    process, table = "globalPid >> 24 & 16777215", "CUPTI_ACTIVITY_KIND_MEMCPY"
-    copies = f"SELECT {process}, count(*) FROM {table} WHERE copyKind = 1 GROUP BY 1"
-    assert sql(path, copies) == [(111, 225), (112, 225)]
-    assert sql(path, f"SELECT count(*) FROM {KERNEL_NAMES} WHERE s.value LIKE '%nccl%'") == [(0,)]
-    large = f"copyKind = 1 AND bytes >= 1048576 AND {process} = ?"
-    sums = f"SELECT count(*), sum(bytes), sum(end - start) FROM {table} WHERE {large}"
-    sizes = f"SELECT bytes / 1048576, count(*) FROM {table} WHERE {large} GROUP BY 1"
+    sums = (
+        "SELECT count(*), sum(bytes), sum(end - start) FROM CUPTI_ACTIVITY_KIND_MEMCPY "
+        "WHERE copyKind = 1 AND bytes >= 1048576 AND globalPid >> 24 & 16777215 = ?"
+    )
     for rank in document["ranks"]:
         work = work_of_export(path, rank["process"])
         agrees(rank, work, work.whole)
-        assert len(set(work.stream.tolist())) == 1
-        assert sql(path, sizes, rank["process"]) == [(64, 28), (160, 82), (192, 28), (4006, 1)]
         told = tuple(rank["memory"][f"host_resident_{key}"] for key in ("copies", "bytes", "union_ns"))
         assert told == sql(path, sums, rank["process"])[0]  # one stream: none runs beside another
         assert rank["memory"]["host_resident_exposed_ns"] == told[2]
         copied_ns += told[2]
-        assert (
-            rank["kernels_without_launch"]
-            == int(((work.call == NEVER) & (work.what == COMPUTE)).sum())
-            == 905
-        )
+        assert rank["kernels_without_launch"] == ((work.call == NEVER) & (work.what == COMPUTE)).sum() == 905
         assert share(rank, "exposed_copy") == 0.97
+        assert rank["absent_ns"]["blocking"]["memcpy_h2d"] > 0.94 * rank["budget_ns"]["window"]
         assert largest_reason(rank) == "blocking.memcpy_h2d"
         assert rank["detected"]["training_step"] is None
         host_ns.append(host_bounds_ns(rank, work))
     assert 0.95 * copied_ns < document["walls"][0]["cost_ns"] <= copied_ns
     settled(document, "communication", 0, 0)
     settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
-
-
-def test_compute_of_two_percent_is_not_what_bounds_a_recording(recordings: Path) -> None:
-    """nsysai_h100_2gpu_1s: 94 % of the time compute waits for copies from the host; 2.3 % is compute."""
-    document = diagnoser.analyze(recordings / "nsysai_h100_2gpu_1s.sqlite").to_dict()
-    waits_ns = sum(rank["absent_ns"]["blocking"]["memcpy_h2d"] for rank in document["ranks"])
-    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
-    assert waits_ns > 0.94 * window_ns
-    assert document["verdict"]["bound"] == "memory"
 
 
 def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
@@ -198,17 +162,13 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     The wall is compute, kind `no_tensor_cores`: each of the 1,156 GEMMs, 289 a pass, is an `ampere_sgemm`,
     FP32 without tensor cores, on a GPU that multiplies TF32 eight times as fast (19.5 to 156 TFLOP/s). One
     thread feeds one stream, so what takes an eighth of its time saves at most seven eighths of their time,
-    and at least that less all idle time. Filled grids would save under 0.1 %.
-
-    In each pass of the loop less than 0.5 % is idle, all that a better host could win. No allocator call is
-    made in the loop, and nothing is exchanged.
+    and at least that less all idle time. Filled grids would save under 0.1 %. No allocator call is made in
+    the loop, and nothing is exchanged.
     """
     path = recordings / "a100_llm_2_7B_nvtx.sqlite"
-    document = diagnoser.analyze(path).to_dict()
+    document = concluded(path, ("compute", "no_tensor_cores", "compute", "medium"), "cccf")
     (rank,) = document["ranks"]
     work = work_of_export(path, rank["process"])
-    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "medium")
-    assert outcomes(document) == ["clear", "clear", "clear", "finding"]
     assert [fix["id"] for fix in document["fixes"]][:1] == ["CMP-9"]
     used = rank["steps"]["used"]
     assert (rank["steps"]["source"], rank["steps"]["unit"], len(used)) == ("period", "block", 3)
@@ -220,25 +180,15 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     assert count == rank["tensor_cores"]["simt_count"] == 3 * 289
     assert gemm_ns == rank["tensor_cores"]["simt_ns"]
     begin, end = sql(path, "SELECT start, end FROM NVTX_EVENTS WHERE text = 'benchmark_loop'")[0]
-    assert sql(path, f"SELECT count(*) FROM {LAUNCHES} WHERE r.start >= ?", begin) == [(3 * 1832,)]
-    assert sql(path, f"SELECT count(*), count(DISTINCT r.globalTid) FROM {LAUNCHES}") == [(4 * 1832, 1)]
-    ranges = "SELECT count(*) FROM NVTX_EVENTS WHERE text = 'scaled dot product attention'"
-    assert sql(path, ranges) == [(4 * 32,)]
     assert used[0]["start_ns"] == int(work.end[work.call < begin].max())  # its preparation is the next's own
     assert used[2]["end_ns"] == int(work.end[work.what == COMPUTE].max()) <= end
-    assert budget(work, [(begin, end)])["idle"] == 6_290_134
     agrees(rank, work, [(used[0]["start_ns"], used[2]["end_ns"])])
     assert share(rank, "compute") > 0.995
     assert largest_reason(rank) == "launch_latency.kernel_gap"
-    assert rank["detected"]["training_step"] is False
+    assert (rank["detected"]["training_step"], rank["memory"]["allocator_calls"]) == (False, 0)
     passes = [(step["start_ns"], step["end_ns"]) for step in used]
-    assert all(budget(work, [one])["idle"] < 0.005 * (one[1] - one[0]) for one in passes)
     least_ns, most_ns = host_bounds_ns(rank, work)
     assert least_ns <= document["walls"][2]["cost_ns"] <= most_ns
-    allocator = "(s.value LIKE 'cudaMalloc%' OR s.value LIKE 'cudaFree%')"
-    query = f"SELECT count(*) FROM {CALL_NAMES} WHERE {allocator} AND r.start >= ? AND r.start < ?"
-    assert sql(path, query, begin, end) == [(0,)]
-    assert rank["memory"]["allocator_calls"] == 0
     settled(document, "communication", 0, 0)
     filling_ns, without_ns = filling_of_export(path, passes), gemm_ns * 7 // 8
     assert filling_ns < 0.001 * rank["budget_ns"]["window"]
@@ -261,10 +211,8 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     saves at most what is idle less start-up, 168.6 ms. Nothing is exchanged.
     """
     path = recordings / "added" / "h100_llm_1rank.sqlite"
-    document = diagnoser.analyze(path).to_dict()
+    document = concluded(path, ("compute", "no_tensor_cores", "compute", "low"), "ccff")
     rank, work = one_window(path, document)
-    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "low")
-    assert outcomes(document) == ["clear", "clear", "finding", "finding"]
     assert document["fixes"][0]["id"] == "CMP-9"
     assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
     begin, end = work.whole[0]
@@ -287,73 +235,48 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     settled(document, "communication", 0, 0)
 
 
-def test_a_tiny_vector_addition_copies_and_too_few_launches_doubt_its_clocks(recordings: Path) -> None:
-    """edge_2026_tiny: 90 % copies, both ways, around four kernels.
-
-    No kernel or copy starts within 50 µs of its launch's start or return, but ten launches can all have found
-    the GPU busy: fewer than 32 are no evidence of clocks apart, and none starts before its launch. The
-    synchronisation returns 94 µs after the last copy, a deep queue.
-    """
-    path = recordings / "edge_2026_tiny.sqlite"
-    document = diagnoser.analyze(path).to_dict()
-    rank, work = one_window(path, document)
-    assert (work.call != NEVER).all()
-    assert len(work.call) < 32
-    for delay in (work.start - work.call, work.start - work.call_end):
-        assert not ((delay >= 0) & (delay <= 50_000)).any()
-    assert (work.start >= work.call).all()
-    assert rank["clock_offset_ns"] == 0
-    assert rank["absent_ns"] is not None
-    synchronised = f"SELECT max(r.end) FROM {CALL_NAMES} WHERE s.value LIKE 'cudaEventSynchronize%'"
-    assert sql(path, synchronised)[0][0] - int(work.end.max()) == 93_996
-    assert share(rank, "exposed_copy") == 0.899
-
-
 def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> None:
     """fuser_h200_2025: 99 % idle over 3.2 s; 18 kernels in all: the wall and the bound are the host.
 
     A program that generates code launches a kernel now and then. One thread launches them and no CUDA call
     runs on it for 3.1 s: `python`, the name for a host that does something else. For 98 % nothing runs and
     nothing is being launched, so that much at least is the host's. Four pauses between calls last 0.3 to
-    1.6 s and make 3.06 s together. Ranges of the launching thread that say `compile` name 0.85 s, nearly all
+    1.6 s and make 3.06 s together. Ranges of the launching thread that say `compile` name 0.83 s, nearly all
     of it in two of these pauses: that part is compilation. The rest has no name: the kind is long pauses,
     whatever Python does in them. Compilation is start-up, 27 % of the window, and so are the first launches
     of five kernels, 2 to 8 ms each, 23.9 together: that is said first, and the walls are judged on the rest.
     That and having no steps take the confidence down by two. No backward runs, so nothing is computed twice.
     """
     path = recordings / "fuser_h200_2025.sqlite"
-    document = diagnoser.analyze(path).to_dict()
+    document = concluded(path, ("host_overhead", "long_python_pauses", "host_overhead", "low"), "ccfc")
     rank, work = one_window(path, document)
-    assert verdict(document) == ("host_overhead", "long_python_pauses", "host_overhead", "low")
-    assert outcomes(document) == ["clear", "clear", "finding", "clear"]
     compiling_ns = rank["absent_ns"]["launch_starved"]["lazy_init"]
     settled(document, "host_overhead", *(bound - compiling_ns for bound in host_bounds_ns(rank, work)))
     settled(document, "communication", 0, 0)
     settled(document, "compute", 0, filling_of_export(path, work.whole))
-    pauses = "SELECT r.start - lag(r.end) OVER (ORDER BY r.start) AS ns FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
-    launching = f"WHERE r.globalTid = (SELECT r.globalTid FROM {LAUNCHES}) AND r.start > ? AND r.start < ?"
-    longest = f"SELECT ns FROM ({pauses}{launching}) ORDER BY ns DESC LIMIT 4"
-    four_ns = [ns for (ns,) in sql(path, longest, *work.whole[0])]
-    assert [round(ns / 1_000_000) for ns in four_ns] == [1628, 597, 567, 270]
+    begin, end = work.whole[0]
+    mine = f"(SELECT r.globalTid FROM {LAUNCHES})"
+    pauses = (
+        "SELECT ns FROM (SELECT r.start - lag(r.end) OVER (ORDER BY r.start) AS ns "
+        f"FROM CUPTI_ACTIVITY_KIND_RUNTIME r WHERE r.globalTid = {mine} AND r.start > ? AND r.start < ?) "
+        "ORDER BY ns DESC LIMIT 4"
+    )
+    four_ns = sum(ns for (ns,) in sql(path, pauses, begin, end))
     named = (
         "SELECT n.start, n.end FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId "
-        f"WHERE n.globalTid = (SELECT r.globalTid FROM {LAUNCHES}) AND n.end > ? AND n.start < ? "
+        f"WHERE n.globalTid = {mine} AND n.end > ? AND n.start < ? "
         "AND replace(lower(coalesce(n.text, s.value)), 'compiled', '') LIKE '%compile%'"
     )
-    begin, end = work.whole[0]
     ranges = np.array(sql(path, named, begin, end))
     compiled_ns = intersect(union(*ranges.T), spans((begin, end))).total_ns
-    assert round(compiled_ns / 1_000_000) == 834
     kinds_ns = document["walls"][2]["cost_by_kind_ns"]
-    assert kinds_ns["long_python_pauses"] == pytest.approx(sum(four_ns) - compiled_ns, rel=0.01)
+    assert kinds_ns["long_python_pauses"] == pytest.approx(four_ns - compiled_ns, rel=0.01)
     startup_ns = document["verdict"]["startup_ns"]
     assert startup_ns == pytest.approx(compiled_ns + 13_300_811 + 23_889_000, rel=0.001)  # and slow calls
     assert document["warnings"][0].startswith("not a steady-state recording")
-    assert int((work.what == COMPUTE).sum()) == 18
-    assert sql(path, f"SELECT count(DISTINCT r.globalTid) FROM {LAUNCHES}") == [(1,)]
     in_calls = (
         "SELECT sum(min(r.end, ?) - max(r.start, ?)) FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
-        f"WHERE r.globalTid = (SELECT r.globalTid FROM {LAUNCHES}) AND r.end > ? AND r.start < ?"
+        f"WHERE r.globalTid = {mine} AND r.end > ? AND r.start < ?"
     )
     no_call_ns = end - begin - sql(path, in_calls, end, begin, begin, end)[0][0]
     assert rank["absent_ns"]["launch_starved"]["python"] <= no_call_ns - compiled_ns
@@ -362,42 +285,16 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     assert share(rank, "idle") == 0.99
 
 
-def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) -> None:
-    """nsysai_mock: idle but for 4 µs, in no step; by three kernels no wall is judged, and time is told.
-
-    Each kernel is the first of its kind: its cudaLaunchKernel takes 17 ms, in which the module is loaded.
-    That call is the largest reason, and its length the whole of `launch`. After the last kernel only a copy
-    runs: that stretch ends in no kernel, so it is `trailing`. What was starved and the arrival are 18.1 ms.
-    """
-    path = recordings / "nsysai_mock.sqlite"
-    document = diagnoser.analyze(path).to_dict()
-    rank, work = one_window(path, document)
-    assert verdict(document) == (None, None, None, None)
-    assert set(outcomes(document)) == {"unmeasurable"}
-    absent = rank["absent_ns"]
-    late_ns = sum(absent["launch_starved"].values()) + absent["launch_latency"]["arrival"]
-    assert late_ns == 18_103_775
-    slow = f"SELECT r.end - r.start FROM {CALL_NAMES} WHERE s.value LIKE 'cudaLaunchKernel%' ORDER BY r.start"
-    assert rank["absent_ns"]["launch_starved"]["launch"] == sql(path, slow)[1][0] == 17_764_006
-    last = int(work.end[work.what == COMPUTE].max())
-    assert rank["absent_ns"]["trailing"] == work.whole[0][1] - last
-    assert largest_reason(rank) == "launch_starved.launch"
-
-
 def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
     """pipit_saxpy_mpi: 66 % idle, 26 % copies, five kernels of 8 %: too few to judge a run by, yet accounted.
 
     Every copy is a blocking one, so while the host is inside it compute waits for the copy; between them the
     host prepares data without a call, `python` by the name of the cause (the program is C). The time before
     launches, by hand, is exactly the one and the other: what is starved, and the copies called from there.
-
-    For at least 65.6 % the host has not begun the next call. There are no steps.
     """
     path = recordings / "pipit_saxpy_mpi.sqlite"
-    document = diagnoser.analyze(path).to_dict()
+    document = concluded(path, (None, None, None, None), "uuuu")
     rank, work = one_window(path, document)
-    assert verdict(document) == (None, None, None, None)
-    assert set(outcomes(document)) == {"unmeasurable"}
     blocking = rank["absent_ns"]["blocking"]
     assert set(blocking) == {"memcpy_h2d", "memcpy_d2h"}
     starved = sum(rank["absent_ns"]["launch_starved"].values())
@@ -406,19 +303,9 @@ def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
     assert largest_reason(rank) == "launch_starved.python"
 
 
-def test_a_recording_without_kernels_is_refused(recordings: Path) -> None:
-    """edge_2026_no_kernels: no kernel table, so there is nothing to conclude, and that is said."""
-    path = recordings / "edge_2026_no_kernels.sqlite"
-    assert sql(path, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'CUPTI_ACTIVITY_KIND_KERNEL'") == [
-        (0,)
-    ]
-    with pytest.raises(NothingToDiagnose, match="neither kernels nor graph rows"):
-        diagnoser.analyze(path)
-
-
 REPORTS = {
-    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82),
-    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90),
+    "jax_3090_2022.nsys-rep": (("futex",), 0.82),
+    "rtx6000_2021.qdrep": (("getc", "read"), 0.90),
 }
 
 
@@ -433,17 +320,13 @@ def test_reports_of_programs_that_wait_for_the_system(
     communication. `os_wait` is the largest reason, and nearly all of it are these calls: for over nine tenths
     nothing runs and nothing is being launched. Of so few kernels no wall is judged.
     """
-    cause, waits, least = REPORTS[name]
+    waits, least = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
-    (rank,) = document["ranks"]
     (path,) = tmp_path.glob("*.sqlite")
-    work = work_of_export(path, rank["process"])
-    agrees(rank, work, work.whole)
+    rank, work = one_window(path, document)
     assert verdict(document) == (None, None, None, None)
     assert set(outcomes(document)) == {"unmeasurable"}
-    assert len(work.start[work.what == COMPUTE]) < 16
-    assert rank["steps"]["source"] == "none"
-    assert largest_reason(rank) == f"launch_starved.{cause}"
+    assert largest_reason(rank) == "launch_starved.os_wait"
     begin, end = work.whole[0]
     query = (
         "SELECT sum(min(o.end, ?) - max(o.start, ?)) FROM OSRT_API o JOIN StringIds s ON s.id = o.nameId "
@@ -453,3 +336,143 @@ def test_reports_of_programs_that_wait_for_the_system(
     waited_ns = sql(path, query, end, begin, *waits, begin, end)[0][0]
     assert waited_ns >= least * (end - begin)
     assert rank["absent_ns"]["launch_starved"]["os_wait"] == pytest.approx(waited_ns, rel=0.02)
+
+
+MOE = {
+    "tl_moe_01_many_experts_few_tokens.json.gz": ("host_overhead", "python", "host_overhead", 0.150),
+    "tl_moe_03_top1_sparse.json.gz": ("host_overhead", "python", "compute", 0.711),
+    "tl_moe_04_top2_dense.json.gz": ("host_overhead", "python", "compute", 0.769),
+    "tl_moe_05_large_capacity.json.gz": (None, None, "compute", 0.972),
+}
+
+
+@pytest.mark.parametrize("name", MOE)
+def test_one_layer_of_experts_is_starved_when_small_and_compute_bound_when_large(
+    recordings: Path, name: str
+) -> None:
+    """tl_moe_01, 03, 04, 05: one MoE layer three times on a B300, from 16 tokens to large ones.
+
+    All launch nearly the same 30 to 42 kernels, so the host needs about as long; with few tokens the kernels
+    take 0.23 ms of 1.5 and the GPU is idle for 85 %, all of it before launches but for latencies. With large
+    capacity the same host hides under 10 ms of kernels: compute-bound, 2.8 % idle. No call waits for the GPU,
+    so the time before launches by hand is `launch_starved` to the nanosecond. A single layer without ranges
+    of steps has none, and exchanges nothing; whether it trains nothing tells, and none is said.
+
+    In the first three the host is a wall, for at least 72, 17 and 13 % nothing runs and nothing is being
+    launched, also where most of the time is compute; in the fourth at most 2.8 % is idle. Without steps the
+    confidence is never high. Few tokens make small grids, but filled ones would save at most 6.5 %.
+    """
+    wall, kind, bound, compute = MOE[name]
+    document = diagnoser.analyze(recordings / name).to_dict()
+    rank, work = one_window(recordings / name, document)
+    assert verdict(document)[:3] == (wall, kind, bound)
+    assert document["verdict"]["confidence"] != "high"
+    assert outcomes(document) == ["clear", "clear", "finding" if wall else "clear", "clear"]
+    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    settled(document, "communication", 0, 0)
+    settled(document, "compute", 0, filling_of_events(events_of(recordings / name), work.whole, 148))
+    assert share(rank, "compute") == compute
+    assert sum(rank["absent_ns"]["launch_starved"].values()) == not_launched_ns(work, work.whole)
+    assert (rank["absent_ns"]["blocking"], rank["budget_ns"]["exposed_comm"]) == ({}, 0)
+    assert largest_reason(rank) == "launch_starved.python"
+    assert rank["detected"]["training_step"] is None
+
+
+def test_a_compiled_model_on_two_v100_waits_for_python(recordings: Path) -> None:
+    """hta_df_index_resolver: five profiler steps of 0.34 s; 42 % idle: the wall and the bound are the host.
+
+    2020 all-reduces, one per parameter, with no compute beside them: all exposed, their sum is the bucket.
+    Most of the time without compute the next launch had not returned: 0.99 of 1.11 s.
+
+    The all-reduces are 21 % of the time and yet no wall. One call of the host lasts 1.5 ms, no other 0.1, so
+    without them work is launched at most 1.5 ms sooner, and the last step ends no sooner than its last work
+    is launched, 0.1 ms before its end. Grids that fill the V100 would save 2.1 % at most; its GEMMs
+    in FP32 could be a wall, were the host faster, so compute is not judged.
+    """
+    path = recordings / "hta_df_index_resolver_df_index_resolver.json.gz"
+    document = concluded(path, ("host_overhead", "python", "host_overhead", "medium"), "ccfu")
+    rank, events = stepped(path, document)
+    work = work_of_events(events)
+    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    assert rank["tensor_cores"]["wide_ns"] > 0.1 * rank["budget_ns"]["window"]
+    assert len(rank["steps"]["used"]) == 5
+    nccl = [event for event in events if event["cat"] == "kernel" and "nccl" in event["name"]]
+    total = sum(event["end"] - event["start"] for event in nccl)
+    assert (rank["exposed_comm_by_kind_ns"], rank["hidden_comm_ns"]) == ({"all_reduce": total}, 0)
+    settled(document, "communication", 0, 126_000 + 1_514_000)
+    assert largest_reason(rank) == "launch_starved.python"
+
+
+def test_a_small_convolutional_network_waits_for_python(recordings: Path) -> None:
+    """hta_nccl_parser: three profiler steps of 0.22 s; 76 % idle: the wall and the bound are the host.
+
+    900 kernels a step keep an A100 busy for a fifth of it. The gradients' all-reduces are 15, their names say
+    so; the 6 broadcasts of buffers are `other_comm`, as a name tells no purpose. Nine tenths of the time
+    without compute lie before launches.
+
+    For at least 71 % nothing runs and nothing is being launched. Communication runs for 7.1 % in all, hidden
+    or not, so without it not even a tenth is saved; filled grids would save under 1 %.
+    """
+    path = recordings / "hta_nccl_parser_config_nccl_data.json.gz"
+    document = concluded(path, ("host_overhead", "python", "host_overhead", "high"), "ccfc")
+    rank, events = stepped(path, document)
+    work = work_of_events(events)
+    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    settled(document, "communication", 0, int((work.end - work.start)[work.what == COMM].sum()))
+    settled(document, "compute", 0, filling_of_events(events, rank["windows_ns"], 108))
+    assert len(rank["steps"]["used"]) == 3
+    assert set(rank["exposed_comm_by_kind_ns"]) == {"all_reduce", "other_comm"}
+    starved = sum(rank["absent_ns"]["launch_starved"].values())
+    assert starved > 0.9 * (rank["budget_ns"]["window"] - rank["budget_ns"]["compute"])
+    assert largest_reason(rank) == "launch_starved.python"
+
+
+def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(recordings: Path) -> None:
+    """hta_trace_diff: six profiler steps of 0.12 s, bound by compute (74 %), of embeddings and GEMMs.
+
+    It trains: embedding backward and Adam kernels run. Its 43 SendRecv are launched in `nccl:all_to_all`,
+    beside embeddings and no router or permute, so the exchange stays unresolved and never becomes `ep_*`.
+    Chains of copies on the compute stream end where compute begins, so `blocking.memcpy_d2d` is the largest
+    reason, and no more of it than such copies ran without compute. The profiler recorded no events, so what
+    waited for the exchange's own stream is told by nothing, and said to be: `dependency_stalled`.
+
+    No replay can be trusted, for want of what GPU work waits for: a third of the window are waits that no
+    edge explains, and both proofs of the replay fail (off by 6 %, and 37 % where 40 should be saved). The
+    partition alone says that the host costs at most 5.5 %: clear. Its GEMMs are FP32 (`sgemm`), 27 % of the
+    window, on a V100, which multiplies FP16 eight times as fast (15.7 to 125 TFLOP/s): at most 24 % would be
+    saved, and small grids 3.5 %; what a replay in doubt gives is never more. So compute is the wall, with low
+    confidence. By hand, the exchange is exposed for 9.8 % and hides under compute for 24 % more, which it
+    slows down: at most 28 %, enough for a wall, and not proven to be one.
+    """
+    path = recordings / "hta_trace_diff_test_test.json.gz"
+    document = concluded(path, ("compute", "low_precision_unused", "compute", "low"), "cucf")
+    rank, events = stepped(path, document)
+    most, window_ns = most_frac(document), rank["budget_ns"]["window"]
+    assert (most["communication"], most["host_overhead"]) == (0.278, 0.055)
+    in_window = sum(
+        event["end"] - event["start"]
+        for event in events
+        if event["cat"] == "kernel"
+        and "sgemm" in event["name"]
+        and any(first <= event["start"] < last for first, last in rank["windows_ns"])
+    )
+    assert in_window == pytest.approx(rank["tensor_cores"]["wide_ns"], rel=0.01)
+    assert document["walls"][3]["cost_ns"] <= in_window * 7 // 8 + 0.035 * window_ns
+    late = rank["absent_ns"]
+    host_ns = sum((*late["launch_starved"].values(), *late["launch_latency"].values()))
+    assert 0.05 < (host_ns + late["blocking"].get("memcpy_d2h", 0)) / window_ns <= 0.055
+    assert 0.05 < rank["replay"]["residual_free_error_frac"] < 0.1
+    assert 0.35 < rank["replay"]["elastic_frac"] < 0.4
+    assert rank["replay"]["unexplained_frac"] > 0.3
+    assert (share(rank, "exposed_comm"), share(rank, "compute")) == (0.098, 0.736)
+    assert rank["hidden_comm_ns"] > 0.2 * window_ns
+    assert len(rank["steps"]["used"]) == 6
+    assert rank["detected"]["training_step"] is True
+    assert set(rank["exposed_comm_by_kind_ns"]) == {"sendrecv_unresolved", "all_reduce"}
+    copies = [event for event in events if event["name"].startswith("Memcpy DtoD")]
+    compute = [event for event in events if event["cat"] == "kernel" and "nccl" not in event["name"]]
+    alone_ns = union_ns([*copies, *compute]) - union_ns(compute)
+    assert 0.9 * alone_ns < late["blocking"]["memcpy_d2d"] <= alone_ns
+    assert rank["absent_decided_by_frac"]["none"] > 0.1
+    assert late["dependency_stalled"] > 0
+    assert largest_reason(rank) == "blocking.memcpy_d2d"

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 import diagnoser
+from diagnoser.demo import RECORDINGS, compressed
 from tests.places import ROOT
+from tests.read_back.source import MAY_IMPORT
 from tests.release.oldest_dependencies import oldest, promised
-from tests.release.readme_commands import commands, failures
 
 _CHANGELOG = ROOT / "CHANGELOG.md"
 
@@ -45,17 +46,6 @@ def program(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def test_a_command_that_does_not_work_is_named(program: Path, tmp_path: Path) -> None:
-    (wrong,) = failures([str(program)], ["explain COM-2", "analyze no_such.sqlite"], tmp_path)
-    assert wrong.startswith("moe-diag analyze no_such.sqlite: 3, ")
-
-
-def test_commands_are_found_in_blocks_and_between_words() -> None:
-    block = "```\n$ moe-diag demo  # one\nmoe-diag analyze a\n or moe-diag b\n```\n"
-    text = f"Type `moe-diag --help`; `moe-diag` is it.\n{block}"
-    assert commands(text) == ["--help", "demo", "analyze a"]
-
-
 def test_the_program_of_the_wheel_is_of_the_wheel(program: Path) -> None:
     place = str(program.parent)
     ask = f"import sys; sys.path.insert(0, {place!r}); import diagnoser; print(diagnoser.__file__)"
@@ -63,6 +53,32 @@ def test_the_program_of_the_wheel_is_of_the_wheel(program: Path) -> None:
         [sys.executable, "-P", "-c", ask], cwd=program.parent, capture_output=True, text=True
     )
     assert done.stdout.startswith(place)
+
+
+def test_the_wheel_holds_exactly_our_four_packages(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
+    assert [name for name in names if "simulate" in name] == []  # what makes recordings stays with the tests
+    shipped = {
+        *(f"reports/write/html/{name}.css" for name in ("page", "blocks", "analysis")),
+        *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
+        *(
+            f"reports/write/html/templates/{name}.html.j2"
+            for name in ("base", "blocks", "analysis", "comparison", "run", "timeline")
+        ),
+        "reports/measures.toml",
+        "traces/names/kernel_rules.toml",
+        "traces/settings/knobs.toml",
+        "traces/settings/known_names.toml",
+        "traces/settings/models.toml",
+        "traces/settings/precision_recipes.toml",
+        "traces/settings/older_names.toml",
+        "traces/sizes/peaks.toml",
+        "traces/training_log/known_lines.toml",
+        *(str(compressed(name).relative_to(ROOT)) for name in RECORDINGS),
+    }
+    assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)
 
 
 def test_the_sdist_holds_what_the_tests_need(built: Path) -> None:

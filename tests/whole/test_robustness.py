@@ -157,15 +157,6 @@ def test_views_triggers_indexes_and_computed_columns_change_nothing(
         assert diagnosed(changed(*statements)) == plain
 
 
-def test_one_kernel_is_a_recording(tmp_path: Path) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 200, launch_ns=50)
-    write_export(tmp_path / "run.sqlite", recording)
-    document = diagnosed(tmp_path / "run.sqlite")
-    assert document is not None
-    assert document["ranks"][0]["totals"]["kernel_work_ns"] == 100
-
-
 def test_thousands_of_streams_are_read(tmp_path: Path) -> None:
     recording = Recording()
     for number in range(5_000):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import sqlite3
 import zlib
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,20 +14,22 @@ import pytest
 from bench.simulate.export import schema_versions, write_export
 from diagnoser.cli import run
 from tests.configurations.check import BRIDGE, COMMUNICATION
+from tests.doubles.document import GEMM
 from tests.hostile.secrets import (
     ADDRESS,
+    OWN,
+    PRIVATE,
     SECRET,
-    columns,
     keeping_secrets,
     knobs_in_script,
     knobs_in_yaml,
     plant,
     planted,
+    profiled,
     secrets_in,
     spellings,
 )
 from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES
-from tests.recordings.kineto import one_run, write
 from tests.recordings.moe_pattern import moe_recording
 from traces.settings.knobs import Knob, knobs
 
@@ -126,7 +126,8 @@ def as_options(forms: list[str]) -> list[str]:
 def test_the_search_finds_a_secret_however_it_is_spelled() -> None:
     packed = b"stream\n" + zlib.compress(SECRET.encode() * 2)
     pieces = b"[(hunter2) 3 (_sesame)] TJ"
-    for hidden in (*spellings(SECRET), SECRET.upper().encode(), packed, pieces, ADDRESS.encode()):
+    private = [one.encode() for one in PRIVATE.values()]
+    for hidden in (*spellings(SECRET), SECRET.upper().encode(), packed, pieces, ADDRESS.encode(), *private):
         assert secrets_in(b"x" + hidden + b"y"), hidden
     assert secrets_in(base64.b64encode(f"at /home/{SECRET}/x".encode()))
     assert not secrets_in(b"hunter2 and sesame")
@@ -155,10 +156,9 @@ def test_analyze_keeps_every_secret_in_every_format(place: Path, capsys: pytest.
 
 
 def test_compare_keeps_every_secret_in_every_format(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    planted(place / "base.sqlite")
-    planted(place / "new.sqlite", layers=2)
+    base, new = planted(place / OWN[0]), planted(place / OWN[2], longer_us=50)
     keeping_secrets(place)
-    words = ["compare", "base.sqlite", "new.sqlite", "--full", "--gate", "3%"]
+    words = ["compare", base.name, new.name, "--full", "--gate", "3%"]
     words += ["--base-config", "train.sh", "--new-config", "train.yaml"]
     words += ["--base-log", "train.log", "--new-log", "train.log"]
     for page, forms in (("github", COMPARED_FORMS), ("jira", ["markdown", "text"])):
@@ -178,11 +178,12 @@ def test_a_report_a_ticket_and_the_history_keep_every_secret(
     for folder, page in (("first", []), ("second", ["--flavor", "jira"])):
         assert run(["report", "run.json", "--ticket", folder, *page]) == 0
         assert_kept(place / folder, capsys, least=5)
-    assert run(["analyze", "run.sqlite", "--ticket", "third"]) == 0
+    Path("run.sqlite").rename(OWN[0])
+    assert run(["analyze", OWN[0], "--ticket", "third"]) == 0
     assert_kept(place / "third", capsys, least=5)
     for words in (
         ["add", "run.json"],
-        ["add", "run.sqlite"],
+        ["add", OWN[0]],
         ["list"],
         ["baseline", "main", "1"],
     ):
@@ -220,7 +221,7 @@ def test_an_error_says_no_secret_of_a_file_or_folder(place: Path, capsys: pytest
         (place / name).write_text(json.dumps(said), encoding="utf-8")
     broken = f"model:\n  num_moe_experts: {SECRET}\n  - {SECRET}: [\n"
     (place / "keyed.yaml").write_text(broken, encoding="utf-8")
-    planted(place / "good.sqlite")
+    planted(place / "good.sqlite", names=["norm_kernel"])
     truncated = place / "cut.sqlite"
     truncated.write_bytes((place / "good.sqlite").read_bytes()[:-4096])
     refused = 0
@@ -247,45 +248,23 @@ def test_an_error_says_no_secret_of_a_file_or_folder(place: Path, capsys: pytest
     assert refused >= 15
 
 
-def with_environment(path: Path) -> Path:
-    """The recording with the variables of the process that was recorded, as nsys keeps them."""
-    told = f"HF_TOKEN={SECRET}\nWANDB_API_KEY={SECRET} train.py --key {ADDRESS}"
-    with closing(sqlite3.connect(path)) as db, db:
-        for table in ("TARGET_INFO_SYSTEM_ENV", "ANALYSIS_DETAILS"):
-            db.execute(f"CREATE TABLE IF NOT EXISTS {table} (name TEXT, value TEXT)")
-            names = columns(db, table)
-            db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", [told] * len(names))
-    return path
-
-
-def kineto_with_environment(path: Path) -> Path:
-    """A recording of the PyTorch profiler with variables wherever one can stand beside what is read."""
-    variables = {"HF_TOKEN": SECRET, "env": [f"WANDB_API_KEY={SECRET}", ADDRESS]}
-    events = [one | {"args": {**one.get("args", {}), **variables}} for one in one_run()]
-    about = {"rank": 0, "world_size": 1, "backend": SECRET, **variables}
-    devices = [{"id": 0, "name": f"NVIDIA {SECRET}", **variables}]
-    return write(path, events, distributedInfo=about, deviceProperties=devices, environ=variables)
-
-
-@pytest.mark.parametrize("name", ["run.sqlite", "run.json"])
-def test_a_variable_of_the_recorded_process_is_in_no_file_of_any_format(
+@pytest.mark.parametrize("name", OWN)
+def test_no_name_or_variable_of_a_recording_is_in_any_file(
     name: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if name.endswith(".json"):
-        kineto_with_environment(place / name)
-    else:
-        with_environment(planted(place / name))
+    (profiled if name.endswith(".json") else planted)(place / name)
     words = ["analyze", name, "--full", "--no-megatron"]
     out = place / "out"
     out.mkdir()
-    assert run([*words, *as_options(FORMS), "-o", "out/", "--ticket", "out/ticket", "--summary", "out"]) == 0
+    forms = [form for form in FORMS if form not in PICTURES]
+    assert run([*words, *as_options(forms), "-o", "out/", "--ticket", "out/ticket", "--summary", "out"]) == 0
     assert run([*words, "--flavor", "jira", "-f", "markdown", "-o", "out/jira.txt"]) == 0
     for form in ("text", "json"):
         assert run(["merge", "out", "-f", form, "-o", f"out/merged.{form}"]) == 0
     assert run(["doctor", name]) == 0
     kept = next(path for path in out.glob("*.rank"))
     (out / "unpacked").write_bytes(zlib.decompress(kept.read_bytes()[len(b"moe-diag rank") + 2 :]))
-    assert_kept(out, capsys, least=len(FORMS) + 8)
+    assert_kept(out, capsys, least=len(forms) + 8)
 
 
 def test_without_redaction_only_paths_and_the_configuration_are_told(
@@ -293,7 +272,7 @@ def test_without_redaction_only_paths_and_the_configuration_are_told(
 ) -> None:
     told = place.parents[1] / "told" / "home"
     told.mkdir(parents=True)
-    shutil.move(planted(place / "run.sqlite"), told / "run.sqlite")
+    shutil.move(planted(place / "run.sqlite", names=["norm_kernel"]), told / "run.sqlite")
     config = told / "train.yaml"
     config.write_text(BRIDGE.replace("dispatcher_type: alltoall", "dispatcher_type: alltoall_told"), "utf-8")
     out = told / "out"
@@ -331,42 +310,29 @@ def test_no_knob_tells_what_it_was_given(
 def test_only_product_names_and_versions_pass() -> None:
     from traces.formats.known_texts import gpu_name, version
 
-    known = [
-        "NVIDIA H100 80GB HBM3",
-        "NVIDIA A100-SXM4-80GB",
-        "NVIDIA A100 80GB PCIe",
-        "NVIDIA H200",
-        "NVIDIA B200",
-        "NVIDIA GB200",
-        "NVIDIA GB300",
-        "NVIDIA B300 SXM6 AC",
-        "NVIDIA GH200 480GB",
-        "NVIDIA GeForce RTX 4060 Ti",
-        "NVIDIA GeForce RTX 3080 Laptop GPU",
-        "NVIDIA RTX 6000 Ada Generation",
-        "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-        "NVIDIA L40S",
-        "Tesla V100-SXM2-32GB",
-        "Tesla T4",
-        "Quadro RTX 6000",
-        "NVIDIA A100-PG509-200",
-        "NVIDIA A100-SXM4-40GB MIG 3g.20gb",
-        "NVIDIA TITAN V",
-        "NVIDIA H100 NVL",
-        "NVIDIA H20",
-    ]
+    known = (
+        *("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe", "Tesla T4"),
+        *("NVIDIA GB300", "NVIDIA B300 SXM6 AC", "NVIDIA GeForce RTX 3080 Laptop GPU", "NVIDIA H20"),
+        *("NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA A100-SXM4-40GB MIG 3g.20gb"),
+    )
     assert [name for name in known if gpu_name(name) != name] == []
-    strangers = [
-        SECRET,
-        f"NVIDIA {SECRET}",
-        "1234",
-        "NVIDIA",
-        "root",
-        7,
-        None,
-    ]
+    strangers = (SECRET, f"NVIDIA {SECRET}", "1234", "NVIDIA", "root", 7, None)
     assert [name for name in strangers if gpu_name(name)] == []
     mixed = ("NVIDIA H100 on db01", "A100\n", "Tesla V100-FHHL-16GB", "AMD Instinct MI300X VF")
     assert [gpu_name(name) for name in mixed] == ["H100", "A100", "V100", "MI300X"]
     assert version("2026.2.1.210") == "2026.2.1.210"
     assert [version(text) for text in ("2026.2-rc", SECRET, "2026", "1.2.3.4.5.6.7", None)] == [None] * 5
+
+
+def test_what_was_not_withheld_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --no-redact all is told but secrets, and ordinary names always are."""
+    monkeypatch.chdir(tmp_path)
+    planted(tmp_path / OWN[0])
+    assert run(["analyze", OWN[0], "--full", "--no-redact", "-f", "json"]) == 0
+    out = capsys.readouterr().out
+    assert OWN[0] in out
+    assert f"{GEMM}_{PRIVATE['home']}" in out
+    assert PRIVATE["token of hf"] not in out
+    assert GEMM in out

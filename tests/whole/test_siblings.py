@@ -1,4 +1,4 @@
-"""Packages of strangers that are called like ours and were installed over them."""
+"""Packages of strangers that are called like ours: installed over them, or found before them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.places import ROOT
 OURS = ("diagnoser", "traces", "heuristics", "reports")
 
 
-def said(home: Path) -> str:
-    """The last line of an import of the copy in `home`."""
-    code = f"import sys; sys.path.insert(0, {str(home)!r}); import diagnoser; print('imported')"
-    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=home, capture_output=True, text=True)
+def said(*homes: Path) -> str:
+    """The last line of an import of the first copy there is."""
+    code = f"import sys; sys.path[:0] = {[*map(str, homes)]!r}; import diagnoser; print('imported')"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=homes[0], capture_output=True, text=True)
     return (done.stdout or done.stderr).strip().splitlines()[-1]
 
 
@@ -40,3 +40,11 @@ def test_a_package_that_was_installed_over_ours_is_named(home: Path, name: str) 
     assert said(home).startswith(
         f"ImportError: another package {name!r} was installed over moe-diag's in {home}"
     )
+
+
+def test_a_package_that_is_found_before_ours_is_named(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "__init__.py").write_text("", encoding="utf-8")
+    told = said(tmp_path, ROOT)
+    assert "needs its own package 'traces'" in told
+    assert str(tmp_path / "traces") in told

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,12 +38,6 @@ def test_a_page_of_words_has_what_explain_prints(page: str) -> None:
             kind = "".join(map(str, found.facts))
             printed = printed.replace(f"\n{kind.upper()}\n", "\n")
         assert plain(of_markdown(entry(name))) == plain(printed), name
-
-
-def test_a_page_of_words_has_what_the_command_prints() -> None:
-    line = [sys.executable, "-m", "diagnoser", "explain", "COM-2", "--full"]
-    printed = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert plain(of_markdown(entry("COM-2"))) == plain(printed)
 
 
 def test_the_dictionary_has_what_explain_prints_of_a_measure() -> None:

@@ -69,12 +69,6 @@ def test_the_site_has_every_page_and_a_readable_first_one(site: Path) -> None:
     assert places == sorted(places)
 
 
-def test_flags_keep_their_hyphens(site: Path) -> None:
-    fixes = (site / "reference" / "fixes.html").read_text(encoding="utf-8")
-    assert "--use-nccl-ub" in fixes
-    assert "–use-nccl-ub" not in fixes
-
-
 def test_no_page_asks_for_anything_of_another_host(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert [*Fetched.of(page)] != []

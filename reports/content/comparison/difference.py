@@ -168,8 +168,7 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     Of what scatters only that is named which is much of the difference, and it says so. A row whose change is
     0 as printed is one of the others.
     """
-    rows = [one for one in compared.attribution if one.row != NOISE]
-    rows = sorted((*rows, *compared.scattered), key=lambda one: -abs(one.delta_ns))
+    rows = ranked(compared)
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
@@ -194,6 +193,12 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
         table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
         total=row((whole, base_sum, new_sum, signed(total))),
     )
+
+
+def ranked(compared: Compared) -> list[ComparedRow]:
+    """Every part by itself, those that scatter too: what moved most comes first."""
+    rows = [one for one in compared.attribution if one.row != NOISE]
+    return sorted((*rows, *compared.scattered), key=lambda one: -abs(one.delta_ns))
 
 
 def _named(row: ComparedRow, compared: Compared) -> Words:

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Hue
-from reports.content.comparison.difference import NOISE
+from reports.content.comparison.difference import ranked
 from reports.content.names import hue_of
 
 
@@ -21,7 +21,7 @@ class Move:
 
 def moves_of(compared: Compared, named: int) -> tuple[Move, ...]:
     """A bar for each of the first `named` parts, one for all others, and the whole; they add up."""
-    rows = [row for row in compared.attribution if row.row != NOISE][:named]
+    rows = ranked(compared)[:named]
     rest_ns = compared.step_delta_ns - sum(row.delta_ns for row in rows)
     parts = [*((row.delta_ns, hue_of(row.row)) for row in rows), (rest_ns, Hue.IDLE)]
     sums = list(accumulate((delta_ns for delta_ns, _ in parts), initial=0))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from reports.content.blocks import (
     Block,
@@ -26,7 +27,15 @@ from reports.content.comparison.changed import TABLES, reasons
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import keyed, name_of, plain
 from tests.doubles.compared import Make, compared, many_rows
-from tests.doubles.comparison_document import by_logs, not_comparable, regression, unchanged, undecided
+from tests.doubles.comparison_document import (
+    MS,
+    by_logs,
+    moved,
+    not_comparable,
+    regression,
+    unchanged,
+    undecided,
+)
 from traces.formats import kineto_schema, nsys_schema
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
@@ -106,3 +115,11 @@ def test_bars_of_a_waterfall_join_and_end_where_the_whole_does(make: Make, named
     least, most = reach([*parts, whole])
     assert least <= 0 <= most
     assert {least, most} <= {0, *(move.to_ns for move in parts)}
+
+
+def test_bars_are_of_the_parts_that_the_table_names_those_that_scatter_too() -> None:
+    """Of the step's 4 ms: +4, -2 and +1 by its rows, and -3 by one that scatters, which comes second."""
+    one = replace(regression(), scattered=(moved("compute.norm", 9, 6),))
+    *bars, others, whole = moves_of(one, 4)
+    assert [bar.to_ns - bar.from_ns for bar in bars] == [4 * MS, -3 * MS, -2 * MS, 1 * MS]
+    assert (others.to_ns - others.from_ns, whole.to_ns) == (4 * MS, 4 * MS)

@@ -19,8 +19,7 @@ from heuristics.result.compared import Compared
 from reports.result.codec import Document, encode
 from reports.result.read import typed
 from reports.result.schema import schema
-from tests.agreement.same_documents import plain
-from tests.agreement.untold import uncovered
+from tests.agreement.untold import plain, uncovered
 from tests.doubles.comparison import rank, result, row
 from tests.doubles.comparison_document import (
     MS,
