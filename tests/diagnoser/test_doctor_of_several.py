@@ -33,14 +33,6 @@ def test_a_folder_has_a_line_for_each_recording(folder: Path, capsys: pytest.Cap
     assert str(folder) not in text
 
 
-def test_a_pattern_has_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "2 RECORDINGS" in said(folder / "rank*.sqlite", capsys)
-
-
 def test_of_one_recording_in_a_folder_all_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "rank1.sqlite").unlink()
     assert "Missing, and what that makes impossible" in said(folder, capsys)
-
-
-def test_a_folder_without_recordings_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "has no recordings" in said(tmp_path, capsys, code=3)

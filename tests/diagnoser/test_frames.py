@@ -77,29 +77,3 @@ def test_what_is_missing_is_na_and_what_is_nothing_is_zero(diagnosis: Diagnosis)
     table = Diagnosis(replace(result, walls=(unknown,))).walls
     assert table["cost_ns"][0] is pd.NA
     assert table["cost_frac"][0] == 0.0
-
-
-class _Streamed:
-    """A table that offers nothing but Arrow's stream."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-
-    def __arrow_c_stream__(self, schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(schema)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_polars_takes_a_table_through_the_arrow_interface_with_its_gaps(
-    diagnosis: Diagnosis, table: str
-) -> None:
-    would = "would have shown that the tables are Arrow's as well"
-    pytest.importorskip("pyarrow", reason=f"no pyarrow, by which pandas speaks it: {would}")
-    polars = pytest.importorskip("polars", reason=f"no polars: {would}")
-    frame = getattr(diagnosis, table)
-    taken = polars.DataFrame(_Streamed(frame))
-    assert taken.columns == list(frame.columns)
-    assert [taken[name].null_count() for name in taken.columns] == [
-        int(frame[name].isna().sum()) for name in frame.columns
-    ]
-    assert taken.shape == frame.shape

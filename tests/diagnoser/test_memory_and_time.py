@@ -104,13 +104,6 @@ def test_a_time_that_is_up_ends_workers_nsys_and_all_it_started(
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_a_time_that_is_long_enough_changes_nothing(tmp_path: Path) -> None:
-    before = signal.getsignal(signal.SIGALRM)
-    assert run(["analyze", str(tmp_path / "none.sqlite"), "--timeout", "2h"]) == 3
-    assert signal.getsignal(signal.SIGALRM) == before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("option", "value", "cure"),
     [

@@ -64,11 +64,6 @@ def test_jira_shows_it_as_wide_as_can_be_read(result: Path) -> None:
     assert read(page.replace("!new_compared_report.png|width=960!\n", ""))
 
 
-def test_pages_that_are_no_tickets_show_no_picture(result: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", str(result), "-f", "markdown"]) == 0
-    assert images(capsys.readouterr().out) == []
-
-
 @pytest.mark.parametrize("name", ["a b (1).png", "x](y)!|z.png", "\u4e2d%.png", "\udcff.png"])
 def test_a_picture_of_any_name_is_found_by_github_and_no_mark_of_jira(
     document: dict[str, Any], name: str

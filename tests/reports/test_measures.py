@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 
 from heuristics.result.brief import Brief
@@ -64,12 +63,6 @@ def test_every_key_of_a_result_has_its_words() -> None:
     assert [key for key in fields() if key not in measures()] == []
 
 
-def test_no_key_has_two_rows() -> None:
-    read = tomllib.loads((ROOT / "reports" / "measures.toml").read_text(encoding="utf-8"))
-    names = [name for group in GROUPS for name in read[group]]
-    assert sorted(names) == sorted({*names})
-
-
 def test_a_key_that_means_something_else_in_a_section_says_so_there() -> None:
     sections = {
         f"{section}.{key}": one["description"]
@@ -81,12 +74,6 @@ def test_a_key_that_means_something_else_in_a_section_says_so_there() -> None:
     assert {place: sections.get(place) for place in elsewhere()} == elsewhere()
     assert meaning("RankInRun", "step_ns") != meaning("Throughput", "step_ns")
     assert meaning("Step", "index") == measures()["index"].what
-
-
-def test_every_key_of_a_short_result_is_one_of_the_whole() -> None:
-    whole = {key_of(place) for kind in (Result, Compared) for place in places(kind)}
-    short = {key_of(place) for place in places(Brief)}
-    assert short - whole == SHORT
 
 
 def test_every_measure_is_a_key_of_a_result_or_a_word_in_it() -> None:
