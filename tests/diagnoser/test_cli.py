@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -136,18 +135,6 @@ def test_the_help_that_is_shipped_is_what_the_commands_say(
     with pytest.raises(SystemExit) as ended:
         door.main()
     assert (ended.value.code, capsys.readouterr().out) == (0, said)
-
-
-def test_an_existing_output_is_refused_before_any_work(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, result = simple(tmp_path / "run.sqlite"), tmp_path / "result.json"
-    result.write_text("mine", encoding="utf-8")
-    assert run(["analyze", str(path), "-f", "json", "-o", str(result)]) == 2
-    assert "--force-overwrite" in capsys.readouterr().err
-    assert result.read_text(encoding="utf-8") == "mine"
-    assert run(["analyze", str(path), "-f", "json", "-o", str(result), "--force-overwrite"]) == 0
-    assert json.loads(result.read_text(encoding="utf-8"))["schema_version"] == "1.0"
 
 
 @pytest.mark.parametrize("output", ["/proc/nowhere/x.json", "none/x.json"])

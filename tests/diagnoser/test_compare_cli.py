@@ -17,7 +17,7 @@ from diagnoser.running.pipeline import diagnose
 from heuristics.result.exits import Exit
 from tests.configurations.check import script, written
 from tests.configurations.logs import iteration
-from tests.doubles.sides import as_json, result_of_run, run_of
+from tests.doubles.sides import result_of_run, run_of
 from traces.errors import UsageError
 
 Json = dict[str, Any]
@@ -29,10 +29,6 @@ def compared(capsys: pytest.CaptureFixture[str], *words: object) -> Json:
     document: Json = json.loads(capsys.readouterr().out)
     assert code == (Exit.UNDECIDED if document["verdict"] == "undecided" else Exit.DONE)
     return document
-
-
-def but_command(document: Json) -> Json:
-    return {key: value for key, value in document.items() if key != "command"}
 
 
 def a_log(folder: Path, name: str, step_ms: float, count: int = 60) -> Path:
@@ -123,21 +119,6 @@ def test_one_file_is_read_once_and_its_gpus_are_compared(
     assert document["step_delta_ns"] == 50_000  # the GEMM of GPU 1 is 50 us longer
     turned = compared(capsys, path, path, "--base-gpu", "1", "--new-gpu", "0")
     assert turned["step_delta_ns"] == -50_000
-
-
-def test_results_give_the_document_that_their_traces_give(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str]
-) -> None:
-    whole = compared(capsys, *pair)
-    for name in ("json", "json.gz"):
-        results = [
-            as_json(
-                tmp_path / f"{Path(one).stem}.{name}", diagnoser.analyze(one, ask_megatron=False).to_dict()
-            )
-            for one in pair
-        ]
-        assert but_command(compared(capsys, *results)) == but_command(whole)
-        assert but_command(compared(capsys, pair[0], results[1])) == but_command(whole)
 
 
 def test_the_api_takes_paths_documents_and_diagnoses(pair: list[str]) -> None:

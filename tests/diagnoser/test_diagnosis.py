@@ -27,13 +27,6 @@ def test_the_verdict_is_the_results_own(diagnosis: Diagnosis) -> None:
     assert diagnosis.verdict.wall == diagnosis.to_dict()["verdict"]["wall"]
 
 
-def test_a_notebook_shows_the_page_in_a_frame(diagnosis: Diagnosis) -> None:
-    shown = diagnosis._repr_html_()
-    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
-    assert "SLOWED BY" in unescape(shown)
-    assert 'sandbox="allow-scripts"' in shown  # and nothing of the notebook's own
-
-
 def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:
     recording: Recording = exposed()
     found = diagnoser.analyze(export(recording))

@@ -22,14 +22,6 @@ def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(out.replace("\\\n", "").split())
 
 
-def test_a_good_recording_lists_what_it_holds(export: Export, capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(export(moe_recording()), capsys)
-    assert "100 % of the kernels have their launch recorded" in text
-    assert "no kernels" not in text
-    assert "no GPU counter samples" in text
-    assert "nsys profile --trace=cuda,nvtx,osrt --cuda-graph-trace=node" in text
-
-
 def test_what_is_missing_says_what_it_makes_impossible(
     export: Export, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
-from heuristics.run.run import WALL_IDS
 from tests.doubles.document import exposed
 from traces.missing import gap
 
@@ -36,11 +35,6 @@ def test_times_are_integers_and_shares_are_floats_that_can_be_unknown(
             assert of_pandas == "Float64"
 
 
-def test_walls_and_fixes_stand_in_their_order(diagnosis: Diagnosis) -> None:
-    assert tuple(diagnosis.walls["id"]) == WALL_IDS
-    assert tuple(diagnosis.fixes["id"]) == tuple(one.id for one in diagnosis.result.fixes)
-
-
 def test_the_buckets_of_a_rank_add_up_to_its_window(diagnosis: Diagnosis) -> None:
     (rank,) = diagnosis.ranks.to_dict("records")
     buckets = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
@@ -55,11 +49,6 @@ def test_steps_that_were_left_out_have_their_reason(diagnosis: Diagnosis) -> Non
     assert len(steps) == len(rank.steps.used) + len(rank.steps.dropped)
     assert steps[steps["used"]]["left_out_because"].isna().all()
     assert tuple(steps[steps["used"]]["length_ns"]) == rank.lengths_ns
-
-
-def test_kernels_have_the_work_of_the_table(diagnosis: Diagnosis) -> None:
-    rows = diagnosis.result.ranks[0].kernel_table.rows
-    assert int(diagnosis.kernels["work_ns"].sum()) == sum(one.work_ns for one in rows)
 
 
 def test_the_timeline_has_every_activity_where_it_ran(diagnosis: Diagnosis) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -48,13 +47,6 @@ def test_what_takes_more_memory_than_it_may_is_named_and_ends_with_3(large: list
         assert "one.json needs more memory than the 256 MB allowed" in ended.stderr
         assert len(ended.stderr.splitlines()) == 1
         assert ended.stdout == ""
-
-
-@LINUX
-def test_the_bound_of_memory_ends_with_the_command(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    assert run(["report", str(tmp_path / "none.json"), "--max-memory", "64G"]) == 3
-    assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
 @pytest.mark.parametrize("words", [["analyze", "{}"], ["compare", "{}", "{}"]])

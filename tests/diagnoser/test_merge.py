@@ -84,16 +84,6 @@ def test_without_any_summary_the_error_says_what_to_type(
     assert said in err
 
 
-def test_analyze_keeps_what_merge_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace, folder = run_of(tmp_path / "run.sqlite"), tmp_path / "kept"
-    words = ["analyze", str(trace), "--no-megatron", "-f", "json", "-o", str(tmp_path / "run.json")]
-    assert run([*words, "--summary", str(folder)]) == 0
-    assert [path.name for path in folder.iterdir()] == ["run.rank"]
-    assert merge_summaries([folder]).to_dict()["traces"] == ["run.sqlite"]
-    assert run([*words, "--summary", str(folder), "--force-overwrite"]) == 0
-    assert capsys.readouterr().err == ""
-
-
 def test_a_kept_summary_is_never_replaced_unasked_nor_diagnosed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,12 +84,6 @@ def test_documents_are_the_same_with_one_process_and_with_two(demos: list[Path],
     assert one["combined"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 9])
-def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
-    with Workers(jobs, silent) as workers:
-        assert workers.map(doubled, named(5, 3, 4)) == [10, 6, 8]
-
-
 def test_what_processes_report_reaches_the_one_who_listens() -> None:
     heard: list[tuple[str, float | None]] = []
     with Workers(2, lambda doing, fraction=None, rows=None: heard.append((doing, fraction))) as workers:

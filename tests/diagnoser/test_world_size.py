@@ -11,9 +11,6 @@ from bench.simulate.ranks.happened import RanksDone, simulate
 from bench.simulate.ranks.recorded import Capture
 from tests.recordings.sets import RUN, analyzed, late, problems, written
 
-LOG = "using world size: {0}, data-parallel size: {0}, tensor-model-parallel size: 1\n"
-COMMAND = "torchrun --nnodes 2 --nproc-per-node 4 pretrain_gpt.py --num-layers 2 --num-experts 8\n"
-
 
 @pytest.fixture(scope="module")
 def done() -> RanksDone:
@@ -45,14 +42,6 @@ def test_an_option_gives_it_and_a_communicator_of_all_ranks_then_numbers_them(
     ]
     assert late(document) == ("slow_device", 1)
     assert problems(document) == []
-
-
-def test_a_configuration_gives_it_before_the_log(files: list[Path], out: Path, tmp_path: Path) -> None:
-    script, log = tmp_path / "train.sh", tmp_path / "train.log"
-    script.write_text(COMMAND, encoding="utf-8")
-    log.write_text(LOG.format(16), encoding="utf-8")
-    run = analyzed(files, out, "--config", str(script), "--log", str(log), "--no-megatron")["run"]
-    assert (run["world_size"], run["world_size_from"]) == (8, "train.sh:1")
 
 
 def test_one_that_is_smaller_than_what_was_recorded_is_not_used(files: list[Path], out: Path) -> None:

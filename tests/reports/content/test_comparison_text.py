@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.result.gate import Gate, GateAnswer
-from reports.content.blocks import Detail, Table, View
+from reports.content.blocks import Detail, Fold, Items, Table, View
 from reports.content.comparison import page
+from reports.content.comparison.changed import _changed
+from reports.content.names import plain
 from reports.write.csv_tables import write_comparison_csv
 from reports.write.github import write_github
 from reports.write.jira import write_jira
@@ -26,6 +28,7 @@ from tests.doubles.comparison_document import (
 )
 from tests.places import GOLDEN, Reviewed
 from tests.read_back.markdown import open_lines
+from traces.missing import Missing
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 LINES = 40
@@ -112,3 +115,17 @@ def test_a_short_page_has_the_evidence_that_is_no_row_and_a_long_one_all() -> No
     short, full = (joined(text_of(lambda: regression(suspects=(suspect,)), detail)) for detail in Detail)
     assert ("graphs: on -> off" in short, "row 1 ms" in short) == (True, False)
     assert ("graphs: on -> off" in full, "row 1 ms" in full) == (True, True)
+
+
+def test_shares_that_round_alike_are_shown_as_they_are() -> None:
+    one = replace(regression().changed[0], what="in_graphs_frac", source="trace", base=0.501, new=0.502)
+    assert "0.501 -> 0.502" in plain(_changed(one, False))
+    assert "50 % -> 60 %" in plain(_changed(replace(one, new=0.6), False))
+
+
+def test_what_was_not_measured_is_listed_on_the_whole_page() -> None:
+    told = replace(regression(), missing=(Missing("size.p_frac", "few steps", "record more"),))
+    (fold,) = [one for one in page(told, Detail.FULL).blocks if getattr(one, "id", "") == "missing"]
+    assert isinstance(fold, Fold)
+    assert isinstance(fold.blocks[0], Items)
+    assert plain(fold.blocks[0].items[0]).endswith("few steps. To measure: record more")

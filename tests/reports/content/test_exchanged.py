@@ -46,8 +46,3 @@ def test_kernels_that_stand_for_others_are_said_with_the_work_of_both() -> None:
 def test_what_is_small_beside_a_step_is_in_the_table_alone() -> None:
     assert lines(SMALL) == []
     assert len(exchange_table(with_rows(SMALL)).rows) == 1
-
-
-def test_without_an_alignment_nothing_is_said() -> None:
-    assert list(exchanged(regression())) == []
-    assert exchange_table(regression()).rows == ()

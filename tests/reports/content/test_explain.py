@@ -56,21 +56,6 @@ def test_a_wall_gives_its_definition_its_limits_and_its_fixes_in_order(wall: Wal
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize(
-    ("topic", "name"),
-    [
-        ("Launch-Starved", "launch_starved"),
-        ("ranks[0].absent_ns.launch_starved.sync", "sync"),
-        ("windows_ns[0]", "windows_ns"),
-        ("masked", "masked_ns"),
-        ("launch_starved_frac", "launch_starved"),
-        ("longest_ep_combine_ns", "ep_combine"),
-    ],
-)
-def test_a_measure_is_found_as_it_stands_in_a_report(topic: str, name: str) -> None:
-    assert explain(topic).startswith(f"{name}  measure")
-
-
 def test_an_unknown_topic_names_the_nearest_and_how_to_list() -> None:
     with pytest.raises(UsageError, match=r"'ocupancy_frac'.*occupancy_frac.*moe-diag explain to list"):
         explain("ocupancy_frac")

@@ -18,44 +18,6 @@ from tests.doubles.pages import first_screen, flat
 from tests.recordings.simulated import scenario
 
 WIDTHS = (60, 80, 120, 200)
-LINES = 40
-EARLY = 24
-"""Lines by which headline, saving and the first thing to do stand."""
-HEADLINES = (
-    "SLOWED BY",
-    "MAY BE SLOWED BY",
-    "NO SINGLE CAUSE OF 10 %",
-    "NO BOTTLENECK OF 10 % OR MORE",
-    "NO BOTTLENECK FOUND SO FAR",
-    "NOT A STEADY-STATE RECORDING",
-    "NOT JUDGED",
-)
-SAVING = "Could save at most"
-ACTIONS = ("DO THIS", "TO BE CONFIRMED", "STILL FASTER, though nothing is wrong", "WHAT TO DO")
-CODE = 7
-"""Columns before a line to copy, which may be wider than the terminal: it is never broken."""
-
-
-def check_fits(document: dict[str, Any], width: int) -> None:
-    lines = first_screen(document, width).splitlines()
-    assert len(lines) <= LINES
-    early = lines[:EARLY]
-    assert any(line.startswith(HEADLINES) for line in early)
-    assert any(line.startswith(SAVING) for line in early)
-    place = next(at for at, line in enumerate(lines, start=1) if line.startswith(ACTIONS))
-    planned = bool(document["fixes"] or document["levers"])
-    assert place + 1 <= EARLY
-    has_step = lines[place].startswith("  1  ")
-    assert has_step == (not lines[place - 1].startswith("WHAT TO DO"))
-    assert has_step or not planned
-    for line in lines[:-1]:
-        assert len(line) <= width or line.startswith(" " * CODE) or " " not in line.strip()
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", [name for name in RECORDINGS if name not in SEVERAL])
-def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(name: str, width: int) -> None:
-    check_fits(scenario(name), width)
 
 
 @pytest.mark.parametrize("rows", [40, 60, 100])

@@ -34,26 +34,6 @@ def test_the_table_reads_as_reviewed(export: Export, reviewed: Reviewed) -> None
     assert text.splitlines()[0] == ",".join(COLUMNS)
 
 
-def test_steps_reasons_and_walls_add_up(export: Export) -> None:
-    rows = rows_of(diagnoser.analyze(export(exposed())).to_dict())
-    assert [ns for ns, _ in keys(rows, "step").values()] == ["10000000"] * 4
-    assert sum(int(ns) for ns, _ in keys(rows, "bucket").values()) == 40_000_000
-    assert sum(int(ns) for ns, _ in keys(rows, "absent").values()) == 12_000_000
-    assert keys(rows, "absent")["blocking.all_reduce"] == ("12000000", "0.3")
-    assert keys(rows, "wall")["communication"] == ("12000000", "0.3")
-    assert keys(rows, "wall_kind")["communication.all_reduce"] == ("12000000", "0.3")
-
-
-def test_what_could_not_be_told_is_an_empty_cell(export: Export) -> None:
-    document = diagnoser.analyze(export(graph_only())).to_dict()
-    rows = rows_of(document)
-    assert keys(rows, "bucket")["exposed_comm"] == ("", "")
-    assert keys(rows, "wall")["communication"] == ("", "")
-    document["ranks"][0]["absent_ns"] = None
-    assert set(keys(rows_of(document), "absent").values()) == {("", "")}
-    assert len(keys(rows_of(document), "absent")) == 6
-
-
 def test_all_adds_unknown_kernels_and_dropped_steps(export: Export) -> None:
     document = diagnoser.analyze(export(exposed(kernel="mystery")), steps="1:4").to_dict()
     some, every = rows_of(document), rows_of(document, Detail.FULL)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from reports.content.blocks import CodeBlock, Column, Fold, Page, Row, Sentence, Table, View
 from reports.write.github import LENGTH, harmless, write_github
-from reports.write.markup import drawn_bar
-from tests.doubles.blocks import a_bar, full_page
+from tests.doubles.blocks import full_page
 from tests.doubles.document import HOSTILE
 from tests.places import GOLDEN, Reviewed
 from tests.read_back.markdown import GITHUB, is_ours_alone, pieces, shown
@@ -26,10 +25,6 @@ def paragraph(text: str) -> Page:
 def test_every_block_reads_as_reviewed(reviewed: Reviewed) -> None:
     text = write_github(full_page(), View())
     assert text == reviewed(GOLDEN / "blocks.md", text)
-
-
-def test_a_bar_is_drawn_to_scale() -> None:
-    assert drawn_bar(a_bar(), 8) == "██████··"
 
 
 @pytest.mark.parametrize("hostile", [HOSTILE, *WORSE])

@@ -148,14 +148,6 @@ def test_what_is_in_parentheses_is_no_command_and_has_no_backslash() -> None:
     assert not any(row.endswith("\\") for row in rows)
 
 
-def test_foreign_names_cannot_move_the_cursor() -> None:
-    hostile = "kernel\x1b[31m\nsecond\u202eline"
-    text = write_text(page(Sentence(words(Code(hostile), hostile))), View())
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert text.count("\n") == 3
-
-
 def test_colour_is_only_in_what_asks_for_it_and_changes_no_word() -> None:
     blocks = (Headline("SLOWED BY", words("dispatch"), Tone.BAD), BAR, COSTS, PLAN)
     coloured = write_text(page(*blocks), View(colour=True))

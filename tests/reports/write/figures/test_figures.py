@@ -219,15 +219,6 @@ def test_a_pixel_of_the_timeline_is_as_full_as_its_activities(
         assert found[hues.index(hue)] * 100 == pytest.approx(told)
 
 
-def test_the_users_own_style_changes_nothing(document: Callable[[str], Document]) -> None:
-    import matplotlib
-
-    plain = _drawn(document("regression"), "svg")
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "text.parse_math": True}):
-        assert _drawn(document("regression"), "svg") == plain
-        assert matplotlib.rcParams["font.size"] == 30
-
-
 @given(st.text(max_size=300), st.floats(0.3, 5.0), st.floats(6.0, 14.0), st.booleans())
 @settings(max_examples=60)
 def test_a_text_takes_no_more_room_than_it_is_given(text: str, width: float, size: float, bold: bool) -> None:

@@ -22,13 +22,6 @@ _READY = """return new Promise(done => {
 })"""
 _FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _FIGURE = "document.querySelector('figure.timeline')"
-_TYPED = """const field = document.querySelector(arguments[0]);
-field.value = arguments[1];
-for (const kind of ['input', 'change']) field.dispatchEvent(new Event(kind));"""
-_SPELLINGS = """const shown = one => [...one.querySelectorAll('.spelling')].filter(each => !each.hidden);
-return [...document.querySelectorAll('.step')].map(one => shown(one).map(each => each.dataset.framework));"""
-_COUNTS = """const body = document.querySelector('#panel-kernels table.long tbody');
-return [...body.rows].filter(one => !one.hidden).map(one => one.cells[1].textContent);"""
 _WON = """const won = document.querySelector('.strip .won');
 return won ? Math.round(won.getBoundingClientRect().width) : 0;"""
 
@@ -134,31 +127,6 @@ def test_ticks_shrink_the_bar_by_what_was_replayed_together_and_never_add(
     click(browser, f"[data-tick={third}]")
     assert "not replayed together" in browser.run(told)
     assert browser.run(_WON) == 0
-
-
-def test_one_switch_chooses_the_framework_of_every_card(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    click(browser, ".switch [data-id=megatron_bridge]")
-    found = browser.run(_SPELLINGS)
-    assert all(len({*one} - {"environment"}) <= 1 for one in found)
-    for knob in ("megatron_bridge", "environment"):
-        has = [bool(one["knobs"][knob]) for one in document["fixes"]]
-        assert [knob in one for one in found] == has
-    buttons = "return [...document.querySelectorAll('.switch button')].map(one => one.dataset.id)"
-    assert "environment" not in browser.run(buttons)
-
-
-def test_a_long_table_is_sorted_by_a_click_and_searched(browser: Browser, document: Document) -> None:
-    rows = document["ranks"][0]["kernel_table"]["rows"]
-    rows += [
-        rows[0] | {"name": f"kernel_{place}", "count": place, "grid": [place, 1, 1]} for place in range(1, 15)
-    ]
-    opened(browser, document, "kernels")
-    click(browser, "#panel-kernels table.long th:nth-child(2) button")
-    counts = [int(one) for one in browser.run(_COUNTS)]
-    assert counts == sorted(counts, reverse=True)
-    browser.run(_TYPED, "#panel-kernels input", "kernel_14")
-    assert browser.run(_COUNTS) == ["14"]
 
 
 def test_keys_zoom_pan_and_name_the_next_activity(browser: Browser, document: Document) -> None:
