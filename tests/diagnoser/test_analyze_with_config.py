@@ -1,4 +1,4 @@
-"""A trace beside its configuration and log: what each format adds, and what is refused."""
+"""A trace beside its configuration and log: what each adds to the diagnosis."""
 
 from __future__ import annotations
 

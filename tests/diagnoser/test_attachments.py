@@ -82,6 +82,16 @@ def test_a_link_in_place_of_a_lock_is_refused(at: str, here: Desk, tmp_path: Pat
     assert here.outside() == outside
 
 
+def test_a_hard_link_in_place_of_a_lock_is_refused(here: Desk, tmp_path: Path) -> None:
+    there = desk_of_nsys(tmp_path / "nsys")
+    kept = there.export()
+    kept.unlink()
+    os.link(here.key, there.cache / f".moe-diag-{kept.stem}.lock")
+    with pytest.raises(Exception, match=r"is no lock of yours: remove it\): give another with --cache-dir"):
+        there.export()
+    assert here.key.read_text(encoding="utf-8") == "a key"
+
+
 @pytest.mark.parametrize("ending", [".sqlite", ".json"])
 @pytest.mark.parametrize("what", ["link", "hard link", "pipe"])
 def test_an_entry_of_the_cache_that_is_no_file_of_ours_is_neither_read_nor_followed(

@@ -1,4 +1,4 @@
-"""`check-config` as a user meets it: exit codes, bad files, and a report that reads in one go."""
+"""`check-config` as a user meets it: exit codes, bad files, and reviewed reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At names that Megatron-LM does not know it stops; older names are no defect; own scripts are free."""
+"""At names that Megatron-LM does not know it stops; own scripts are free."""
 
 from __future__ import annotations
 

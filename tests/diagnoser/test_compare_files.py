@@ -1,4 +1,4 @@
-"""compare without a trace: formats, exit codes, what it withholds, and the document that it makes."""
+"""compare without a trace: exit codes, what it withholds, and the document that it makes."""
 
 from __future__ import annotations
 

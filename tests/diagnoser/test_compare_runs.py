@@ -1,4 +1,4 @@
-"""`compare` from recordings: hiccups among the steps, further recordings of base, what stands outside."""
+"""`compare` from recordings: further recordings of base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shell completes commands, formats, words of `explain`, scenarios and patches, and loads little for it."""
+"""A shell completes commands, formats, words of `explain`, scenarios and patches."""
 
 from __future__ import annotations
 

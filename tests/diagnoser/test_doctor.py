@@ -1,4 +1,4 @@
-"""`doctor`: what a recording holds, lacks, and how to record it better."""
+"""`doctor`: what a recording lacks, and what that makes impossible."""
 
 from __future__ import annotations
 

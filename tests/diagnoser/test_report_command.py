@@ -17,7 +17,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.output import _harmless, base_name
+from diagnoser.output import base_name
 from reports.result.json_text import render_json
 from tests.configurations.check import SCRIPT, written
 from tests.doubles.sides import as_json, result_of_run, run_of
@@ -227,11 +227,6 @@ def test_what_is_no_result_ends_in_one_line_and_leaves_nothing(
         assert err.startswith(f"moe-diag: {path}")
         assert said in err
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_characters_beyond_the_first_plane_are_escaped_as_json_has_them() -> None:
-    hidden = "\U000e0041"  # a tag, which no terminal shows
-    assert json.loads(f'"{_harmless(hidden)}"') == hidden
 
 
 def test_a_later_1_x_is_rendered_as_1_0_without_the_keys_that_it_added(

@@ -1,4 +1,4 @@
-"""Tickets: those that are shown are made again, and each answers what its reader asks by its text alone."""
+"""Tickets that are shown are made again."""
 
 from __future__ import annotations
 

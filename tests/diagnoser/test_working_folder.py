@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -55,6 +56,21 @@ def test_no_module_and_no_plugin_of_the_working_folder_is_run(words: list[str], 
     assert (done.returncode, done.stderr) == (0, "")
     assert "acme" not in done.stdout
     assert not (folder / "ran").exists()
+
+
+def test_what_python_itself_takes_from_there_first_is_named(tmp_path: Path) -> None:
+    """Before any code of ours, by `python -m` alone; whether it does depends on its version."""
+    folder = planted(tmp_path / "stranger")
+    whole = Path(contextlib.__file__).read_text(encoding="utf-8")
+    (folder / "contextlib.py").write_text(
+        f"{whole}open({str(folder / 'ran')!r}, 'a').close()\n", encoding="utf-8"
+    )
+    done = started(folder, "-m", "diagnoser", "--version")
+    if (folder / "ran").exists():
+        assert "Python took its module 'contextlib' from the working folder" in done.stderr
+        assert "Type moe-diag in place of python -m" in done.stderr
+    else:
+        assert done.returncode == 0
 
 
 def test_a_checkout_works_and_its_other_modules_come_last(tmp_path: Path) -> None:

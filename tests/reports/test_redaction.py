@@ -1,4 +1,4 @@
-"""What a report says of people, machines and folders: nothing, unless it is asked to; then it says so."""
+"""An open result, and the line that makes a result again: without folders unless they are asked for."""
 
 from __future__ import annotations
 

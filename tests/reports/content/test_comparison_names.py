@@ -1,17 +1,9 @@
-"""Names for people on the page of a comparison: of tables, of reasons, of keys within sentences."""
+"""Names for people on the page of a comparison: keys within sentences."""
 
 from __future__ import annotations
 
-import pytest
-
-from reports.content.blocks import (
-    Code,
-    Term,
-    words,
-)
-from reports.content.comparison.changed import TABLES
+from reports.content.blocks import Code, Term, words
 from reports.content.names import keyed, plain
-from traces.formats import kineto_schema, nsys_schema
 
 
 def test_keys_within_a_sentence_are_terms_and_what_looks_like_them_is_not() -> None:
@@ -29,8 +21,3 @@ def test_keys_within_a_sentence_are_terms_and_what_looks_like_them_is_not() -> N
         "",
     ):
         assert keyed(text) == words(text)
-
-
-@pytest.mark.parametrize("schema", [nsys_schema, kineto_schema])
-def test_every_table_that_a_recording_may_lack_has_a_name(schema: object) -> None:
-    assert set(schema.USED_TABLES) <= set(TABLES)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The page of a comparison: what is said first, that printed rows add up, what names cannot do."""
+"""The page of a comparison: reviewed pages, printed rows that add up, causes by how sure they are."""
 
 from __future__ import annotations
 

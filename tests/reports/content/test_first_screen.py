@@ -1,4 +1,4 @@
-"""The first screen: it fits, whatever recording and terminal, and answers five questions by itself."""
+"""The first screen: what is to be typed is whole in any terminal, and figures together are of a replay."""
 
 from __future__ import annotations
 

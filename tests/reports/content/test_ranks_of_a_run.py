@@ -1,4 +1,4 @@
-"""Several ranks of one run: the lines of the first screen, and every rank as a row."""
+"""Several ranks of one run: the lines of the first screen, and the table of ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first screen prints is explained: its headlines, the bar's parts, titles and states."""
+"""A known trouble on the first screen: above the plan where the log shows it."""
 
 from __future__ import annotations
 

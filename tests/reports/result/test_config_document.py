@@ -1,4 +1,4 @@
-"""The JSON contract with a configuration, a log and symptoms in it; and what never gets into any output."""
+"""The JSON contract with a configuration, a log and symptoms in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON contract, the table, and the text."""
+"""The table of a diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short result: below 4 kB of every run, keeping its schema, and made of what the whole result holds."""
+"""The short result: below 4 kB however long texts are, and keeping its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text writer: every block in any width, cut to a screen where it must, harmless whatever is in it."""
+"""The text writer: blocks in any width, cut to a screen where it must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sheets of one run and of two: nothing is clipped, hidden by another text, or not on the page."""
+"""The sheets of one run and of two: nothing is clipped or hidden by another text."""
 
 from __future__ import annotations
 

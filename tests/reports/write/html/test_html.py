@@ -1,4 +1,4 @@
-"""The page of one run as text: what it says and where, what hostile names cannot do, how large it gets."""
+"""The page of one run as text: names, links, policy, what hostile names cannot do, how large it gets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import diagnoser
 from bench.simulate.export import write_export
 from reports.content.blocks import Code, Page, Sentence, Term, View, words
-from reports.content.names import kernel_code
 from reports.result.codec import Document
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.page import write_html
@@ -66,12 +65,6 @@ def test_every_table_is_named_and_scoped_and_every_link_has_an_end(document: Doc
         one[key] for _, one in page.found for key in ("aria-labelledby", "aria-describedby") if key in one
     }
     assert named <= set(ids)
-
-
-def test_a_name_that_was_cut_has_the_whole_in_a_title() -> None:
-    page = Page(words("a page"), (), (Sentence(words(kernel_code("a" * 60), kernel_code("short"))),))
-    found = Elements(write_html(page, View())).all("code")
-    assert [one.get("title") for one in found] == ["a" * 60, None]
 
 
 def test_a_term_is_shown_by_its_name_and_the_page_says_what_it_means() -> None:

@@ -1,4 +1,4 @@
-"""The page of one run in a browser: tabs, ticks, the timeline, the keyboard, narrow windows, speed."""
+"""The page of one run in a browser: tabs, ticks, the timeline, the keyboard, narrow windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a comparison: what stands first, two timelines on one zoom, nothing foreign that runs."""
+"""The page of a comparison: what stands first, two timelines on one zoom, bars that join."""
 
 from __future__ import annotations
 
