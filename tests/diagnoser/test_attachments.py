@@ -70,27 +70,6 @@ def test_a_left_over_that_no_run_of_ours_made_is_left_as_it_is(
     assert capsys.readouterr().err.count(LEFT_ALONE) == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_in_the_cache_too_what_no_run_of_ours_made_is_left_as_it_is(
-    form: str, here: Desk, tmp_path: Path
-) -> None:
-    there = desk_of_nsys(tmp_path / "nsys")
-    there.cache.mkdir(mode=0o700)
-    (there.cache / "notes.txt").write_text("of the sender", encoding="utf-8")
-    (there.cache.parent / "home").symlink_to(here.home)
-    left = plant(form, there.cache, here, name_of_ours())
-    before, outside = _below(left, there.cache), here.outside()
-    there.export()
-    assert _below(left, there.cache) == before
-    assert here.outside() == outside
-
-
-def _below(left: Path, cache: Path) -> set[tuple[str, int]]:
-    ours = (".sqlite", ".json")
-    found = [path for path in (left, *cache.rglob("*")) if path.suffix not in ours or path.name in NAMES]
-    return {(str(path), path.lstat().st_ino) for path in found}
-
-
 @pytest.mark.parametrize("at", ["made_by_lock", "mine/pipe", ".ssh/id_rsa"])
 def test_a_link_in_place_of_a_lock_is_refused(at: str, here: Desk, tmp_path: Path) -> None:
     there = desk_of_nsys(tmp_path / "nsys")
@@ -165,18 +144,6 @@ def test_a_link_in_place_of_a_folder_for_results_is_not_followed(
     assert run(words(command, here)) == 2
     assert "is a link. Name the folder that it leads to" in capsys.readouterr().err
     assert here.outside() == outside
-
-
-def test_a_pipe_that_the_user_did_not_name_is_never_written_to(
-    here: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pipe = here.attachment / "run_moe-diag.json"
-    os.mkfifo(pipe)
-    line = ["report", str(here.result), "-f", "json", "-o", f"{here.attachment}/"]
-    assert run(line) == 2
-    assert "exists. Give --force-overwrite" in capsys.readouterr().err
-    assert run([*line, "--force-overwrite"]) == 0
-    assert pipe.is_file()
 
 
 @pytest.mark.parametrize("where", ["absolute", "relative", "through a folder"])

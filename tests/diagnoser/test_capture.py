@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,21 +40,6 @@ def test_every_option_of_a_line_stands_with_its_reason_and_its_cost(
     for one in (*how.options, *how.flags):
         assert one.text in plain
         assert f"{one.why}. Cost: {one.cost}." in plain
-
-
-def test_nothing_is_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("a program was started")
-
-    monkeypatch.setattr(subprocess, "Popen", never)
-    assert "nsys profile" in printed(capsys, "capture")
-
-
-def test_what_nobody_can_ask_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["capture", "--for", "speed"]) == 2
-    said = capsys.readouterr().err
-    assert "walls" in said
-    assert said.count("\n") == 1
 
 
 def test_the_doctor_ends_in_the_line_of_capture(

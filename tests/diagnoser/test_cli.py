@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +14,6 @@ from diagnoser.cli import run
 from tests.places import ROOT, Reviewed
 from tests.recordings.inputs import (
     a_folder,
-    command,
     empty,
     missing,
     no_export,
@@ -140,28 +137,6 @@ def test_the_help_that_is_shipped_is_what_the_commands_say(
     assert (ended.value.code, capsys.readouterr().out) == (0, said)
 
 
-def test_an_existing_output_is_refused_before_any_work(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, result = simple(tmp_path / "run.sqlite"), tmp_path / "result.json"
-    result.write_text("mine", encoding="utf-8")
-    assert run(["analyze", str(path), "-f", "json", "-o", str(result)]) == 2
-    assert "--force-overwrite" in capsys.readouterr().err
-    assert result.read_text(encoding="utf-8") == "mine"
-    assert run(["analyze", str(path), "-f", "json", "-o", str(result), "--force-overwrite"]) == 0
-    assert json.loads(result.read_text(encoding="utf-8"))["schema_version"] == "1.0"
-
-
-def test_several_formats_go_beside_the_trace_under_its_name(tmp_path: Path) -> None:
-    path = simple(tmp_path / "run.sqlite")
-    assert run(["analyze", str(path), "-f", "json", "-f", "text", "-o", "."]) == 0
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
-        "run.sqlite",
-        "run_moe-diag.json",
-        "run_moe-diag.txt",
-    ]
-
-
 @pytest.mark.parametrize("output", ["/proc/nowhere/x.json", "none/x.json"])
 def test_an_output_that_cannot_be_written_ends_with_three(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str
@@ -204,18 +179,6 @@ def test_a_full_disk_is_no_bug_of_ours(tmp_path: Path, capsys: pytest.CaptureFix
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
 
 
-def test_a_pipe_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert run(["analyze", str(tmp_path / "pipe")]) == 3
-    assert "is a pipe or a device" in capsys.readouterr().err
-
-
-def test_a_trace_given_twice_would_count_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = simple(tmp_path / "run.sqlite")
-    assert run(["analyze", str(path), str(tmp_path / "." / "run.sqlite")]) == 2
-    assert "is given twice" in capsys.readouterr().err
-
-
 def test_a_skipped_trace_is_said_on_stderr_and_in_the_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,13 +193,6 @@ def test_a_forgotten_command_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     path = simple(tmp_path / "run.sqlite")
     assert run([str(path), "-f", "json"]) == 2
     assert f"Type moe-diag analyze {path} -f json" in capsys.readouterr().err
-
-
-def test_a_terminal_that_knows_only_ascii_still_gets_the_report(tmp_path: Path) -> None:
-    path = simple(tmp_path / "größe.sqlite")
-    done = command("analyze", str(path), "--no-redact", PYTHONIOENCODING="ascii", LC_ALL="C")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "SLOWED BY" in done.stdout
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

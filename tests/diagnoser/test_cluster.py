@@ -20,10 +20,8 @@ from diagnoser.running import cluster as ours
 from diagnoser.running import measured
 from diagnoser.running.cluster import Cluster
 from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
-from diagnoser.running.processes import Workers
 from tests.hostile.clusters import Killer, document, local_cluster, processes_of, small_traces
 from tests.places import ROOT
-from tests.recordings.measured_changes import joints_of
 from traces.errors import ClusterUnavailable, InputError, NotShared
 from traces.formats.open import ReadOptions
 from traces.limits import Limit
@@ -67,20 +65,6 @@ def test_a_cluster_gives_the_serial_document_though_a_worker_is_killed_midway(
     assert json.loads(serial)["combined"]
 
 
-def test_a_worker_killed_before_it_is_asked_what_changes_save_gives_the_same_answers(
-    cluster: Any, traces: list[Path]
-) -> None:
-    several = tasks(traces[:3])
-    with Workers(1, silent) as engine:
-        here = joints_of(engine, measure_all(engine, several))
-    with Cluster(cluster.scheduler_address, silent) as engine:
-        found = measure_all(engine, several)
-        for process in processes_of(cluster):
-            os.kill(process, signal.SIGKILL)
-        assert joints_of(engine, found) == here
-    assert any(one.high_ns for one in here)
-
-
 def tasks(paths: list[Path], folder: Path | None = None) -> dict[str, TraceTask]:
     return {
         str(path): TraceTask(path, Selection(), ReadOptions(), None, False, folder=folder) for path in paths
@@ -120,14 +104,6 @@ def test_a_trace_that_no_worker_sees_is_named_without_a_host(
         f"{name} is here, but a worker of the cluster cannot read it. "
         "Put it where all workers see it, under the same path."
     )
-
-
-def test_a_trace_that_is_nowhere_gives_the_serial_document(
-    cluster: Any, traces: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(traces[0].parent)
-    given = [Path(traces[0].name), Path("nowhere.sqlite")]
-    assert document(given, cluster.scheduler_address) == document(given)
 
 
 def test_workers_of_another_version_are_named(

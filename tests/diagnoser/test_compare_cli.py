@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,12 @@ import diagnoser
 from diagnoser.cli import run
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import gate_frac
-from diagnoser.options.requests import Analysis, Comparison
+from diagnoser.options.requests import Analysis
 from diagnoser.running.pipeline import diagnose
 from heuristics.result.exits import Exit
 from tests.configurations.check import script, written
 from tests.configurations.logs import iteration
-from tests.doubles.sides import as_json, result_of_run, run_of
-from tests.places import ROOT
+from tests.doubles.sides import result_of_run, run_of
 from traces.errors import UsageError
 
 Json = dict[str, Any]
@@ -32,10 +29,6 @@ def compared(capsys: pytest.CaptureFixture[str], *words: object) -> Json:
     document: Json = json.loads(capsys.readouterr().out)
     assert code == (Exit.UNDECIDED if document["verdict"] == "undecided" else Exit.DONE)
     return document
-
-
-def but_command(document: Json) -> Json:
-    return {key: value for key, value in document.items() if key != "command"}
 
 
 def a_log(folder: Path, name: str, step_ms: float, count: int = 60) -> Path:
@@ -109,23 +102,6 @@ def test_a_wrong_line_says_what_to_type(
     assert said in err
 
 
-def test_the_help_names_the_exit_codes_and_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", "--help-all"]) == 0
-    out = capsys.readouterr().out
-    assert "Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable" in out
-    assert "moe-diag compare before.json after.sqlite --gate 3%" in out
-    assert run(["--help"]) == 0
-    assert "compare" in capsys.readouterr().out
-
-
-def test_a_run_against_itself_has_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for steps in (1, 2, 9):
-        path = run_of(tmp_path / f"run{steps}.sqlite", steps=steps)
-        document = compared(capsys, path, path, "--gate", "0%")
-        assert (document["verdict"], document["step_delta_ns"]) == ("no_change", 0)
-        assert document["gate"]["state"] == "passed"
-
-
 def test_one_file_is_read_once_and_its_gpus_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,21 +119,6 @@ def test_one_file_is_read_once_and_its_gpus_are_compared(
     assert document["step_delta_ns"] == 50_000  # the GEMM of GPU 1 is 50 us longer
     turned = compared(capsys, path, path, "--base-gpu", "1", "--new-gpu", "0")
     assert turned["step_delta_ns"] == -50_000
-
-
-def test_results_give_the_document_that_their_traces_give(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str]
-) -> None:
-    whole = compared(capsys, *pair)
-    for name in ("json", "json.gz"):
-        results = [
-            as_json(
-                tmp_path / f"{Path(one).stem}.{name}", diagnoser.analyze(one, ask_megatron=False).to_dict()
-            )
-            for one in pair
-        ]
-        assert but_command(compared(capsys, *results)) == but_command(whole)
-        assert but_command(compared(capsys, pair[0], results[1])) == but_command(whole)
 
 
 def test_the_api_takes_paths_documents_and_diagnoses(pair: list[str]) -> None:
@@ -179,22 +140,6 @@ def test_the_frame_adds_up_to_the_difference(pair: list[str]) -> None:
     assert str(frame["delta_ns"].dtype) == "Int64"
     assert len(frame) > 0
     assert frame["delta_ns"].sum() == result.to_dict()["step_delta_ns"]
-
-
-@pytest.mark.parametrize("kind", ["trace", "result"])
-def test_logs_give_the_size_for_traces_and_for_results(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str], kind: str
-) -> None:
-    runs: list[object] = [*pair]
-    if kind == "result":
-        runs = [
-            as_json(Path(one).with_suffix(".json"), diagnoser.analyze(one, ask_megatron=False).to_dict())
-            for one in pair
-        ]
-    document = compared(capsys, *runs, *logs(tmp_path, 100.0, 110.0))
-    assert (document["verdict"], document["size"]["source"]) == ("regression", "log")
-    assert document["size"]["delta_ns"] == pytest.approx(10_000_000, abs=20_000)
-    assert document["base"]["log"]["name"] == "base.log"
 
 
 @pytest.mark.parametrize(
@@ -221,25 +166,6 @@ def test_the_gate_decides_the_exit_code_after_the_evidence_is_written(
     assert said.count("\n") == code
 
 
-def test_a_gate_that_cannot_be_judged_is_not_passed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, new = run_of(tmp_path / "a.sqlite", steps=2), run_of(tmp_path / "b.sqlite", steps=2, gemm_us=750)
-    assert run(["compare", str(base), str(new), "--gate", "3%"]) == 1
-    out, err = capsys.readouterr()
-    assert out
-    assert err.startswith("moe-diag: gate 3% undecided: ")
-    assert run(["compare", str(base), str(new)]) == Exit.UNDECIDED
-
-
-def test_every_format_lies_beside_new_under_its_name(tmp_path: Path, pair: list[str]) -> None:
-    forms = [word for form in ("text", "markdown", "csv", "json") for word in ("-f", form)]
-    assert run(["compare", *pair, *forms, "-o", "."]) in (Exit.DONE, Exit.UNDECIDED)
-    made = sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".sqlite"))
-    assert made == [f"new_compared.{extension}" for extension in ("csv", "json", "md", "txt")]
-    assert all(path.stat().st_size > 0 for path in tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("which", ["base", "new", "log", "config"])
 def test_no_input_is_ever_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str], which: str
@@ -251,25 +177,6 @@ def test_no_input_is_ever_overwritten(
     assert run(["compare", *pair, *words]) == 2
     assert "never changed" in capsys.readouterr().err
     assert path.read_bytes() == before
-
-
-def test_an_existing_output_is_refused_before_anything_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = written(tmp_path, "out.txt", "mine")
-    assert run(["compare", "none.sqlite", "none.sqlite", "-o", str(out)]) == 2
-    assert "--force-overwrite" in capsys.readouterr().err
-    assert out.read_text(encoding="utf-8") == "mine"
-
-
-def test_what_is_done_names_its_side(pair: list[str]) -> None:
-    from diagnoser.running.comparison import compare_sides
-
-    said: list[str] = []
-    compare_sides(Comparison(*pair), progress=lambda doing, *_: said.append(doing))
-    assert [one for one in said if not one.startswith(("base: ", "new: "))] == ["comparing"]
-    assert "base: measuring base.sqlite" in said
-    assert "new: measuring new.sqlite" in said
 
 
 def test_a_baseline_of_the_history_is_the_base(
@@ -287,14 +194,3 @@ def test_a_baseline_of_the_history_is_the_base(
     found = compared(capsys, new, "--baseline", "main")
     assert asked == [("main", None)]
     assert (found["base"]["name"], found["new"]["name"]) == ("before.sqlite", "after.sqlite")
-
-
-def test_importing_the_api_loads_no_numpy() -> None:
-    program = "import sys, diagnoser; print(diagnoser.compare.__name__, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.split() == ["compare", "False"]
-
-
-def test_the_function_of_the_api_is_still_there_after_it_ran(pair: list[str]) -> None:
-    diagnoser.compare(*pair)
-    assert callable(diagnoser.compare)

@@ -1,4 +1,4 @@
-"""`compare` from recordings: hiccups among the steps, further recordings of base, what stands outside."""
+"""`compare` from recordings: further recordings of base."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from diagnoser.cli import run
 from heuristics.result.compared import Compared
 from tests.doubles.sides import GEMM, US
 from traces.errors import DamagedTrace
-from traces.missing import known
 
 
 def recorded(path: Path, lengths_us: Sequence[int]) -> Path:
@@ -39,26 +38,6 @@ def compared(base: Path, new: Path, *more: Path) -> Compared:
 def usual(step: int, middle_us: int) -> int:
     """Give or take 0.5 %, without a rhythm."""
     return middle_us + (step * step * 7) % 11 * middle_us // 1000 - middle_us // 200
-
-
-def test_one_hiccup_among_58_steps_hides_no_change_of_3_percent(tmp_path: Path) -> None:
-    base_us = [usual(step, 31_000) for step in range(58)]
-    new_us = [usual(step, 30_160) for step in range(58)]
-    new_us[20] = 250_000
-    found = compared(recorded(tmp_path / "base.sqlite", base_us), recorded(tmp_path / "new.sqlite", new_us))
-    assert (found.verdict, found.new.steps.count) == ("improvement", 57)
-    assert found.size.ends_ns is not None
-    assert -950_000 < found.size.ends_ns[0] < -840_000 < found.size.ends_ns[1] < -730_000
-    whole = known(found.whole) if found.whole else None
-    assert whole is not None
-    assert [row.new_count for row in whole.rows if row.part == "hiccups"] == [1]
-    assert "+220 ms in hiccups" in found.because[0]  # so that all that was recorded took longer
-
-
-def test_a_range_that_the_user_names_has_hiccups_too(tmp_path: Path) -> None:
-    trace = recorded(tmp_path / "run.sqlite", [*[30_000] * 20, 69_600, *[30_000] * 20])
-    (rank,) = diagnoser.analyze(trace, nvtx="iteration", ask_megatron=False).result.ranks
-    assert rank.steps.slow == (20,)
 
 
 def test_further_recordings_of_base_are_read_named_and_widen_the_interval(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""A shell completes commands, formats, words of `explain`, scenarios and patches, and loads little for it."""
+"""A shell completes commands, formats, words of `explain`, scenarios and patches."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -56,32 +55,3 @@ def test_every_wall_and_fix_is_offered_and_every_word_is_explained() -> None:
     assert patches("") == [*FRAMEWORKS]
     for one in words:
         assert explain_page(one).blocks
-
-
-def test_the_script_for_bash_is_one_that_bash_takes() -> None:
-    bash = shutil.which("bash")
-    assert bash is not None
-    named = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # no shell started the tests
-    shown = subprocess.run(
-        [*PROGRAM, "--show-completion", "bash"],
-        capture_output=True,
-        text=True,
-        env=named,
-        cwd=ROOT,
-        check=True,
-    )
-    assert "complete -o default -F _moe_diag_completion moe-diag" in shown.stdout
-    subprocess.run([bash, "-n"], input=shown.stdout, text=True, check=True)
-
-
-def test_completing_loads_nothing_heavy() -> None:
-    heavy = "[one for one in ('numpy', 'pandas', 'rich', 'heuristics.fixes') if one in sys.modules]"
-    asked = "import sys, diagnoser.options as c; c.explain_words(''); c.patches('')"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{asked}; print({heavy})"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"

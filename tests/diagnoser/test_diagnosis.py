@@ -12,10 +12,6 @@ from msgspec.structs import replace
 import diagnoser
 from bench.simulate.recording import Recording
 from diagnoser.diagnosis import Diagnosis
-from reports.content.analysis import page
-from reports.content.blocks import Detail, View
-from reports.write.text import write_text
-from tests.configurations.check import script
 from tests.doubles.document import exposed
 
 Export = Callable[..., Path]
@@ -29,24 +25,6 @@ def diagnosis(export: Export) -> Diagnosis:
 def test_the_verdict_is_the_results_own(diagnosis: Diagnosis) -> None:
     assert diagnosis.verdict is diagnosis.result.verdict
     assert diagnosis.verdict.wall == diagnosis.to_dict()["verdict"]["wall"]
-
-
-def test_a_notebook_shows_the_page_in_a_frame(diagnosis: Diagnosis) -> None:
-    shown = diagnosis._repr_html_()
-    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
-    assert "SLOWED BY" in unescape(shown)
-    assert 'sandbox="allow-scripts"' in shown  # and nothing of the notebook's own
-
-
-def test_a_notebook_shows_a_judged_configuration(tmp_path: Path) -> None:
-    checked = diagnoser.check_config(script(tmp_path), ask_megatron=False)
-    assert "LEGAL" in unescape(checked._repr_html_())
-    assert checked.text().startswith("train.sh")
-
-
-def test_the_text_is_what_the_command_prints(diagnosis: Diagnosis) -> None:
-    assert diagnosis.text() == write_text(page(diagnosis.result, Detail.FIRST), View())
-    assert diagnosis.text(full=True) == write_text(page(diagnosis.result, Detail.FULL), View())
 
 
 def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:

@@ -1,4 +1,4 @@
-"""`doctor` of a folder or a pattern: each recording in a line, one that cannot be read as well."""
+"""`doctor` of a folder: each recording in a line, one that cannot be read as well."""
 
 from __future__ import annotations
 
@@ -31,16 +31,3 @@ def test_a_folder_has_a_line_for_each_recording(folder: Path, capsys: pytest.Cap
     assert "1 unreadable" in text
     assert all(f"rank{one}.sqlite" in text for one in range(3))
     assert str(folder) not in text
-
-
-def test_a_pattern_has_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "2 RECORDINGS" in said(folder / "rank*.sqlite", capsys)
-
-
-def test_of_one_recording_in_a_folder_all_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "rank1.sqlite").unlink()
-    assert "Missing, and what that makes impossible" in said(folder, capsys)
-
-
-def test_a_folder_without_recordings_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "has no recordings" in said(tmp_path, capsys, code=3)

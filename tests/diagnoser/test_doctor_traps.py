@@ -93,13 +93,6 @@ def test_a_filtered_export_is_named_without_its_filter(
     assert "db01" not in text
 
 
-def test_an_unfiltered_export_of_2026_is_whole(export: Export) -> None:
-    path = changed(
-        export(small()), "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_PARAM_TABLES_TO_EXPORT', '')"
-    )
-    assert found(path) == {}
-
-
 def test_calls_of_nccl_without_payloads_are_counted(
     export: Export, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 import diagnoser
 from diagnoser.cli import COMMANDS, run
-from diagnoser.options import Answer
 from heuristics.result.compared import ComparisonVerdict
 from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate, GateAnswer, GateState
-from tests.doubles.comparison_document import not_comparable, regression, unchanged, undecided
-from tests.doubles.sides import run_of
+from tests.doubles.comparison_document import regression
 from tests.places import ROOT
-
-Runs = dict[str, str]
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Runs:
-    """Nine steps, the same again, two steps of each, and nine on another GPU."""
-    made = {
-        "base": run_of(tmp_path / "base.sqlite", steps=9),
-        "slow": run_of(tmp_path / "slow.sqlite", steps=9, gemm_us=750),
-        "few": run_of(tmp_path / "few.sqlite", steps=2),
-        "few_slow": run_of(tmp_path / "few_slow.sqlite", steps=2, gemm_us=750),
-    }
-    return {name: str(path) for name, path in made.items()}
 
 
 def test_the_page_of_usage_has_a_row_for_each_exit_code() -> None:
@@ -50,41 +33,6 @@ def test_each_exit_code_of_a_help_is_one_of_the_list(name: str, capsys: pytest.C
     assert codes <= {*Exit}
     if name == "compare":
         assert codes == {*range(7)}
-
-
-def test_the_answers_of_a_gate_are_the_same_in_options_and_results() -> None:
-    assert [*Answer] == [*get_args(GateAnswer)]
-
-
-def test_without_a_gate_the_verdict_decides_and_the_reason_is_said_once(
-    runs: Runs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["compare", runs["base"], runs["base"]]) == Exit.DONE
-    assert capsys.readouterr().err == ""
-    assert run(["compare", runs["few"], runs["few_slow"]]) == Exit.UNDECIDED
-    assert capsys.readouterr().err.startswith("moe-diag: undecided (exit code 5): ")
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ((), Exit.NO),
-        (("--undecided", "fail"), Exit.NO),
-        (("--undecided", "pass"), Exit.DONE),
-        (("--not-comparable", "pass"), Exit.NO),
-    ],
-)
-def test_an_undecided_gate_ends_as_it_was_asked_to(runs: Runs, words: tuple[str, ...], code: Exit) -> None:
-    assert run(["compare", runs["few"], runs["few_slow"], "--gate", "3%", *words]) == code
-
-
-def test_the_api_takes_the_answers_and_has_the_exit_code(runs: Runs) -> None:
-    pair = runs["few"], runs["few_slow"]
-    assert diagnoser.compare(*pair).exit_code == 5
-    failed, passed = (diagnoser.compare(*pair, gate="3%", undecided=one) for one in ("fail", "pass"))
-    assert (failed.exit_code, passed.exit_code) == (1, 0)
-    assert (failed.to_dict()["gate"]["answer"], passed.to_dict()["gate"]["answer"]) == ("fail", "pass")
-    assert passed.to_dict()["command"].endswith("--gate 3% --undecided pass")
 
 
 @pytest.mark.parametrize(
@@ -128,8 +76,3 @@ def test_each_verdict_has_its_code_and_each_gate_overrules_all_of_them() -> None
         for (state, answer), gated in GATES.items():
             gate = Gate(0.03, state, "") if answer is None else Gate(0.03, state, "", answer)
             assert regression(verdict=verdict, gate=gate).ends_with == gated
-
-
-def test_the_documents_of_the_tests_end_as_their_verdicts_say() -> None:
-    made = regression, unchanged, undecided, not_comparable
-    assert [one().ends_with for one in made] == [1, 0, 5, 6]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.cli import run
 from diagnoser.output.ticket import plan_ticket, write_ticket
 from reports.result.read import typed
 from tests.doubles.sides import result_of_run, run_of
-from tests.hostile.killed import die, killed, left_by_a_killed_run
+from tests.hostile.killed import die, killed
 from tests.places import ROOT
 from tests.recordings.nsys import EXPORTS_WELL, desk
-from traces.files.aside import aside
-from traces.files.folder import Folder, open_folder
+from traces.files.folder import Folder
 from traces.files.moved import move_to_new
 
 PROGRAM = f"{sys.executable} -m diagnoser"
@@ -61,24 +58,6 @@ def test_no_file_of_ours_takes_the_number_of_a_closed_stream(tmp_path: Path) -> 
     assert done.returncode == 0
     assert result.read_bytes().startswith(b"{")
     assert result.read_bytes().endswith(b"}\n")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full: would have shown a full disk")
-@pytest.mark.parametrize(("words", "code"), [("nonsense 2>", 2), ("--help >", 3), ("--version >", 3)])
-def test_where_a_stream_is_full_the_exit_code_says_what_was(words: str, code: int) -> None:
-    done = shell(f"{PROGRAM} {words}/dev/full")
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
-
-
-def test_a_terminal_that_went_away_is_no_bug_of_ours() -> None:
-    terminal, ours = os.openpty()
-    os.close(terminal)
-    line = [sys.executable, "-m", "diagnoser", "explain", "COM-2"]
-    done = subprocess.run(line, cwd=ROOT, stdout=ours, stderr=subprocess.PIPE, text=True)
-    os.close(ours)
-    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    assert "Input/output error" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["HUP", "TERM", "INT"])
@@ -137,27 +116,6 @@ def test_without_room_one_line_is_said_and_nothing_is_left(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [trace]
 
 
-def test_results_clear_what_a_killed_run_left_beside_them(tmp_path: Path) -> None:
-    trace = run_of(tmp_path / "run.sqlite")
-    (tmp_path / "ranks").mkdir()
-    for folder in (tmp_path, tmp_path / "ranks"):
-        left_by_a_killed_run(folder)
-    with (
-        open_folder(tmp_path) as place,
-        aside(place) as one,
-        open_folder(tmp_path / "ranks") as ranks,
-        aside(ranks) as two,
-    ):
-        assert run(["analyze", str(trace), "-o", ".", "--summary", str(tmp_path / "ranks")]) == 0
-        assert (one.path.exists(), two.path.exists()) == (True, True)
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
-        "ranks",
-        "ranks/run.rank",
-        "run.sqlite",
-        "run_moe-diag.txt",
-    ]
-
-
 @pytest.mark.parametrize("there", ["a folder", "an older ticket"])
 @pytest.mark.parametrize("step", range(1, 7))
 def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
@@ -190,10 +148,3 @@ def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
         assert not {*found.values()} & {*older.values()}
     else:
         assert found == (older if there == "an older ticket" else {})
-
-
-def test_killed_before_each_step_on_the_disk_a_history_stays_right() -> None:
-    line = [sys.executable, "-m", "bench.faults", "steps", "--only", "first of a history"]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "-9: " in done.stdout

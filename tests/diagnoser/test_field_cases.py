@@ -27,9 +27,3 @@ def test_the_cause_of_a_thread_stands_on_the_first_screen(
     whole = " ".join(text.split())
     assert [one for one in ANSWERS[name]["must"] if not re.search(one, before)] == []  # type: ignore[attr-defined]
     assert [one for one in ANSWERS[name]["never"] if re.search(one, whole)] == []  # type: ignore[attr-defined]
-
-
-def test_there_are_fifteen_threads_each_with_its_files() -> None:
-    folders = {path.name for path in CASES.iterdir() if path.is_dir()}
-    assert folders == {*ANSWERS}
-    assert len(folders) == 15

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
-from heuristics.run.run import WALL_IDS
 from tests.doubles.document import exposed
 from traces.missing import gap
 
@@ -36,11 +35,6 @@ def test_times_are_integers_and_shares_are_floats_that_can_be_unknown(
             assert of_pandas == "Float64"
 
 
-def test_walls_and_fixes_stand_in_their_order(diagnosis: Diagnosis) -> None:
-    assert tuple(diagnosis.walls["id"]) == WALL_IDS
-    assert tuple(diagnosis.fixes["id"]) == tuple(one.id for one in diagnosis.result.fixes)
-
-
 def test_the_buckets_of_a_rank_add_up_to_its_window(diagnosis: Diagnosis) -> None:
     (rank,) = diagnosis.ranks.to_dict("records")
     buckets = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
@@ -55,11 +49,6 @@ def test_steps_that_were_left_out_have_their_reason(diagnosis: Diagnosis) -> Non
     assert len(steps) == len(rank.steps.used) + len(rank.steps.dropped)
     assert steps[steps["used"]]["left_out_because"].isna().all()
     assert tuple(steps[steps["used"]]["length_ns"]) == rank.lengths_ns
-
-
-def test_kernels_have_the_work_of_the_table(diagnosis: Diagnosis) -> None:
-    rows = diagnosis.result.ranks[0].kernel_table.rows
-    assert int(diagnosis.kernels["work_ns"].sum()) == sum(one.work_ns for one in rows)
 
 
 def test_the_timeline_has_every_activity_where_it_ran(diagnosis: Diagnosis) -> None:
@@ -77,29 +66,3 @@ def test_what_is_missing_is_na_and_what_is_nothing_is_zero(diagnosis: Diagnosis)
     table = Diagnosis(replace(result, walls=(unknown,))).walls
     assert table["cost_ns"][0] is pd.NA
     assert table["cost_frac"][0] == 0.0
-
-
-class _Streamed:
-    """A table that offers nothing but Arrow's stream."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-
-    def __arrow_c_stream__(self, schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(schema)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_polars_takes_a_table_through_the_arrow_interface_with_its_gaps(
-    diagnosis: Diagnosis, table: str
-) -> None:
-    would = "would have shown that the tables are Arrow's as well"
-    pytest.importorskip("pyarrow", reason=f"no pyarrow, by which pandas speaks it: {would}")
-    polars = pytest.importorskip("polars", reason=f"no polars: {would}")
-    frame = getattr(diagnosis, table)
-    taken = polars.DataFrame(_Streamed(frame))
-    assert taken.columns == list(frame.columns)
-    assert [taken[name].null_count() for name in taken.columns] == [
-        int(frame[name].isna().sum()) for name in frame.columns
-    ]
-    assert taken.shape == frame.shape

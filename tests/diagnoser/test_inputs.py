@@ -74,14 +74,6 @@ def test_what_holds_no_recording_is_an_error_that_says_what_to_type(tmp_path: Pa
         traces_named([tmp_path])
 
 
-def test_an_empty_pattern_ends_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["analyze", str(tmp_path / "*.sqlite")]) == 3
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "matches no file" in err
-
-
 @pytest.mark.parametrize(
     "command", ["analyze", "compare", "merge", "doctor", "report", "history add", "check-config"]
 )

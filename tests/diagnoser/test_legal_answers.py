@@ -12,7 +12,6 @@ from diagnoser.cli import run
 from diagnoser.diagnosis import Diagnosis
 from tests.configurations.check import BRIDGE
 from tests.doubles.document import DISPATCH, exposed
-from traces.errors import InputError
 from traces.missing import known
 from traces.names.gpus import products
 
@@ -51,12 +50,6 @@ def test_a_value_that_some_gpus_refuse_is_legal_only_once_the_gpu_is_said(
     assert ("Waits for  --gpu-model: ncclep runs on" in diagnosis.text()) == (gpu is None)
 
 
-def test_several_facts_stand_in_the_headline_and_each_with_its_option(tmp_path: Path) -> None:
-    diagnosis = checked(tmp_path, NCCLEP, core_version="0.19.2")
-    assert headline(diagnosis) == "LEGAL ONLY IF THE GPU AND PYTORCH ALLOW IT"
-    assert "--torch-version: EP overlap needs PyTorch 2.6.0" in " ".join(diagnosis.text().split())
-
-
 @pytest.mark.parametrize("gpu", products())
 def test_what_is_given_is_not_asked_for(tmp_path: Path, gpu: str) -> None:
     said = " ".join(checked(tmp_path, NCCLEP, **NEWEST, gpu=gpu).text(full=True).split())
@@ -81,22 +74,6 @@ def test_a_file_of_which_most_is_unknown_is_not_called_legal(tmp_path: Path, tex
     assert headline(diagnosis) == "READ IN PART"
     assert diagnosis.to_dict()["configuration"]["legal"] is None
     assert run(["check-config", str(tmp_path / "run.yaml"), "--no-megatron"]) == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "# nothing\n",
-        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n",
-        "<html></html>",
-        "model: [\n",
-        "\0\0",
-    ],
-)
-def test_a_file_of_another_kind_is_no_configuration(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match=r"run\.yaml"):
-        checked(tmp_path, text)
 
 
 def test_a_rule_that_the_defaults_break_is_said_beside_a_trace_too(tmp_path: Path) -> None:

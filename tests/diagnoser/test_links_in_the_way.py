@@ -49,11 +49,6 @@ def test_what_a_link_leads_to_stays_as_it_is(
     assert not any((place / "out" / name).is_symlink() for name in names)
 
 
-def test_a_device_that_is_named_itself_is_written_to(place: Path) -> None:
-    assert run(["analyze", "run.sqlite", "--no-megatron", "-o", "/dev/null"]) == 0
-    assert not Path("/dev/null").is_file()
-
-
 def test_the_history_and_a_kept_recording_follow_no_link(place: Path) -> None:
     (place / "link").symlink_to(place / "other")
     assert run(["demo", "communication", "--keep", "link"]) == 2

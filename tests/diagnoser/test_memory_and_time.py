@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -50,13 +49,6 @@ def test_what_takes_more_memory_than_it_may_is_named_and_ends_with_3(large: list
         assert ended.stdout == ""
 
 
-@LINUX
-def test_the_bound_of_memory_ends_with_the_command(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    assert run(["report", str(tmp_path / "none.json"), "--max-memory", "64G"]) == 3
-    assert resource.getrlimit(resource.RLIMIT_DATA) == before
-
-
 @pytest.mark.parametrize("words", [["analyze", "{}"], ["compare", "{}", "{}"]])
 def test_memory_that_runs_out_is_no_bug_of_ours(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -101,13 +93,6 @@ def test_a_time_that_is_up_ends_workers_nsys_and_all_it_started(
         time.sleep(0.2)
         assert beats.stat().st_size == heard
         assert list(here.cache.iterdir()) == list(out.iterdir()) == []
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-
-
-def test_a_time_that_is_long_enough_changes_nothing(tmp_path: Path) -> None:
-    before = signal.getsignal(signal.SIGALRM)
-    assert run(["analyze", str(tmp_path / "none.sqlite"), "--timeout", "2h"]) == 3
-    assert signal.getsignal(signal.SIGALRM) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 

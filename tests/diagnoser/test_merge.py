@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from bench.simulate.export import write_export
-from bench.speed.ranks import LATE_NS, large_run
+from bench.speed.ranks import large_run
 from diagnoser.cli import run
 from diagnoser.running.merging import merge_summaries
 from heuristics.result.result import Merged
@@ -40,19 +40,6 @@ def failed(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, s
     return code, err
 
 
-def test_the_late_rank_and_what_the_others_wait_for_it_are_told(
-    kept: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["merge", str(kept)]) == 0
-    text = capsys.readouterr().out
-    assert "rank 0: its kernels take" in text
-    assert "16 of 16 ranks" in text
-    assert max(map(len, text.splitlines())) <= 80
-    late = merge_summaries([kept]).to_dict()["run"]["late"]
-    assert late["cause"] == "slow_device"
-    assert late["wait_ns"] == pytest.approx(5 * 15 * LATE_NS, rel=0.01)  # five steps, fifteen who wait
-
-
 def test_the_document_keeps_its_schema_and_comes_back(
     kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,11 +51,6 @@ def test_the_document_keeps_its_schema_and_comes_back(
     assert decode(document, Merged) == merge_summaries([kept]).result
     assert run(["merge", str(kept), "-o", str(output)]) == 2
     assert "--force-overwrite" in capsys.readouterr().err
-
-
-def test_files_in_any_order_and_their_folder_give_one_document(kept: Path) -> None:
-    files = sorted(kept.iterdir(), reverse=True)
-    assert merge_summaries(files).to_dict() == merge_summaries([kept]).to_dict()
 
 
 def test_what_is_damaged_or_no_summary_is_named_and_the_others_go_on(
@@ -93,22 +75,6 @@ def test_what_is_damaged_or_no_summary_is_named_and_the_others_go_on(
     assert str(broken) in err
 
 
-def test_a_copy_of_a_summary_is_named_and_counts_once(kept: Path, tmp_path: Path) -> None:
-    whole = merge_summaries([kept]).to_dict()
-    assert merge_summaries([kept, kept / f"3{SUFFIX}"]).to_dict() == whole
-    copy = tmp_path / f"copy{SUFFIX}"
-    copy.write_bytes((kept / f"3{SUFFIX}").read_bytes())
-    document = merge_summaries([kept, copy]).to_dict()
-    assert [one["kind"] for one in document["run"]["problems"]] == ["duplicate"]
-    assert document["run"]["ranks_seen"] == 16
-
-
-def test_one_rank_makes_no_claim(kept: Path) -> None:
-    document = merge_summaries([kept / f"0{SUFFIX}"]).to_dict()
-    assert document["run"]["late"] is None
-    assert "run.late" in [gap["path"] for gap in document["missing"]]
-
-
 @pytest.mark.parametrize(("name", "said"), [("", "has no summaries"), ("nothing", "cannot be read")])
 def test_without_any_summary_the_error_says_what_to_type(
     name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -116,16 +82,6 @@ def test_without_any_summary_the_error_says_what_to_type(
     code, err = failed(["merge", str(tmp_path / name)], capsys)
     assert code == 3
     assert said in err
-
-
-def test_analyze_keeps_what_merge_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace, folder = run_of(tmp_path / "run.sqlite"), tmp_path / "kept"
-    words = ["analyze", str(trace), "--no-megatron", "-f", "json", "-o", str(tmp_path / "run.json")]
-    assert run([*words, "--summary", str(folder)]) == 0
-    assert [path.name for path in folder.iterdir()] == ["run.rank"]
-    assert merge_summaries([folder]).to_dict()["traces"] == ["run.sqlite"]
-    assert run([*words, "--summary", str(folder), "--force-overwrite"]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_a_kept_summary_is_never_replaced_unasked_nor_diagnosed(

@@ -136,13 +136,3 @@ def test_a_home_without_room_keeps_nothing_from_being_written_elsewhere(
     place.mkdir()
     assert run(line_of(command, place, nsys)) == 0
     assert not [*place.rglob(".moe-diag-*")]
-
-
-def test_a_history_on_a_disk_that_may_only_be_read_is_read(
-    disk: Path, nsys: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(line_of("history", disk, nsys)) == 0
-    remount(disk, "ro")
-    capsys.readouterr()
-    assert run(["history", "list", "--store", str(disk / "h.sqlite")]) == 0
-    assert "run" in capsys.readouterr().out

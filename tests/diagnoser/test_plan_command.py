@@ -46,19 +46,6 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_a_model_by_name_has_layouts_with_lines_to_type(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(QWEN) == 0
-    page = said(capsys)
-    assert "TRY FIRST" in page
-    assert "--expert-model-parallel-size" in page
-    assert "yours" not in page
-
-
-def test_the_first_screen_is_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(QWEN) == 0
-    assert len(said(capsys).splitlines()) <= 60
-
-
 def test_the_document_keeps_its_schema_and_is_read_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from diagnoser.cli import run
 from diagnoser.demo import unpack
-from diagnoser.running import measured, processes
-from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
+from diagnoser.running import processes
+from diagnoser.running.measured import TraceTask, measure_all
 from diagnoser.running.processes import Workers
 from tests.places import ROOT
 from tests.recordings.measured_changes import joints_of
-from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
+from traces.errors import NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
 from traces.limits import Limit
 from traces.progress import report, silent
@@ -85,53 +84,6 @@ def test_documents_are_the_same_with_one_process_and_with_two(demos: list[Path],
     assert one["combined"]
 
 
-def test_a_command_writes_the_same_bytes_with_one_process_and_with_two(
-    demos: list[Path], tmp_path: Path
-) -> None:
-    made = []
-    for jobs in ("1", "2"):
-        out = tmp_path / f"{jobs}.json"
-        assert run(["analyze", *map(str, demos), "--jobs", jobs, "-f", "json", "-o", str(out)]) == 0
-        made.append(out.read_bytes())
-    assert made[0] == made[1]
-
-
-def test_both_sides_of_a_comparison_are_read_at_once(demos: list[Path]) -> None:
-    one, two = (diagnoser.compare(demos[0], demos[1], jobs=jobs).to_dict() for jobs in (1, 2))
-    assert one == two
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_trace_that_cannot_be_used_is_skipped_with_its_own_words(
-    demos: list[Path], tmp_path: Path, jobs: int
-) -> None:
-    broken = tmp_path / "broken.sqlite"
-    broken.write_text("no trace", encoding="utf-8")
-    found = diagnoser.analyze([demos[0], broken], jobs=jobs)
-    assert found.result.warnings[0] == "broken.sqlite was skipped: it is no trace"
-    assert found.skipped[0].startswith(f"{broken} is no trace we know.")
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_selection_that_matches_nothing_names_what_there_is(demos: list[Path], jobs: int) -> None:
-    with pytest.raises(EmptySelection, match="--gpu 7 matches nothing: kernels ran on GPU 0"):
-        diagnoser.analyze(demos, gpu=7, jobs=jobs)
-    with pytest.raises(EmptySelection, match="90:91"):
-        diagnoser.analyze(demos, steps="90:91", jobs=jobs)
-
-
-def test_nothing_measured_holds_columns(demos: list[Path]) -> None:
-    found = measure_trace(TraceTask(demos[2], Selection(), ReadOptions(), None, False))
-    assert not isinstance(found, Exception)
-    assert all(rank.account.pieces is None for rank in found.ranks if hasattr(rank.account, "pieces"))
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 9])
-def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
-    with Workers(jobs, silent) as workers:
-        assert workers.map(doubled, named(5, 3, 4)) == [10, 6, 8]
-
-
 def test_what_processes_report_reaches_the_one_who_listens() -> None:
     heard: list[tuple[str, float | None]] = []
     with Workers(2, lambda doing, fraction=None, rows=None: heard.append((doing, fraction))) as workers:
@@ -152,26 +104,6 @@ def test_the_task_of_a_process_that_is_killed_is_named_and_the_others_go_on() ->
     assert isinstance(ended, ProcessEnded)
     assert re.match("the process that read task 1 was ended from outside.*--jobs 1", str(ended))
     assert others == [2, 3, 4]
-
-
-def test_a_trace_whose_process_is_killed_is_left_out_and_named(
-    demos: list[Path], monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    monkeypatch.setattr(measured, "measure_trace", unless_it_is_the_second)
-    found = diagnoser.analyze(demos, jobs=2)
-    without = diagnoser.analyze([demos[0], demos[2]])
-    assert (
-        found.result.warnings[0]
-        == f"{demos[1].name} was skipped: the process that read it was ended from outside"
-    )
-    assert found.result.fixes == without.result.fixes
-    assert found.result.combined == without.result.combined
-
-
-def unless_it_is_the_second(task: TraceTask) -> MeasuredTrace | InputError:
-    if DEMOS[1] in task.path.name:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return measure_trace(task)
 
 
 def test_what_was_kept_by_a_process_that_is_gone_is_made_again(demos: list[Path], way: str) -> None:

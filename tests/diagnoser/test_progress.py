@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-import diagnoser
 from diagnoser.demo import unpack
 from diagnoser.output.progress import _Display, progress_display
 from tests.read_back.terminal import Tty
@@ -50,13 +49,6 @@ def shown(display: _Display) -> str:
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
-def test_nothing_is_shown_in_the_first_second(display: _Display, clock: list[float]) -> None:
-    display.show("reading a", 0.5, 10)
-    clock[0] += 0.9
-    display.show("reading a", 0.6, 12)
-    assert display._bars is None
-
-
 def test_the_rate_is_of_the_rows_read_since_the_table_began(display: _Display, clock: list[float]) -> None:
     display.show("reading a", 0.0, 1_000)
     clock[0] += 2
@@ -78,19 +70,6 @@ def test_a_bar_fills_and_begins_again_where_something_new_begins(
     assert (display._bars.tasks[0].completed, display._bars.tasks[0].total) == (0.25, 1.0)
     display.show("replay 1")
     assert display._bars.tasks[0].total is None
-
-
-def test_the_time_left_follows_from_the_fraction(display: _Display, clock: list[float]) -> None:
-    clock[0] += 2
-    for part in range(1, 6):
-        display.show("reading a", part / 10)
-        clock[0] += 1
-    assert "so far 0:00:05 left" in " ".join(shown(display).split())
-
-
-def test_where_stderr_is_no_terminal_nobody_listens() -> None:
-    with progress_display() as listener:
-        assert listener is silent
 
 
 @pytest.mark.parametrize(("term", "shows"), [("dumb", False), ("xterm", True)])
@@ -115,21 +94,3 @@ def test_readers_say_how_many_rows_they_have_read(recording: Path, reader: Reade
     with closing(sqlite3.connect(recording)) as database:
         (count,) = database.execute(f"SELECT count(*) FROM {KERNELS}").fetchone()
     assert said[-1] == (1.0, count)
-
-
-def test_measuring_says_its_phases_and_each_replay(recording: Path) -> None:
-    said: list[str] = []
-    fractions: list[float] = []
-
-    def listen(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
-        name, _, phase = doing.partition(": ")
-        if name == "measuring run.sqlite":
-            said.append(phase)
-            fractions.extend([] if fraction is None else [fraction])
-
-    diagnoser.analyze(recording, progress=listen)
-    phases = ["steps", "communication", "recomputed layers", "time without compute", "SMs"]
-    replays = [f"replay {number}" for number in range(1, len(said) - 6)]
-    assert said == ["", *phases, *replays, "layers"]
-    assert len(replays) > 5
-    assert fractions == sorted(fractions)

@@ -14,7 +14,7 @@ from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.recorded import PID
 from diagnoser.cli import run as cli
 from diagnoser.running.rank_map import Row, contradictions, identified, read_rank_map
-from tests.recordings.sets import RUN, analyzed, problems
+from tests.recordings.sets import RUN
 from traces.errors import InputError, UsageError
 from traces.ranks.summary import Identity
 
@@ -122,32 +122,6 @@ def with_map(paths: list[Path], text: str, folder: Path) -> tuple[int, dict[str,
     return code, json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
 
 
-def test_a_map_gives_the_run_that_recorded_numbers_give(done: RanksDone, tmp_path: Path) -> None:
-    """Four files without numbers, and a world size: as if MPI had recorded them."""
-    for name in ("plain", "mpi"):
-        (tmp_path / name).mkdir()
-    paths = files_of(done, tmp_path / "plain")
-    lines = [f"{path.name},{rank},4" for rank, path in enumerate(paths)]
-    code, document = with_map(paths[::-1], "\n".join(["file,rank,world_size", *lines]), tmp_path)
-    recorded = analyzed(files_of(done, tmp_path / "mpi", mpi=True), tmp_path / "recorded.json")
-    assert code == 0
-    assert [rank["rank"] for rank in document["ranks"]] == [0, 1, 2, 3]
-    assert document["run"].pop("world_size_from") == "map.csv:2"
-    assert document["run"].pop("world_size") == 4
-    assert "map.csv" in document["command"]
-    del recorded["run"]["world_size"], recorded["run"]["world_size_from"]
-    assert document["run"] == recorded["run"]
-
-
-def test_a_contradicted_map_is_a_warning_and_a_missing_rank_is_named(done: RanksDone, tmp_path: Path) -> None:
-    paths = files_of(done, tmp_path, mpi=True)[:3]
-    text = f"file,rank,world_size\n{paths[2].name},3,4\n"
-    code, document = with_map(paths, text, tmp_path)
-    assert code == 0
-    assert f"{paths[2].name}: rank 2 is recorded; map.csv:2 has 3, which is not used" in document["warnings"]
-    assert problems(document) == [("missing_ranks", (), False, (3,))]
-
-
 def test_ranks_of_one_file_are_told_by_process_or_device(
     done: RanksDone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,13 +138,3 @@ def test_ranks_of_one_file_are_told_by_process_or_device(
     assert code == 0
     assert [rank["rank"] for rank in document["ranks"]] == [0, 1, 2, 3]
     assert document["warnings"] == [f"{path.name}: no rank with kernels is the one of map.csv:6"]
-
-
-def test_an_option_takes_a_rank_by_its_number_in_the_map(done: RanksDone, tmp_path: Path) -> None:
-    paths = files_of(done, tmp_path)
-    (table := tmp_path / "map.csv").write_text(f"file,rank\n{paths[3].name},3\n", encoding="utf-8")
-    out = tmp_path / "one.json"
-    words = ["analyze", *map(str, paths), "--jobs", "1", "--ranks", str(table), "--rank", "3", "-o", str(out)]
-    assert cli(words) == 0
-    document = json.loads(out.read_text(encoding="utf-8"))
-    assert [(rank["trace"], rank["rank"]) for rank in document["ranks"]] == [(paths[3].name, 3)]

@@ -35,13 +35,6 @@ def test_results_of_both_readers_differ_in_the_readers_name_alone(trace: Path) -
     assert pages == sqlite3
 
 
-def test_both_sides_of_a_comparison_are_read_alike(trace: Path, tmp_path: Path) -> None:
-    output = tmp_path / "compared.json"
-    assert run(["compare", str(trace), str(trace), "--reader", "pages", "-o", str(output)]) == 0
-    with pytest.raises(UsageError, match="one of auto, pages, sqlite3"):
-        diagnoser.compare(trace, trace, reader="odbc")
-
-
 def test_an_unknown_reader_is_an_error_of_use(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", str(trace), "--reader", "odbc"]) == 2
     assert "auto" in capsys.readouterr().err

@@ -59,18 +59,6 @@ def test_what_is_seen_is_the_plain_text_in_colours(
     assert (len(coloured.colours) > 1) == (name not in PLAIN)
 
 
-@pytest.mark.parametrize("name", ["analyze", "compare", "doctor"])
-def test_each_escape_switches_a_colour(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = sent(COMMANDS[name], monkeypatch)
-    assert text.count("\x1b") == len(re.findall(r"\x1b\[[0-9;]*m", text)) > 10
-
-
-def test_a_result_that_a_program_reads_is_sent_without_colours(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "\x1b" not in sent(["report", RESULT, "-f", "json"], monkeypatch)
-
-
 @pytest.mark.parametrize("rows", ["24", "40", "100"])
 def test_a_taller_terminal_shows_more_of_the_plan(
     rows: str, here: Path, monkeypatch: pytest.MonkeyPatch

@@ -100,54 +100,6 @@ def test_an_earlier_result_makes_the_ticket_of_its_command(
     capsys.readouterr()
 
 
-def test_a_ticket_for_jira_has_its_page_in_jiras_markup(tmp_path: Path, document: Json) -> None:
-    result = as_json(tmp_path / "run.json", document)
-    assert run(["report", str(result), "--flavor", "jira", "--ticket", str(tmp_path / "t")]) == 0
-    assert "run_report.jira.txt" in names(tmp_path / "t")
-    assert "run_report.md" not in names(tmp_path / "t")
-
-
-def test_a_ticket_has_the_first_screen_alone_as_the_rest_is_attached(tmp_path: Path, document: Json) -> None:
-    result, folder = as_json(tmp_path / "run.json", document), tmp_path / "t"
-    assert run(["report", str(result), "--full", "--ticket", str(folder)]) == 0
-    assert texts(folder)["run_report.md"].startswith("analysis markdown first\n")
-
-
-def test_a_ticket_and_a_format_are_both_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: Json
-) -> None:
-    result = as_json(tmp_path / "run.json", document)
-    assert run(["report", str(result), "-f", "text", "--ticket", str(tmp_path / "t")]) == 0
-    assert capsys.readouterr().out == "analysis text first\n"
-    assert names(tmp_path / "t") == FILES
-
-
-def test_two_runs_share_a_folder_and_none_is_replaced_unasked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: Json
-) -> None:
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("mine", encoding="utf-8")
-    for name in ("run.json", "other.json"):
-        as_json(tmp_path / name, document)
-        assert run(["report", str(tmp_path / name), "--ticket", str(folder)]) == 0
-    both = [*FILES, *(name.replace("run_", "other_") for name in FILES), "notes.txt"]
-    assert names(folder) == sorted(both)
-    (folder / "run_report.md").write_text("edited", encoding="utf-8")
-    before = texts(folder)
-    capsys.readouterr()
-    assert run(["report", str(tmp_path / "run.json"), "--ticket", str(folder)]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert f"{folder}/run_report.md exists. Give --force-overwrite" in err
-    assert texts(folder) == before
-    assert run(["report", str(tmp_path / "run.json"), "--ticket", str(folder), "--force-overwrite"]) == 0
-    attached = "Attached: " + ", ".join(
-        f"<code>run_{name}</code>" for name in ("report.html", "report.json", "report.png", "manifest.json")
-    )
-    assert texts(folder) == {**before, "run_report.md": f"analysis markdown first\n\n{attached}\n"}
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_any_file_in_the_way_stops_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], document: Json, name: str
@@ -242,17 +194,6 @@ def test_a_file_that_appears_meanwhile_stays(tmp_path: Path, document: Json) -> 
     with pytest.raises(diagnoser.UsageError, match=r"run_report\.json exists"):
         write_ticket(ticket, typed(document), render)
     assert texts(folder) == {"run_report.json": "mine"}
-
-
-def test_a_renderer_that_fails_leaves_nothing(tmp_path: Path, document: Json) -> None:
-    ticket = plan_ticket(tmp_path / "t", "run", "markdown", force=False)
-
-    def render(form: str) -> str:
-        raise KeyError(form)
-
-    with pytest.raises(KeyError):
-        write_ticket(ticket, typed(document), render)
-    assert names(tmp_path) == []
 
 
 def test_the_real_ticket_has_a_page_a_picture_and_the_very_document(tmp_path: Path) -> None:

@@ -64,11 +64,6 @@ def test_jira_shows_it_as_wide_as_can_be_read(result: Path) -> None:
     assert read(page.replace("!new_compared_report.png|width=960!\n", ""))
 
 
-def test_pages_that_are_no_tickets_show_no_picture(result: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", str(result), "-f", "markdown"]) == 0
-    assert images(capsys.readouterr().out) == []
-
-
 @pytest.mark.parametrize("name", ["a b (1).png", "x](y)!|z.png", "\u4e2d%.png", "\udcff.png"])
 def test_a_picture_of_any_name_is_found_by_github_and_no_mark_of_jira(
     document: dict[str, Any], name: str
@@ -79,20 +74,6 @@ def test_a_picture_of_any_name_is_found_by_github_and_no_mark_of_jira(
     drawn = Jira().picture(name, "")
     assert (drawn == f"!{name}|width=960!") == (name in ("a b (1).png", "\u4e2d%.png"))
     assert drawn.startswith("!") or read(drawn)
-
-
-def test_a_title_stands_in_place_of_the_names_which_begin_the_facts(
-    result: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head = ("--title", "Slower since Monday", "--note", "first line\nsecond line", "--note", "third")
-    assert run(["report", str(result), *head]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    names = next(place for place, line in enumerate(lines) if " -> after.sqlite" in line)
-    assert lines[0] == "Slower since Monday"
-    assert names == 1
-    place = lines.index("first line")
-    assert lines[place : place + 3] == ["first line", "second line", "third"]
-    assert names < place < next(number for number, line in enumerate(lines) if line.startswith("SLOWER"))
 
 
 def test_every_page_of_a_ticket_has_the_title_and_its_data_have_not(

@@ -9,12 +9,7 @@ import pytest
 
 from bench.simulate.ranks.happened import RanksDone, simulate
 from bench.simulate.ranks.recorded import Capture
-from diagnoser.cli import run as cli
-from diagnoser.running.merging import merge_summaries
 from tests.recordings.sets import RUN, analyzed, late, problems, written
-
-LOG = "using world size: {0}, data-parallel size: {0}, tensor-model-parallel size: 1\n"
-COMMAND = "torchrun --nnodes 2 --nproc-per-node 4 pretrain_gpt.py --num-layers 2 --num-experts 8\n"
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +44,6 @@ def test_an_option_gives_it_and_a_communicator_of_all_ranks_then_numbers_them(
     assert problems(document) == []
 
 
-def test_a_log_gives_it_with_its_line(files: list[Path], out: Path, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(LOG.format(8), encoding="utf-8")
-    run = analyzed(files, out, "--log", str(log))["run"]
-    assert (run["world_size"], run["world_size_from"]) == (8, "train.log:1")
-    (missing,) = run["problems"]
-    assert missing["reason"] == "4 of 8 ranks were recorded; nothing is known of the others"
-
-
-def test_a_configuration_gives_it_before_the_log(files: list[Path], out: Path, tmp_path: Path) -> None:
-    script, log = tmp_path / "train.sh", tmp_path / "train.log"
-    script.write_text(COMMAND, encoding="utf-8")
-    log.write_text(LOG.format(16), encoding="utf-8")
-    run = analyzed(files, out, "--config", str(script), "--log", str(log), "--no-megatron")["run"]
-    assert (run["world_size"], run["world_size_from"]) == (8, "train.sh:1")
-
-
 def test_one_that_is_smaller_than_what_was_recorded_is_not_used(files: list[Path], out: Path) -> None:
     document = analyzed(files, out, "--world-size", "2")
     assert document["run"]["world_size"] is None
@@ -81,16 +59,6 @@ def test_a_map_counts_more_than_an_option_and_the_difference_is_a_warning(
     document = analyzed(files, out, "--ranks", str(table), "--world-size", "8")
     assert document["run"]["world_size"] == 4
     assert "the run has 4 ranks by map.csv:2; --world-size has 8, which is not used" in document["warnings"]
-
-
-def test_what_is_given_is_kept_with_the_summaries(files: list[Path], out: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    for path in files[:3]:
-        words = ["analyze", str(path), "--jobs", "1", "--world-size", "4", "--summary", str(kept)]
-        assert cli([*words, "-o", str(out), "--force-overwrite"]) == 0
-    run = merge_summaries([kept]).to_dict()["run"]
-    assert (run["world_size"], run["world_size_from"]) == (4, "--world-size")
-    assert [problem["ranks"] for problem in run["problems"]] == [[3]]
 
 
 def test_communicators_of_so_many_ranks_that_differ_number_nobody(

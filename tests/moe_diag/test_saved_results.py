@@ -40,8 +40,3 @@ def test_a_comparison_of_files_names_its_verdict(tmp_path: Path) -> None:
     config.write_text(CONFIG, encoding="utf-8")
     found = moe_diag.compare_files(config, config)
     assert repr(found) == "<Comparison of files: undecided>"
-
-
-def test_a_model_that_is_nobodys_is_named_with_the_nearest() -> None:
-    with pytest.raises(moe_diag.UsageError, match="Did you mean Qwen3-30B-A3B"):
-        moe_diag.plan("Qwen3-30B-A4B", gpus=16, about={"gpu": "H100"})

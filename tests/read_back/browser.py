@@ -10,7 +10,6 @@ A module starts one browser for all its tests:
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from collections.abc import Iterator
@@ -114,10 +113,8 @@ class Browser:
         *,
         dark: bool = False,
         calm: bool = False,
-        media: str = "screen",
-        forced_colors: bool = False,
     ) -> None:
-        """Size of the window in CSS pixels, dark mode, reduced motion, `print` or `screen`, high contrast."""
+        """Size of the window in CSS pixels, dark mode, reduced motion."""
         self._ask(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
@@ -125,10 +122,9 @@ class Browser:
         features = {
             "prefers-color-scheme": "dark" if dark else "light",
             "prefers-reduced-motion": "reduce" if calm else "no-preference",
-            "forced-colors": "active" if forced_colors else "none",
         }
         as_list = [{"name": name, "value": value} for name, value in features.items()]
-        self._ask("Emulation.setEmulatedMedia", media=media, features=as_list)
+        self._ask("Emulation.setEmulatedMedia", media="screen", features=as_list)
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """One key, by its DOM name: `Tab`, `Enter`, `Escape`, ` `, `ArrowLeft`, `+`."""
@@ -136,11 +132,6 @@ class Browser:
         stroke: dict[str, object] = {"key": key, "windowsVirtualKeyCode": _KEYS[key], "modifiers": 8 * shift}
         self._ask("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **stroke)
         self._ask("Input.dispatchKeyEvent", type="keyUp", **stroke)
-
-    def focused(self) -> str:
-        """The accessible name of what has the focus; empty where nothing has."""
-        one, nothing, _, _ = self.run(_FOCUSED)
-        return "" if nothing else str(one.accessible_name)
 
     def tab_stops(self, limit: int = 300) -> list[Stop]:
         """What Tab reaches from the top of the page, in order, until it leaves the page.
@@ -170,11 +161,6 @@ class Browser:
     def scrolls_sideways(self) -> int:
         """Pixels by which the page is wider than its window; 0 where nobody has to scroll sideways."""
         return int(self.run("const e = document.documentElement; return e.scrollWidth - e.clientWidth"))
-
-    def printed(self) -> bytes:
-        """The page printed on A4, as PDF, without a browser's own head and foot lines."""
-        said = self._ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
-        return base64.b64decode(said["data"])
 
     def _ask(self, command: str, **arguments: object) -> Any:
         return self.driver.execute_cdp_cmd(command, arguments)

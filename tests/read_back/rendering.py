@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from reports.content.blocks import Asked, Detail
-from reports.formats import FORMATS, FigureForm, Kind, kind_of
+from reports.formats import FORMATS, FigureForm, Kind
 from reports.result.codec import Document
 from reports.result.read import typed
 
@@ -25,8 +25,3 @@ def text(document: Document, form: str, detail: Detail = Detail.FIRST) -> str:
     said = rendered(document, form, detail)
     assert isinstance(said, str)
     return said
-
-
-def forms_of(document: Document) -> tuple[str, ...]:
-    """The formats that a document has."""
-    return _OF[kind_of(typed(document))]

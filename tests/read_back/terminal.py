@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
-import os
-import pty
 import re
-import struct
-import sys
-import termios
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,7 +15,6 @@ from bench.simulate.recorded import View, record
 from bench.simulate.run import run as simulated
 from bench.simulate.scenarios import SCENARIOS
 from diagnoser.cli import run
-from tests.places import ROOT
 
 SIXTEEN: Final = frozenset(
     f"{bright}{name}"
@@ -98,64 +91,8 @@ def seen(sent: str, columns: int) -> Seen:
     return Seen(lines, frozenset(cell.fg for cell in letters) | frozenset(cell.bg for cell in letters))
 
 
-def in_terminal(columns: int, folder: Path, variables: dict[str, str]) -> dict[str, tuple[int, str]]:
-    """Of each command the exit code in a pseudo-terminal, and what it sent there; one after another."""
-    pid, terminal = pty.fork()
-    if pid == 0:  # pragma: no cover - the program's own process
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
-        os.chdir(folder)
-        line = [sys.executable, "-m", "tests.read_back.terminal"]
-        os.execve(sys.executable, line, {**kept, "TERM": "xterm-256color", **variables})
-    sent = b""
-    while True:
-        try:
-            part = os.read(terminal, 65_536)
-        except OSError:  # Linux's way to say that the other end is closed
-            break
-        if not part:
-            break
-        sent += part
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    found = _ENDED.split(sent.decode("utf-8", "replace"))
-    return {
-        name: (int(code), text)
-        for text, name, code in zip(found[::3], found[1::3], found[2::3], strict=False)
-    }
-
-
-_ENDED: Final = re.compile("\x1e(.*?)\x1f(\\d+)\x1d")
-"""What stands after a command's output: its name and its exit code."""
-
-
-def _run_all() -> None:
-    for name, words in COMMANDS.items():
-        code = run(words)
-        print(f"\x1e{name}\x1f{code}\x1d", end="", flush=True)
-
-
-def seen_alike(columns: int, place: Path, plain_by: dict[str, str]) -> None:
-    """Every command shows the same lines with colours and without, and none as text."""
-    around = {"MOE_DIAG_HISTORY": str(place / HISTORY), "PYTHONPATH": str(ROOT)}
-    coloured = in_terminal(columns, place, around)
-    plain = in_terminal(columns, place, around | plain_by)
-    assert [*coloured] == [*COMMANDS]
-    for name, (code, sent) in coloured.items():
-        shown, bare = seen(sent, columns), seen(plain[name][1], columns)
-        reads_as_text(shown)
-        assert code == plain[name][0] in (0, 1, 2)
-        assert "NO_COLOR" in plain_by or "\x1b" not in plain[name][1]  # a bar may move the cursor
-        assert bare.lines == shown.lines, name
-        assert bare.colours == {"default"}, name
-
-
 def reads_as_text(screen: Seen) -> None:
     """There is something, no escape stands as text, and the colours are the terminal's own."""
     assert screen.lines
     assert not [line for line in screen.lines if ESCAPE_AS_TEXT.search(line)]
     assert screen.colours <= SIXTEEN
-
-
-if __name__ == "__main__":
-    _run_all()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 
 from heuristics.result.brief import Brief
-from heuristics.result.compared import Compared
-from heuristics.result.result import Merged, Result
-from reports.measures import GROUPS, elsewhere, meaning, measures
-from reports.result.schema import places, schema
+from heuristics.result.result import Result
+from reports.measures import GROUPS, elsewhere, measures
+from reports.result.schema import places
 from tests.places import ROOT, Reviewed
 from tests.read_back.source import words_of_the_code
 
@@ -62,31 +60,6 @@ def page() -> Iterator[str]:
 
 def test_every_key_of_a_result_has_its_words() -> None:
     assert [key for key in fields() if key not in measures()] == []
-
-
-def test_no_key_has_two_rows() -> None:
-    read = tomllib.loads((ROOT / "reports" / "measures.toml").read_text(encoding="utf-8"))
-    names = [name for group in GROUPS for name in read[group]]
-    assert sorted(names) == sorted({*names})
-
-
-def test_a_key_that_means_something_else_in_a_section_says_so_there() -> None:
-    sections = {
-        f"{section}.{key}": one["description"]
-        for kind in (Brief, Compared, Merged, Result)
-        for section, shape in schema(kind)["$defs"].items()
-        for key, one in shape.get("properties", {}).items()
-        if "description" in one
-    }
-    assert {place: sections.get(place) for place in elsewhere()} == elsewhere()
-    assert meaning("RankInRun", "step_ns") != meaning("Throughput", "step_ns")
-    assert meaning("Step", "index") == measures()["index"].what
-
-
-def test_every_key_of_a_short_result_is_one_of_the_whole() -> None:
-    whole = {key_of(place) for kind in (Result, Compared) for place in places(kind)}
-    short = {key_of(place) for place in places(Brief)}
-    assert short - whole == SHORT
 
 
 def test_every_measure_is_a_key_of_a_result_or_a_word_in_it() -> None:

@@ -12,17 +12,12 @@ import pytest
 import diagnoser
 from bench.simulate.export import write_export
 from diagnoser import megatron
-from diagnoser.options.requests import Check
-from diagnoser.running.configuration import check_config
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
-from reports.content.analysis.check import page
-from reports.content.blocks import Detail
-from tests.configurations.check import BRIDGE, SCRIPT, written
+from tests.configurations.check import SCRIPT, written
 from tests.configurations.fake_core import Ask, fake_core
 from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.pages import first_screen
-from tests.read_back.plain_page import plain
 from traces.settings.settings import Value
 
 REFUSALS = ("AssertionError", "ValueError")
@@ -45,20 +40,12 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
         yield fake_core(tmp_path_factory.mktemp("core"), monkeypatch)
 
 
-def kinds(ask: Ask, *requests: Request) -> list[tuple[str, str]]:
-    return [(config.answer, layer.answer) for config, layer in ask(requests)]
-
-
 def is_failure(answer: Answer, error: str) -> bool:
     return (
         answer.answer == "not_checked"
         and answer.text.startswith(f"could not ask: {error}")
         and PLACE.search(answer.text) is not None
     )
-
-
-def test_what_raises_nothing_is_accepted(ask: Ask) -> None:
-    assert kinds(ask, request(), request(num_moe_experts=None)) == [("ok", "ok")] * 2
 
 
 def test_core_refuses_by_assertions_and_value_errors_of_its_own(ask: Ask) -> None:
@@ -99,10 +86,6 @@ def test_the_place_decides_as_well(ask: Ask) -> None:
         assert is_failure(both[tier], error), (asked, both)
 
 
-def test_a_refusal_of_the_specification_is_one(ask: Ask) -> None:
-    assert kinds(ask, request(num_moe_experts=13)) == [("ok", "rejected")]
-
-
 def test_what_only_this_host_lacks_is_no_refusal(ask: Ask) -> None:
     errors = (*REFUSALS, "TypeError", "ImportError")
     both = ask([request(f"{place} {error}") for place in ("packaged", "version") for error in errors])
@@ -131,33 +114,10 @@ def test_what_an_import_raises_is_no_answer(
     assert f"{module} line 1" in config.text
 
 
-@pytest.mark.parametrize("module", ["transformer_config", "cpp_extension"])
-def test_a_package_that_is_another_is_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
-) -> None:
-    text = {"transformer_config": "class TransformerConfig: ...\n", "cpp_extension": "import none_such\n"}
-    ((config, _),) = fake_core(tmp_path, monkeypatch, **{module: text[module]})([request()])
-    assert config.answer == "not_checked"
-    assert "could not ask: " in config.text
-
-
 def troubled(ask: Ask, trouble: str) -> Ask:
     """With the same trouble in whatever is asked."""
     fields = {"config_logger_dir": trouble}
     return lambda requests: ask([replace(one, fields={**one.fields, **fields}) for one in requests])
-
-
-@pytest.mark.parametrize(
-    "trouble", ["config KeyError", "stages TypeError", "layer AttributeError", "torch AssertionError"]
-)
-def test_a_failure_of_ours_never_reads_as_a_rejection_on_the_screen(
-    ask: Ask, tmp_path: Path, trouble: str
-) -> None:
-    found = check_config(Check(written(tmp_path, "run.yaml", BRIDGE)), troubled(ask, trouble))
-    said = " ".join(plain(page(found.result, Detail.FIRST)).split())
-    assert found.to_dict()["configuration"]["legal"]
-    assert "rejects" not in said
-    assert f"could not ask: {trouble.split()[1]}" in said
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from diagnoser import megatron as check
 from heuristics.config.about import Given
@@ -26,9 +23,7 @@ from heuristics.rules.megatron.answer import (
 )
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.run.run import Run
-from tests.places import ROOT
 from traces.limits import Limit
-from traces.settings.core_fields import core_fields
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import TrainingLog
 
@@ -67,28 +62,12 @@ def test_sizes_nobody_said_are_legal_and_named() -> None:
     assert "world_size" in request.assumed_sizes
 
 
-def test_what_is_said_is_never_assumed() -> None:
-    request = asked({"num_layers": 16, "hidden_size": 512, "num_attention_heads": 8, "world_size": 32})
-    assert (request.assumed_sizes, request.world_size) == ((), 32)
-
-
-def test_said_to_be_null_is_said() -> None:
-    request = asked({"num_moe_experts": None, "expert_model_parallel_size": 8, "pipeline_dtype": None})
-    assert request.fields["num_moe_experts"] is None
-    assert request.fields["pipeline_dtype"] is None
-
-
 def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
     moe: dict[str, Value] = {"expert_model_parallel_size": 8}
     assert asked(moe).fields["moe_token_dispatcher_type"] == "alltoall"
     assert "bf16" in asked(moe, "megatron_bridge").assumed_options
     assert asked(moe, "megatron_lm").assumed_options == ()
     assert "add_bias_linear" not in asked({"tensor_model_parallel_size": 2}).assumed_options
-
-
-def test_dtypes_follow_the_precision_as_the_frameworks_make_them() -> None:
-    request = asked({"bf16": True, "pipeline_model_parallel_size": 2})
-    assert (request.fields["params_dtype"], request.fields["pipeline_dtype"]) == ("bf16", "bf16")
 
 
 @pytest.mark.parametrize(
@@ -177,40 +156,6 @@ def test_what_cannot_be_laid_out_is_not_asked(said: dict[str, Value], named: str
     assert refused.cure == named
 
 
-@given(
-    st.integers(1, 8),
-    st.integers(1, 8),
-    st.integers(1, 4),
-    st.integers(1, 32),
-    st.integers(1, 8) | st.none(),
-    st.integers(1, 16),
-)
-def test_a_world_nobody_said_holds_both_meshes_and_its_sizes_divide(
-    tp: int, pp: int, cp: int, ep: int, etp: int | None, top_k: int
-) -> None:
-    request = asked(
-        {
-            "tensor_model_parallel_size": tp,
-            "pipeline_model_parallel_size": pp,
-            "context_parallel_size": cp,
-            "expert_model_parallel_size": ep,
-            "expert_tensor_parallel_size": etp,
-            "moe_router_topk": top_k,
-        }
-    )
-    assert request.world_size % (tp * pp * cp) == 0
-    assert request.world_size % ((etp or tp) * ep * pp) == 0
-    heads, layers = request.fields["num_attention_heads"], request.fields["num_layers"]
-    assert isinstance(heads, int)
-    assert isinstance(layers, int)
-    assert (heads % tp, layers % pp) == (0, 0)
-    if "num_moe_experts" in request.fields:
-        experts = request.fields["num_moe_experts"]
-        assert isinstance(experts, int)
-        assert experts % ep == 0
-        assert experts >= top_k
-
-
 def test_words_are_one_short_line_without_paths() -> None:
     assert refusal("ValueError", "a\n   b", "", {}) == "a b"
     assert refusal("AssertionError", "", "assert  self.x > 0", {}) == "AssertionError at assert self.x > 0"
@@ -245,16 +190,6 @@ def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
     assert no_such_knob(PLAIN, "0.16.1", ["moe_extended_tp", "odd"]).text == (
         "megatron-core 0.16.1 has no moe_extended_tp (from 0.12 to 0.16), odd"
     )
-
-
-def test_the_table_of_fields_is_in_order() -> None:
-    fields = core_fields()
-    assert fields.always & set(fields.sometimes) == set()
-    assert {name for name in fields.of_mla if name not in fields} == set()
-    versions = ["0.12", "0.13", "0.14", "0.15", "0.16", "0.17", "0.18", "0.19", "main", ""]
-    for name, field in fields.sometimes.items():
-        assert versions.index(field.since) <= versions.index(field.until or ""), name
-        assert (field.since, field.until) != ("0.12", ""), name
 
 
 HELLO = '{"version": "0.16.1"}'
@@ -338,17 +273,3 @@ def test_an_interrupt_takes_the_worker_with_it(tmp_path: Path, monkeypatch: pyte
         check.check_with_megatron([PLAIN], python=stub(tmp_path, "sleep 60"))
     assert started[0].poll() == -9
     assert threading.active_count() == 1
-
-
-def test_importing_the_check_imports_neither_pytorch_nor_megatron_core(tmp_path: Path) -> None:
-    for package in ("torch", "megatron"):
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "__init__.py").write_text("", encoding="utf-8")
-    program = (
-        f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}];"
-        "import diagnoser, diagnoser.cli, diagnoser.running.pipeline, diagnoser.megatron, heuristics;"
-        "import diagnoser.megatron.worker;"
-        "sys.stdout.write(str({'torch', 'megatron'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()"

@@ -8,7 +8,6 @@ import pytest
 
 from diagnoser.cli import COMMANDS, run
 from diagnoser.options import help
-from heuristics.config.about import OPTIONS, option_of
 
 SCREEN = 40
 LONG = ("analyze", "check-config", "compare", "plan", "report", "merge", "demo")
@@ -46,24 +45,6 @@ def test_all_of_the_help_has_each_option_once(name: str, capsys: pytest.CaptureF
     assert titles == [one for one in ("Arguments", *help._GROUPS) if one in titles]
 
 
-def test_all_of_the_help_has_every_fact_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert {option_of(field) for field in OPTIONS} <= flags(said(capsys, "analyze", "--help-all"))
-
-
-def test_every_option_of_a_group_is_one_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = set[str]()
-    for name in LONG:
-        shown |= flags(said(capsys, name, "--help-all"))
-    named = {one for names in help._GROUPS.values() for one in names}
-    spelled = {"form": "format", "ask_megatron": "megatron"}
-    assert {f"--{spelled.get(one, one).replace('_', '-')}" for one in named} <= shown
-
-
-def test_a_command_with_few_options_shows_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--help-all" not in said(capsys, "doctor", "--help")
-    assert "--timeout" in said(capsys, "doctor", "--help")
-
-
 def test_all_help_is_that_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help-all"]) == 0
     text = capsys.readouterr().out
@@ -72,10 +53,3 @@ def test_all_help_is_that_of_every_command(capsys: pytest.CaptureFixture[str]) -
     assert "Usage: moe-diag history add " in text
     assert run(["history", "--help-all"]) == 0
     assert capsys.readouterr().out in text
-
-
-@pytest.mark.parametrize("name", ["analyze", "check-config", "plan"])
-def test_the_number_of_gpus_has_one_word_in_every_command(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert re.search(r"--gpus N", said(capsys, name, "--help-all"))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import diagnoser
-from diagnoser.options.requests import Analysis
 from heuristics.config.about import OPTIONS
 from traces.errors import MoeDiagError, UsageError
 
@@ -57,11 +55,3 @@ def test_no_field_of_the_run_is_a_keyword_without_an_answer(function: Callable[.
     with pytest.raises(MoeDiagError) as error:
         function("no-such-file", "no-such-file.yaml", **{field: object()})
     assert "__init__" not in str(error.value)
-
-
-def test_a_path_may_stand_for_a_text_and_a_whole_number_of_any_library(tmp_path: Path) -> None:
-    import numpy as np
-
-    with pytest.raises(MoeDiagError, match=r"does not exist|no-such"):
-        asked.analyze(tmp_path / "no-such.sqlite", jobs=np.int64(1), nsys=str(tmp_path))
-    assert Analysis("x").jobs == 1

@@ -101,28 +101,6 @@ def test_nothing_is_given_twice() -> None:
     assert seen == [[200, 410, 410], [200, 410, 410], [410]]
 
 
-def test_of_many_who_ask_at_once_one_gets_the_trace() -> None:
-    for _ in range(5):
-        statuses: list[int] = []
-
-        def opened(address: str, statuses: list[int] = statuses) -> None:
-            together = threading.Barrier(8)
-
-            def ask() -> None:
-                together.wait()
-                statuses.append(asked(address, path="trace.json")[0])
-
-            threads = [threading.Thread(target=ask) for _ in range(8)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            asked(address, "POST", "done")
-
-        assert hand_over(GIVEN, opened, 20)
-        assert sorted(statuses) == [200, *[410] * 7]
-
-
 def test_a_request_that_never_ends_holds_nobody_up() -> None:
     def opened(address: str) -> None:
         parts = urlsplit(address)
@@ -278,14 +256,6 @@ def test_the_file_that_leads_on_is_the_users_alone_and_goes(shared: Path) -> Non
         assert asked(address, "POST", "done")[0] == 200
         assert process.wait(20) == 0
         assert not page.parent.exists()
-
-
-def test_without_a_browser_no_file_is_made(shared: Path) -> None:
-    with opening(shared, "--no-browser") as (process, address, noted):
-        assert asked(address, "POST", "done")[0] == 200
-        assert process.wait(20) == 0
-        assert not noted.exists()
-        assert not (shared / "cache").exists()
 
 
 def test_a_moment_is_found_by_wall_fix_and_number(tmp_path: Path) -> None:

@@ -31,19 +31,6 @@ def shown(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_the_first_screen_names_the_functions_that_are_late(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = shown(path, capsys)
-    assert "Late launches are mostly in token_dispatcher.dispatch_preprocess (58 %), train.train_step" in out
-    assert "/home/eve" not in out
-
-
-def test_without_a_name_no_line_stands_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = [one for one in late_host() if one["cat"] not in ("python_function", "cpu_op")]
-    assert "Late launches" not in shown(write(tmp_path / "plain.json", plain), capsys)
-
-
 def test_the_whole_report_lists_every_address_and_what_is_missing(
     tmp_path: Path, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,21 +43,6 @@ def test_kernels_that_stand_for_others_are_said_with_the_work_of_both() -> None:
     ]
 
 
-def test_fewer_copies_are_said_with_both_counts() -> None:
-    (line,) = lines(COPIES)
-    assert "59 -> 35" in line
-    assert line.endswith("6.00 ms -> 4.00 ms.")
-
-
 def test_what_is_small_beside_a_step_is_in_the_table_alone() -> None:
     assert lines(SMALL) == []
     assert len(exchange_table(with_rows(SMALL)).rows) == 1
-
-
-def test_three_lines_are_enough() -> None:
-    assert len(lines(*(ATTENTION,) * 5)) == 3
-
-
-def test_without_an_alignment_nothing_is_said() -> None:
-    assert list(exchanged(regression())) == []
-    assert exchange_table(regression()).rows == ()

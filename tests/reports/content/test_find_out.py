@@ -23,13 +23,6 @@ def titles(steps: list[Step]) -> list[str]:
     return [str(step.title[0]) for step in steps]
 
 
-@pytest.mark.parametrize("name", ["memory", "communication", "host_overhead", "compute"])
-def test_each_wall_without_a_change_has_a_step(name: str) -> None:
-    (step, *_) = plan(msgspec.structs.replace(of(name), fixes=(), levers=())).steps
-    assert str(step.title[0]).startswith("Find ")
-    assert step.notes
-
-
 def test_a_wall_that_no_change_of_the_plan_is_for_has_its_step_before_what_acts_on_less() -> None:
     result = of("memory")
     host = msgspec.structs.replace(result.fixes[0], id="HST-3", wall="host_overhead")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from heuristics.result.configured import Configuration, Setting
@@ -118,13 +117,6 @@ def test_the_most_uneven_layer_comes_first_and_the_pattern_says_what_it_points_t
     ]
 
 
-@pytest.mark.parametrize("pattern", HotRank)
-def test_every_pattern_has_its_sentence(pattern: HotRank) -> None:
-    _, items = experts(run(experts=uneven(pattern)), name)
-    assert isinstance(items, Items)
-    assert "unknown" not in plain(items.items[0])
-
-
 def test_an_unknown_pattern_has_its_reason() -> None:
     _, items = experts(run(experts=uneven(UNKNOWN)), name)
     assert isinstance(items, Items)
@@ -149,9 +141,3 @@ def test_speed_is_in_gb_a_second_and_who_sends_to_whom_is_left_to_programs() -> 
     (speeds,) = traffic(run(traffic=found))
     assert isinstance(speeds, Table)
     assert cells(speeds)[0][1:] == ["2", "2.00 GB", "10.0", "200 GB/s"]
-
-
-def test_unrecorded_sizes_are_unknown_with_what_would_record_them() -> None:
-    (line,) = traffic(run(traffic=UNKNOWN))
-    assert isinstance(line, Sentence)
-    assert plain(line.said) == "unknown: nothing tells. To learn it: record more."

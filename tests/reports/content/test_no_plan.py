@@ -11,6 +11,7 @@ import diagnoser
 from heuristics.result.judged import Refused, Verdict
 from heuristics.result.result import Result
 from reports.content.analysis.plan import plan
+from reports.content.check_workflow import _missing_inputs
 from tests.configurations.check import written
 from tests.doubles.result import double
 
@@ -49,3 +50,7 @@ def test_an_option_that_does_not_exist_here_is_not_named_as_the_reason() -> None
     alone = str(plan(double(Result, verdict=wall, refused=(segments,))))
     assert "No change fits: 1 known change was refused." in alone
     assert "MEM-1" not in alone
+
+
+def test_rules_that_wait_for_nothing_name_no_missing_input() -> None:
+    assert _missing_inputs(()) == ()

@@ -1,27 +1,22 @@
-"""Several ranks of one run: the lines of the first screen, and every rank as a row."""
+"""Several ranks of one run: the lines of the first screen, and the table of ranks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from heuristics.result.result import Merged, Result
-from reports.content.analysis import warnings
 from reports.content.analysis.called import short_name
 from reports.content.analysis.run import ranks_part, run_headline, run_lines
-from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
+from reports.content.blocks import Items, Quantity, Table
 from reports.content.names import plain
-from reports.write.html.ranks import heat_of
-from reports.write.text import write_text
 from tests.doubles.result import double
 from traces.missing import Missing
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import LikeRanks, RankInRun, Run, RunProblem
 from traces.sections.trace import Trace
-from traces.spelling import numbers
 
 MS = 1_000_000
 NO_CLOCK = Missing("run.late", "no collective fixes the clocks", "record more steps")
@@ -87,16 +82,6 @@ def test_two_of_64_ranks_are_named_so_and_nothing_is_claimed_of_the_others() -> 
     assert second.startswith("Straggler: none of these 2:")
 
 
-def test_an_unknown_number_of_ranks_is_no_full_set() -> None:
-    first = lines(result(world_size=Missing("", "not recorded", "")))[0]
-    assert first.startswith("4 ranks: ")
-    assert first.endswith("; the run may have more ranks: give --world-size N")
-
-
-def test_ranks_without_a_common_collective_claim_no_waiting() -> None:
-    assert "no collective could be matched across them" in lines(result(wait_ns=0, transfer_ns=0))[0]
-
-
 def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_check() -> None:
     ranks = [double(RankInRun, index=place, step_ns=20 * MS, device_factor=1.0) for place in range(4)]
     ranks[2] = double(RankInRun, index=2, step_ns=20 * MS, device_factor=1.5)
@@ -129,15 +114,6 @@ def test_every_cause_has_its_words(found: dict[str, Any], said: str) -> None:
     line = lines(result(late=found, imbalance=1.8))[1]
     assert said in line
     assert "repair saves an unknown share" in line
-
-
-def test_of_a_healthy_run_no_rank_is_late() -> None:
-    shown = run_lines(result())[1]
-    assert (
-        plain(shown.said)
-        == "none of these 4: no rank stands out from how much ranks with the same work differ."
-    )
-    assert shown.tone is Tone.PLAIN
 
 
 def test_where_nobody_can_say_who_is_late_the_reason_stands_with_its_cure() -> None:
@@ -210,10 +186,6 @@ def test_a_merged_run_leads_with_who_is_late_or_why_nobody_knows() -> None:
     assert merged(late=late("slow_host")).startswith("A LATE RANK COSTS LITTLE: ")
 
 
-def test_a_rank_without_a_number_is_named_by_its_recording() -> None:
-    assert "Straggler: GPU 2 of 2.sqlite: " in lines(result(numbered=False, late=late("slow_host")))[1]
-
-
 def test_what_is_wrong_with_the_set_is_one_line_each() -> None:
     problems = (
         double(
@@ -229,24 +201,6 @@ def test_what_is_wrong_with_the_set_is_one_line_each() -> None:
     ]
 
 
-def test_what_was_left_out_is_no_second_time_a_warning() -> None:
-    problem = double(RunProblem, traces=("a.sqlite",), reason="another run", left_out=True)
-    both = ("a.sqlite: left out, another run", "b.sqlite: old")
-    shown = replace(result(problems=(problem,)), warnings=both)
-    assert [plain(one.said) for one in warnings(shown)] == ["b.sqlite: old."]
-
-
-def test_numbers_in_a_row_are_a_range() -> None:
-    assert numbers((0, 1, 3, 4, 5, 9)) == "0, 1, 3 to 5, 9"
-
-
-def test_the_lines_of_a_first_screen_are_never_cut_to_less_than_who_and_why() -> None:
-    shown = result(late=late("slow_host", repair="Check the host. " + "Bind CPUs. " * 30))
-    text = write_text(Page(words("run"), (), run_lines(shown) * 12), View(width=60))
-    assert text.count("repair saves an unknown share.") == 12
-    assert "..." in text
-
-
 def rows(shown: Result) -> tuple[Table, Items]:
     part = ranks_part(shown)
     assert part is not None
@@ -254,31 +208,6 @@ def rows(shown: Result) -> tuple[Table, Items]:
     assert isinstance(table, Table)
     assert isinstance(notes, Items)
     return table, notes
-
-
-def test_every_rank_is_a_row_and_the_late_one_stands_out() -> None:
-    table, notes = rows(result(late=late("slow_host")))
-    assert [plain(row.cells[0]) for row in table.rows if not isinstance(row.cells[0], Quantity)] == [
-        "rank 0, GPU 0", "rank 1, GPU 1", "rank 2, GPU 2", "rank 3, GPU 3"
-    ]  # fmt: skip
-    assert [row.tone for row in table.rows].index(Tone.NOTICE) == 2
-    assert table.rows[0].cells[2:] == (
-        Quantity("20.0"),
-        Quantity("5.00"),
-        Quantity("1.00", 0.25, table.rows[0].cells[4].hue),  # type: ignore[union-attr]
-        Quantity("1.00 x"),
-    )
-    assert any("lie 1.00 us apart" in plain(one) for one in notes.items)
-
-
-def test_unknown_figures_of_a_rank_are_no_zeros() -> None:
-    gone = Missing("", "clocks could not be aligned", "")
-    ranks = tuple(double(RankInRun, index=place, step_ns=gone, caused_ns=gone) for place in range(2))
-    table, _ = rows(result(2, ranks=ranks, late=NO_CLOCK))
-    assert [cell for cell in table.rows[0].cells[2:] if cell == Quantity("unknown")] == [
-        Quantity("unknown")
-    ] * 3
-    assert "Who caused the waiting is unknown: clocks could not be aligned." in plain(table.note)
 
 
 def test_of_hundreds_of_ranks_a_table_keeps_those_that_others_waited_for() -> None:
@@ -301,27 +230,6 @@ def test_groups_of_like_ranks_are_a_table_where_there_are_several() -> None:
     assert [plain(row.cells[-1]) for row in table.rows if not isinstance(row.cells[-1], Quantity)] == [
         "embedding", "loss"
     ]  # fmt: skip
-
-
-def test_the_map_is_full_where_a_figure_is_largest_and_empty_where_it_is_unknown() -> None:
-    gone = Missing("", "clocks could not be aligned", "")
-    ranks = (
-        double(RankInRun, index=0, step_ns=20 * MS, waited_ns=5 * MS, caused_ns=gone, device_factor=1.0),
-        double(RankInRun, index=1, step_ns=20 * MS, waited_ns=0, caused_ns=gone, device_factor=2.0),
-    )
-    shown = result(2, ranks=ranks)
-    assert isinstance(shown.run, Run)
-    heat = heat_of(shown.run, lambda place: plain(short_name(shown, place)))
-    assert heat is not None
-    assert heat.ticks == ((0, "0"), (1, "1"))
-    assert {one.name: [*one.rows[0].shades] for one in heat.maps} == {
-        "step": ["1.000", "1.000"],
-        "waited": ["1.000", "0.000"],
-        "caused waiting": ["", ""],
-        "kernel time": ["0.500", "1.000"],
-    }
-    assert [one.range for one in heat.maps] == ["20.0 ms", "0 to 5.00 ms", "unknown", "1.00 x to 2.00 x"]
-    assert heat.maps[1].rows[0].said[0] == "rank 0, GPU 0: waited 5.00 ms"
 
 
 def test_one_rank_alone_has_no_line_no_part_and_no_map() -> None:
@@ -348,10 +256,3 @@ def test_a_gpu_of_a_recording_whose_name_is_withheld_is_of_a_node(
         for place, device in enumerate(devices)
     )
     assert plain(short_name(double(Result, ranks=ranks, traces=traces), 3)) == called
-
-
-def test_recordings_of_one_gpu_each_are_no_nodes() -> None:
-    names = ("WITHHELD#1.sqlite", "WITHHELD#2.sqlite")
-    ranks = tuple(double(Rank, trace=name, device=0, rank=Missing("", "", "")) for name in names)
-    traces = tuple(double(Trace, name=name) for name in names)
-    assert plain(short_name(double(Result, ranks=ranks, traces=traces), 1)) == "GPU 0 of WITHHELD#2.sqlite"

@@ -9,7 +9,7 @@ from heuristics.result.configured import Throughput
 from reports.content.analysis.rates import rates
 from reports.content.blocks import Sentence, words
 from tests.recordings.kineto import late_host, write
-from traces.missing import Missing, gap
+from traces.missing import Missing
 from traces.sizes.peaks import Peak
 
 H100 = Peak("H100", "bf16", 989.0, "NVIDIA")
@@ -28,9 +28,3 @@ def test_the_mfu_of_the_log_stands_beside_the_hfu_of_the_trace(tmp_path: Path) -
     assert both is not None
     said = "MFU: 41 % of 989 TFLOP/s (H100, bf16), by configuration and the log's steady step; "
     assert both.blocks == (*alone.blocks, Sentence(words(f"{said}HFU counts recomputed work as well.")))
-
-
-def test_without_a_known_peak_no_mfu_is_said(tmp_path: Path) -> None:
-    rank = diagnoser.analyze(write(tmp_path / "run.json", late_host())).result.ranks[0]
-    why = gap("the peak is not known", "--gpu-model")
-    assert rates(rank, of_log(why, why)) == rates(rank, None)

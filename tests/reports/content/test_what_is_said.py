@@ -97,10 +97,6 @@ def test_a_part_of_time_whose_wall_is_open_is_what_may_slow_the_run() -> None:
     )
 
 
-def test_under_a_tenth_without_compute_nothing_leads() -> None:
-    assert "NO BOTTLENECK" in first_screen(with_time(scenario("healthy"), "idle", 0.09))
-
-
 def test_a_bar_that_shows_more_than_can_be_saved_says_why() -> None:
     document = with_time(scenario("healthy"), "exposed_comm", 0.21)
     text = flat(first_screen(with_wall(document, "communication", cost_frac=0.0004, at_most_frac=0.0004)))

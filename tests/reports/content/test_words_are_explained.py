@@ -12,7 +12,6 @@ import diagnoser
 from diagnoser.demo import RECORDINGS, SEVERAL
 from heuristics.result.result import Result
 from reports.content import analysis
-from reports.content.analysis.check import page as check_page
 from reports.content.blocks import (
     Bar,
     Block,
@@ -34,7 +33,6 @@ from reports.content.explain.page import explain_page
 from reports.formats import page_of
 from reports.result.codec import decode
 from reports.write.text import write_text
-from tests.configurations.golden import cases, of_case
 from tests.recordings.simulated import scenario
 from traces.errors import UsageError
 
@@ -118,11 +116,6 @@ def test_every_word_of_a_comparison_is_explained(base: str, new: str, detail: De
 def test_every_word_of_a_list_of_layouts_is_explained(detail: Detail) -> None:
     found = diagnoser.plan("Qwen3-30B-A3B", gpus=64, about={"gpu": "H100"})
     assert unexplained(page_of(found.result, detail)) == set()
-
-
-@pytest.mark.parametrize("case", [case for case in cases() if "error" not in case.expected][::8], ids=str)
-def test_every_word_of_a_checked_configuration_is_explained(case: object) -> None:
-    assert unexplained(check_page(of_case(case), Detail.FIRST)) == set()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from heuristics.result.result import Result
 from reports.result.read import is_result, of_one_run, read_result, typed
-from traces.errors import NotAResult, TraceNotFound
-from traces.missing import known
+from traces.errors import NotAResult
 
 GEMM, SENDRECV = "ampere_fp16_s16816gemm", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -38,21 +37,6 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def read(document: dict[str, Any]) -> Result:
     return of_one_run(typed(document))
-
-
-def test_a_document_is_read_back_as_it_was_measured(document: dict[str, Any]) -> None:
-    result = read(document)
-    (rank,) = result.ranks
-    assert (rank.trace, rank.gpu, result.traces[0].kind) == (
-        "run.sqlite",
-        "NVIDIA H100 80GB HBM3",
-        "nsys-sqlite",
-    )
-    assert sum(rank.lengths_ns) == rank.budget_ns.window
-    budget = [row for row in known(rank.ledger) or () if row.group == "budget"]
-    per_step_ns = zip(*(row.per_step_ns for row in budget), strict=True)
-    assert tuple(map(sum, per_step_ns)) == rank.lengths_ns
-    assert (rank.kernel_table.rows[0].name, rank.kernel_table.rows[0].grid) == (GEMM, (8, 2, 1))
 
 
 def test_a_result_read_from_a_file_is_the_result_that_was_written(
@@ -122,31 +106,11 @@ def test_what_is_wrong_is_named_by_its_place(
     assert says in str(raised.value)
 
 
-def test_a_later_minor_version_and_unknown_keys_are_read(document: dict[str, Any]) -> None:
-    later = {**document, "schema_version": "1.7", "unheard_of": {"deep": [1]}}
-    assert read(later) == read(document)
-
-
 def test_a_comparison_is_read_as_one_and_is_no_diagnosis_of_one_run(document: dict[str, Any]) -> None:
     compared = diagnoser.compare(document, document)
     assert typed(compared.to_dict()) == compared.result
     with pytest.raises(NotAResult, match="it is no diagnosis of one run but a comparison"):
         of_one_run(compared.result)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"a": 1}'])
-def test_what_is_no_result_is_said_to_be_none(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    path.write_bytes(content)
-    assert not is_result(path)
-    with pytest.raises(NotAResult, match=r"x\.json"):
-        read_result(path)
-
-
-def test_a_result_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
-    assert not is_result(tmp_path / "none.json")
-    with pytest.raises(TraceNotFound, match="does not exist"):
-        read_result(tmp_path / "none.json")
 
 
 def test_a_gap_at_no_path_is_of_no_value(document: dict[str, Any]) -> None:

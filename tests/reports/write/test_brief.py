@@ -1,4 +1,4 @@
-"""The short result: below 4 kB of every run, keeping its schema, and made of what the whole result holds."""
+"""The short result: below 4 kB however long texts are, and keeping its schema."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.demo import RECORDINGS, unpack
+from diagnoser.demo import unpack
 from heuristics.result.brief import Brief
 from heuristics.result.result import Result
 from reports.result.json_text import render_json
 from reports.result.schema import schema
-from reports.write.brief import LINES, NAME, SENTENCE, SIZE, _cut, write_brief
-from tests.places import EMPTY, manifest
-from traces.missing import known
+from reports.write.brief import NAME, _cut, write_brief
 
 Json = dict[str, Any]
 
@@ -40,24 +38,6 @@ def communication(tmp_path_factory: pytest.TempPathFactory) -> Result:
     path = tmp_path_factory.mktemp("brief") / "communication.sqlite"
     unpack(path, "communication")
     return diagnoser.analyze(path, ask_megatron=False).result
-
-
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_every_scenario_of_the_demo_has_a_short_result(name: str, tmp_path: Path) -> None:
-    unpack(tmp_path / "run.sqlite", name)
-    result = diagnoser.analyze(tmp_path / "run.sqlite", ask_megatron=False).result
-    brief = brief_of(result)
-    assert brief["verdict"]["wall"] == known(result.verdict.wall)
-    assert [one["cost_ns"] for one in brief["walls"]] == [known(one.cost_ns) for one in result.walls]
-    assert [one["id"] for one in brief["fixes"]] == [one.id for one in (*result.fixes, *result.levers)][:3]
-    assert len(brief["faults"]) >= sum(wall.outcome == "unmeasurable" for wall in result.walls)
-
-
-def test_every_recording_has_a_short_result(recordings: Path) -> None:
-    names = [name for name in manifest(recordings) if name not in EMPTY and name.endswith((".sqlite", ".gz"))]
-    assert len(names) > 7
-    for name in names:
-        brief_of(diagnoser.analyze(recordings / name, ask_megatron=False).result)
 
 
 def test_texts_of_any_length_leave_it_short(communication: Result) -> None:
@@ -84,10 +64,6 @@ def test_a_cut_text_is_the_text_or_its_beginning(text: str) -> None:
     cut = _cut(text, NAME)
     assert len(render_json({"": cut}).encode()) - len(render_json({"": ""}).encode()) <= NAME.value
     assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
-
-
-def test_what_is_cut_is_small_beside_the_whole() -> None:
-    assert NAME.value < SENTENCE.value < LINES.value < SIZE.value / 8
 
 
 def test_brief_is_an_option_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

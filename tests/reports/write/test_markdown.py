@@ -8,10 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reports.content.blocks import CodeBlock, Column, Detail, Fold, Page, Row, Sentence, Table, View
+from reports.content.blocks import CodeBlock, Column, Fold, Page, Row, Sentence, Table, View
 from reports.write.github import LENGTH, harmless, write_github
-from reports.write.markup import drawn_bar
-from tests.doubles.blocks import a_bar, full_page
+from tests.doubles.blocks import full_page
 from tests.doubles.document import HOSTILE
 from tests.places import GOLDEN, Reviewed
 from tests.read_back.markdown import GITHUB, is_ours_alone, pieces, shown
@@ -28,30 +27,6 @@ def test_every_block_reads_as_reviewed(reviewed: Reviewed) -> None:
     assert text == reviewed(GOLDEN / "blocks.md", text)
 
 
-def test_numbers_stand_to_the_right_and_rows_have_as_many_cells_as_the_head() -> None:
-    found = list(pieces(write_github(full_page(), View())))
-    heads = [one for one in found if one.type == "th_open"]
-    styles = [one.attrs.get("style") for one in heads[:4]]
-    assert styles == ["text-align:left", "text-align:right", "text-align:right", "text-align:left"]
-    assert sum(one.type == "td_open" for one in found) == 2 * 4 * 4
-
-
-def test_a_short_page_shows_the_spelling_in_use_alone() -> None:
-    short, full = (write_github(full_page(detail=detail), View()) for detail in Detail)
-    assert "Megatron-LM: <code>--recompute-granularity selective</code>" in short
-    assert "Bridge" not in short
-    assert "Bridge: <code>x: a name</code>" in full
-
-
-def test_a_term_has_its_key_beside_it_where_keys_are_asked_for() -> None:
-    assert "expert dispatch (<code>ep_dispatch</code>)" in write_github(full_page(), View(keys=True))
-    assert "ep_dispatch" not in write_github(full_page(), View())
-
-
-def test_a_bar_is_drawn_to_scale() -> None:
-    assert drawn_bar(a_bar(), 8) == "██████··"
-
-
 @pytest.mark.parametrize("hostile", [HOSTILE, *WORSE])
 def test_no_foreign_text_can_harm_the_page_or_add_a_block(hostile: str) -> None:
     calm, harmed = (write_github(full_page(text), View(keys=True)) for text in ("x", hostile))
@@ -59,17 +34,6 @@ def test_no_foreign_text_can_harm_the_page_or_add_a_block(hostile: str) -> None:
     assert len(calm.splitlines()) == len(harmed.splitlines())
     assert [one.type for one in GITHUB.parse(calm)] == [one.type for one in GITHUB.parse(harmed)]
     assert not {"\u202e", "\x1b", "\r"} & set(harmed)
-
-
-def test_a_hostile_kernel_name_reads_as_itself() -> None:
-    text = write_github(full_page(HOSTILE), View())
-    said = "a|b`c`<script>alert(1)</script> # head turned [31m*x* _y_ [z](http://e.vil) @all #1"
-    assert shown(text).count(said) > 10
-
-
-def test_the_hostile_tests_can_fail() -> None:
-    for harm in ("[z](http://e.vil)", "<script>", "`x`", "*x*", "~~x~~", "![z](x)"):
-        assert not is_ours_alone(f"| {harm} |\n")
 
 
 @given(st.text())
@@ -98,12 +62,6 @@ def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> Non
     table = Table("", (Column("a"), Column("b")), (Row(((first,), (second,))),))
     page = Page(("t",), (), (table,))
     assert [one.type for one in pieces(write_github(page, View()))].count("td_open") == 2
-
-
-def test_a_name_of_ten_kilobytes_is_cut() -> None:
-    text = write_github(full_page("k" * 10_000), View())
-    assert max(map(len, text.splitlines())) < 6_000
-    assert "kkk...kkk" in text
 
 
 def test_what_no_ticket_takes_is_left_out_whole_and_named() -> None:

@@ -238,9 +238,10 @@ def test_no_bytes_raise_anything_but_our_errors(raw: bytes) -> None:
 
 
 def test_a_file_of_nothing_but_problems_is_told_once() -> None:
-    found = problems("".join(f"model.x{n}=1\n" for n in range(5000)), "a.txt")
-    assert len(found) == 101
-    assert found[-1].text == "more problems from here on"
+    for line in ("model.x{}=1\n", "model.num_layers=x{}\n"):
+        found = problems("".join(map(line.format, range(5000))), "a.txt")
+        assert len(found) == 101
+        assert found[-1].text == "more problems from here on"
 
 
 def test_brackets_without_end_are_no_error_but_ours() -> None:

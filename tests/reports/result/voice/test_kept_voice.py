@@ -8,8 +8,6 @@ import shlex
 
 import pytest
 
-from reports.content.blocks import Asked, Detail
-from reports.formats import FORMATS
 from reports.result.codec import Document, encode
 from reports.result.read import typed
 from reports.result.voice.book import book
@@ -21,8 +19,6 @@ from tests.hostile.poison import (
     assert_harmless,
     documents,
     fields_in,
-    lines_to_copy,
-    pages,
     planted_at,
     runs_something,
     tables_in,
@@ -53,13 +49,6 @@ def test_a_result_that_nobody_edited_is_as_it_was(kind: str, kept_documents: dic
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_line_to_copy_runs_more_than_it_seems(kind: str, kept_documents: dict[str, Document]) -> None:
-    lines = [line for page in pages(kept(typed(kept_documents[kind]))) for line in lines_to_copy(page)]
-    assert lines
-    assert [line for line in lines if runs_something(line)] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_poisoned_field_is_refused_or_left_out(kind: str, kept_documents: dict[str, Document]) -> None:
     document, drawn = kept_documents[kind], random.Random(f"poison {kind}")
     fields = fields_in(document)
@@ -77,22 +66,6 @@ def test_a_poisoned_key_is_refused_or_left_out(kind: str, kept_documents: dict[s
         name = drawn.choice(sorted(POISONS))
         planted = with_key(document, spot, POISONS[name])
         assert_harmless(planted, f"{spot}: {name}", ("text", "html", "json", "csv"))
-
-
-def test_the_walk_notices_what_gets_out(kept_documents: dict[str, Document]) -> None:
-    document = kept_documents["analysis"]
-    spot = fields_in(document)[".fixes[*].title"]
-    result = typed(planted_at(document, spot, POISONS["pipe"]))
-    assert MARK in str(FORMATS["text"].write(result, Asked(Detail.FULL)))
-
-
-@pytest.mark.parametrize("poison", POISONS)
-def test_no_poison_is_a_line_of_ours(poison: str, kept_documents: dict[str, Document]) -> None:
-    document = planted = kept_documents["analysis"]
-    for field in (".fixes[*].knobs.megatron_lm[*]", ".fixes[*].verify", ".fixes[*].sources[*]"):
-        planted = planted_at(planted, fields_in(document)[field], POISONS[poison])
-    for one in (planted, planted_at(document, fields_in(document)[".command"], POISONS[poison])):
-        assert_harmless(one, poison, ("text", "html", "json"))
 
 
 @pytest.mark.parametrize(

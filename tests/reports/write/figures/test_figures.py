@@ -1,9 +1,8 @@
-"""The sheets of one run and of two: nothing is clipped, hidden by another text, or not on the page."""
+"""The sheets of one run and of two: nothing is clipped or hidden by another text."""
 
 from __future__ import annotations
 
 import copy
-import io
 import re
 import zlib
 from collections.abc import Callable
@@ -13,31 +12,23 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from matplotlib.image import imread
-from matplotlib.text import Text
 
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
-from reports.content.analysis import page as analysis_page
-from reports.content.blocks import Bar, Detail, Hue, View
-from reports.content.comparison import page as comparison_page
+from reports.content.blocks import Hue
 from reports.result.codec import decode
-from reports.write import html
 from reports.write.figures import analysis, comparison
 from reports.write.figures.canvas import FigureForm, new_sheet, own_style
-from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
+from reports.write.figures.lettering import MONO, fitted, inches, mono_inches, wrapped
 from reports.write.figures.timeline import pixels
 from reports.write.lanes import Drawn
-from reports.write.palette import HUES
-from reports.write.text import write_text
 from tests.doubles.comparison_document import (
     by_logs,
     document_of,
@@ -49,7 +40,6 @@ from tests.doubles.comparison_document import (
 from tests.doubles.document import HOSTILE, exposed, graph_only
 from tests.recordings.moe_pattern import moe_recording
 from traces.names.kernels import COMM_KINDS, compute_classes
-from traces.spelling import milliseconds, percent
 
 Document = dict[str, Any]
 RUNS: dict[str, Callable[[], Recording]] = {
@@ -155,45 +145,6 @@ def test_no_text_leaves_the_sheet_or_lies_on_another(name: str, document: Callab
             assert max(apart_x, apart_y) > -1.5, (words, other)
 
 
-@pytest.mark.parametrize("name", ["moe", "hostile", "undecided"])
-def test_a_sheet_is_1600_by_900_points_and_its_outermost_are_blank(
-    name: str, document: Callable[[str], Document]
-) -> None:
-    found = imread(io.BytesIO(_drawn(document(name), "png")))[..., :3]
-    assert found.shape[:2] == (900, 1600)
-    for edge in (found[:10], found[-10:], found[:, :10], found[:, -10:]):
-        assert np.all(edge == 1.0)
-
-
-@pytest.mark.parametrize("name", [name for name in ALL if name not in ("hostile", "crowded")])
-def test_every_number_is_on_the_page(name: str, document: Callable[[str], Document]) -> None:
-    """But for those of the timeline: its scale, its step and its streams."""
-    found = _typed(document(name))
-    if isinstance(found, Compared):
-        page = comparison_page(found, Detail.FIRST)
-        own = [milliseconds(side.step_ns) for side in (found.base, found.new)]
-    else:
-        page = analysis_page(found, Detail.FIRST)
-        bars = [block for block in page.blocks if isinstance(block, Bar)]
-        own = [percent(piece.share) for bar in bars for piece in bar.pieces]
-    known = set(_NUMBER.findall(" ".join([*own, write_text(page, View(0)), repr(page)])))
-    with own_style():
-        figure = _sheet(document(name))
-    below = [_height(text) for text in figure.texts if " by stream, " in text.get_text()]
-    texts = [text for text in figure.texts if _height(text) > max(below, default=0.0)]
-    shown = {number for text in texts for number in _NUMBER.findall(text.get_text())}
-    version = document(name)["tool"]["version"]
-    assert shown - known - {version} == set()
-    assert len(shown) > 3
-
-
-_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-
-
-def _height(text: Text) -> float:
-    return float(text.get_position()[1])
-
-
 @pytest.mark.parametrize(("name", "form"), [("dense", "svg"), ("regression", "png"), ("regression", "pdf")])
 def test_the_same_result_gives_the_same_bytes_and_no_date(
     name: str, form: FigureForm, document: Callable[[str], Document]
@@ -240,16 +191,6 @@ def test_no_text_holds_what_cannot_be_printed(document: Callable[[str], Document
     assert all(text.isprintable() for text in texts)
 
 
-def test_runs_that_cannot_be_compared_have_no_waterfall(document: Callable[[str], Document]) -> None:
-    def titles(name: str) -> list[str]:
-        with own_style():
-            return [text.get_text() for text in _sheet(document(name)).texts]
-
-    assert any(title.startswith("Where the difference lies") for title in titles("regression"))
-    assert not any(title.startswith("Where the difference lies") for title in titles("not comparable"))
-    assert "NOT COMPARABLE" in titles("not comparable")
-
-
 def lane(*activities: tuple[int, int, str]) -> Drawn:
     columns = zip(*activities, strict=True) if activities else ((), (), ())
     at_ns, length_ns, key = (list(column) for column in columns)
@@ -278,85 +219,11 @@ def test_a_pixel_of_the_timeline_is_as_full_as_its_activities(
         assert found[hues.index(hue)] * 100 == pytest.approx(told)
 
 
-def test_the_users_own_style_changes_nothing(document: Callable[[str], Document]) -> None:
-    import matplotlib
-
-    plain = _drawn(document("regression"), "svg")
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "text.parse_math": True}):
-        assert _drawn(document("regression"), "svg") == plain
-        assert matplotlib.rcParams["font.size"] == 30
-
-
-@pytest.mark.parametrize("ground", ["light", "dark"])
-def test_what_looks_alike_to_a_colour_blind_reader_differs_in_its_pattern(ground: str) -> None:
-    """All hues against each other, as seen by everybody, with protanopia and with deuteranopia."""
-    paints = [(getattr(paint, ground), paint.hatch) for paint in HUES.values()]
-    for (colour, hatch), (other, beside) in combinations(paints, 2):
-        assert hatch != beside or _least_distance(colour, other) > 12, (colour, other, hatch)
-
-
-@pytest.mark.parametrize("ground", ["light", "dark"])
-def test_ink_can_be_read_on_every_hue(ground: str) -> None:
-    """4.5 to 1 of WCAG 2.1; on dark the page has light ink on what is dark."""
-    for hue, paint in HUES.items():
-        ink = "#e9ebee" if ground == "dark" and hue is Hue.IDLE else paint.ink
-        bright, dim = sorted((_luminance(getattr(paint, ground)), _luminance(ink)), reverse=True)
-        assert (bright + 0.05) / (dim + 0.05) >= 4.4, hue
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-_SEEN = tuple(
-    np.array(seen).reshape(3, 3)
-    for seen in (
-        [1, 0, 0, 0, 1, 0, 0, 0, 1],
-        [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],
-        [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881],
-    )
-)
-"""Linear RGB as most see it, with protanopia and with deuteranopia (Machado and others 2009, severity 1)."""
-
-
-def _least_distance(colour: str, other: str) -> float:
-    """Of all three: the distance in CIELAB, where 2.3 is just noticeable."""
-    return min(float(np.linalg.norm(_lab(colour, seen) - _lab(other, seen))) for seen in _SEEN)
-
-
-def _lab(colour: str, seen: np.ndarray) -> np.ndarray:
-    parts = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    xyz = to_xyz @ np.clip(seen @ linear, 0, 1) / np.array([0.9505, 1.0, 1.089])
-    root = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
-    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
-
-
-def test_the_colours_are_those_of_the_page() -> None:
-    folder = Path(html.__file__).parent
-    light = (folder / "page.css").read_text(encoding="utf-8").partition("@media")[0]
-    values = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", light))
-    blocks = (folder / "blocks.css").read_text(encoding="utf-8")
-    page = {hue: values[name] for hue, name in re.findall(r"\.h-(\w+) { fill: var\(--(\w+)\); }", blocks)}
-    assert {hue.value: paint.light for hue, paint in HUES.items()} == page
-
-
 @given(st.text(max_size=300), st.floats(0.3, 5.0), st.floats(6.0, 14.0), st.booleans())
 @settings(max_examples=60)
 def test_a_text_takes_no_more_room_than_it_is_given(text: str, width: float, size: float, bold: bool) -> None:
     assert inches(fitted(text, width, size, bold=bold), size, bold=bold) <= width
     assert all(inches(line, size, bold=bold) <= width for line in wrapped(text, width, size, bold=bold))
-
-
-def test_long_names_are_cut_in_the_middle_and_glyphs_that_are_not_there_replaced() -> None:
-    cut = fitted("begin" + "x" * 200 + "end", 1.0, 8.5)
-    assert cut.startswith("begin")
-    assert cut.endswith("end")
-    assert "..." in cut
-    assert harmless("a\u4e2d\x1b[31m\u202eb\n\ud800") == "a\ufffd [31m b  "
 
 
 def test_the_pdf_holds_no_link_and_no_action(document: Callable[[str], Document]) -> None:

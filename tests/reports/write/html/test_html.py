@@ -1,4 +1,4 @@
-"""The page of one run as text: what it says and where, what hostile names cannot do, how large it gets."""
+"""The page of one run as text: names, links, policy, what hostile names cannot do, how large it gets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Callable
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,18 +14,13 @@ from hypothesis import strategies as st
 
 import diagnoser
 from bench.simulate.export import write_export
-from heuristics.result.result import Result
-from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
-from reports.content.names import kernel_code
-from reports.result.codec import Document, decode
-from reports.write.html.environment import assemble, embedded, pieces
+from reports.content.blocks import Code, Page, Sentence, Term, View, words
+from reports.result.codec import Document
+from reports.write.html.environment import assemble, embedded
 from reports.write.html.page import write_html
-from reports.write.lanes import Stretch, lanes_of
-from tests.doubles.document import DISPATCH, exposed, graph_only
+from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.html import HOSTILE, Elements, foreign, long, page_of
-from traces.spelling import percent
 
-Export = Callable[..., Path]
 ROOM = 1_000_000
 
 
@@ -58,40 +50,6 @@ def document(made: Document) -> Document:
     return copy.deepcopy(made)
 
 
-def test_headline_saving_bar_walls_and_plan_stand_in_this_order(document: Document) -> None:
-    text = Elements(page_of(document)).words()
-    first = document["fixes"][0]
-    wanted = (
-        "SLOWED BY",
-        "up to 30",
-        "How sure, and why",
-        "One step",
-        "Communication",
-        "DO THIS",
-        first["title"],
-    )
-    places = [text.index(said) for said in wanted]
-    assert places == sorted(places)
-
-
-def test_each_wall_is_a_card_with_the_share_of_the_document_the_largest_first(document: Document) -> None:
-    page = page_of(document)
-    cards = re.findall(r'<article class="wall (\w+)">(.*?)</article>', page, re.DOTALL)
-    costs = [wall["cost_frac"] for wall in document["walls"] if wall["cost_frac"] is not None]
-    shares = [re.sub(r"\s", " ", content(card, "b")[0]) for _, card in cards]
-    assert shares[0] == percent(max(costs))
-    assert {*shares} - {"unknown"} <= {percent(one) for one in costs}
-    assert cards[0][0] == "severe"
-    assert len(cards) == 4
-
-
-def test_every_heading_is_at_most_one_level_below_the_one_before(document: Document) -> None:
-    levels = [int(tag[1]) for tag, _ in Elements(page_of(document)).found if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in pairwise(levels))
-
-
 def test_every_table_is_named_and_scoped_and_every_link_has_an_end(document: Document) -> None:
     page = Elements(page_of(document))
     assert len(page.all("table")) > 5
@@ -109,17 +67,6 @@ def test_every_table_is_named_and_scoped_and_every_link_has_an_end(document: Doc
     assert named <= set(ids)
 
 
-def test_how_sure_it_is_stands_once_on_the_first_screen(document: Document) -> None:
-    top = Elements(page_of(document)).words().partition("One step")[0]
-    assert top.count("Confidence") == 1
-
-
-def test_a_name_that_was_cut_has_the_whole_in_a_title() -> None:
-    page = Page(words("a page"), (), (Sentence(words(kernel_code("a" * 60), kernel_code("short"))),))
-    found = Elements(write_html(page, View())).all("code")
-    assert [one.get("title") for one in found] == ["a" * 60, None]
-
-
 def test_a_term_is_shown_by_its_name_and_the_page_says_what_it_means() -> None:
     page = Page(words("a page"), (), (Sentence(words(Term("exposed_comm"), " and ", Term("exposed_comm"))),))
     found = Elements(write_html(page, View()))
@@ -135,43 +82,11 @@ def test_code_and_text_of_a_block_are_escaped() -> None:
     assert "a &lt; b &amp; <code>&lt;i&gt;c&lt;/i&gt;</code>" in write_html(page, View())
 
 
-def test_the_pieces_of_a_bar_lie_side_by_side_and_only_wide_ones_are_labelled() -> None:
-    bar = Bar("One step", "10 ms", (Piece("a", 0.95, "9.5", Hue.COMPUTE), Piece("b", 0.05, "0.5", Hue.COPY)))
-    assert [(left, label) for _, left, label in pieces(bar)] == [("0.0000%", "a 95 %"), ("95.0000%", "")]
-
-
-def test_a_replay_recorded_whole_is_called_busy(export: Export) -> None:
-    assert "busy" in Elements(page_of(diagnoser.analyze(export(graph_only())).to_dict())).words()
-
-
 def test_other_ranks_are_folded_and_their_timelines_can_be_chosen(document: Document) -> None:
     document["ranks"].append(copy.deepcopy(document["ranks"][0]) | {"rank": 7})
     page = page_of(document)
     assert "All of rank 7, GPU 0" in Elements(page).words()
     assert {one["place"] for one in drawn(page)["stretches"]} == {"GPU 0", "rank 7, GPU 0"}
-
-
-def test_a_result_without_a_timeline_has_no_canvas(document: Document) -> None:
-    document["ranks"][0]["timeline"]["lanes"] = []
-    document["ranks"][0]["other_steps"] = []
-    page = Elements(page_of(document))
-    assert not page.all("canvas")
-    assert not [one for one in page.all("a") if "data-wall" in one]
-
-
-def test_lanes_are_named_by_what_they_are_for_and_the_host_stands_above(document: Document) -> None:
-    timeline = decode(document, Result).ranks[0].timeline
-    kinds = [lane.kind for lane in lanes_of(Stretch("GPU 0", "step 1", timeline, timeline))]
-    assert kinds == sorted(kinds, key=("ranges", "calls", "why", "stream").index)
-    assert {"ranges", "calls", "stream"} <= {*kinds}
-    titles = [lane.title for lane in lanes_of(Stretch("", "", timeline, timeline)) if lane.kind == "stream"]
-    assert titles == ["Compute, communication"]
-
-
-def test_keys_of_a_timeline_belong_to_the_walls_of_the_ledger(document: Document) -> None:
-    walls = {look[1]: look[4] for look in drawn(page_of(document))["looks"]}
-    assert walls["compute.gemm"] == "compute"
-    assert walls["comm.ep_dispatch"] == "communication"
 
 
 def test_only_what_was_replayed_can_be_ticked_to_a_figure(document: Document) -> None:
@@ -225,10 +140,6 @@ def test_embedded_data_reads_back_and_cannot_end_its_element(text: str) -> None:
 def test_a_script_that_would_end_its_element_is_refused() -> None:
     with pytest.raises(ValueError, match="end its own element"):
         assemble("analysis.html.j2", {}, scripts=("templates/base.html.j2",), styles=())
-
-
-def test_the_same_document_gives_the_same_bytes(document: Document) -> None:
-    assert page_of(copy.deepcopy(document)) == page_of(document)
 
 
 @pytest.mark.parametrize(("steps", "streams", "count"), [(50, 8, 300), (3, 8, 12_000)])

@@ -1,4 +1,4 @@
-"""The page of one run in a browser: tabs, ticks, the timeline, the keyboard, narrow windows, speed."""
+"""The page of one run in a browser: tabs, ticks, the timeline, the keyboard, narrow windows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import pytest
 
 import diagnoser
 from bench.simulate.export import write_export
-from reports.content.blocks import CodeBlock, Page, Plan, Spelling, Step, View, words
 from reports.result.codec import Document
-from reports.write.html.page import write_html
 from tests.doubles.document import DISPATCH, exposed
-from tests.doubles.html import HOSTILE, foreign, long, page_of
+from tests.doubles.html import HOSTILE, foreign, page_of
 from tests.read_back.browser import Browser, started
 
 _READY = """return new Promise(done => {
@@ -24,37 +22,8 @@ _READY = """return new Promise(done => {
 })"""
 _FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _FIGURE = "document.querySelector('figure.timeline')"
-FRAME_MS = 1000 / 60
-_TYPED = """const field = document.querySelector(arguments[0]);
-field.value = arguments[1];
-for (const kind of ['input', 'change']) field.dispatchEvent(new Event(kind));"""
-_SPELLINGS = """const shown = one => [...one.querySelectorAll('.spelling')].filter(each => !each.hidden);
-return [...document.querySelectorAll('.step')].map(one => shown(one).map(each => each.dataset.framework));"""
-_COUNTS = """const body = document.querySelector('#panel-kernels table.long tbody');
-return [...body.rows].filter(one => !one.hidden).map(one => one.cells[1].textContent);"""
-_TOPS = """const row = document.querySelector('#panel-kernels tbody tr');
-return ['.share', 'td:not(.share)'].map(one => row.querySelector(one).getBoundingClientRect().top);"""
 _WON = """const won = document.querySelector('.strip .won');
 return won ? Math.round(won.getBoundingClientRect().width) : 0;"""
-_PAINT = """return new Promise(done => new PerformanceObserver(seen => {
-  const first = seen.getEntriesByName('first-contentful-paint')[0];
-  if (first) done(first.startTime);
-}).observe({type: 'paint', buffered: true}))"""
-_ZOOM = """const canvas = document.querySelector('.stage canvas'), times = [];
-const turn = (deltaY) => canvas.dispatchEvent(
-  new WheelEvent('wheel', {deltaY, cancelable: true, ctrlKey: true}));
-return new Promise(done => {
-  let last = 0;
-  const next = (now) => {
-    if (last) times.push(now - last);
-    last = now;
-    if (times.length === 60) return done(times.sort((a, b) => a - b));
-    turn(times.length < 30 ? -60 : 60);
-    requestAnimationFrame(next);
-  };
-  requestAnimationFrame(next);
-});"""
-"""Thirty turns of the wheel in and thirty out, a frame each: ms from frame to frame, the shortest first."""
 
 
 @pytest.fixture(scope="module")
@@ -131,34 +100,6 @@ def test_one_tab_is_open_and_an_address_opens_the_tab_and_the_fold_it_is_in(
     assert browser.run("return document.getElementById('evidence').open") is True
 
 
-def test_arrow_keys_go_along_the_tabs(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    browser.run("document.getElementById('tab-panel-summary').focus()")
-    browser.press("ArrowRight")
-    assert browser.focused() == "Timeline"
-    browser.press("End")
-    assert browser.focused() == "Recording"
-
-
-def test_without_scripts_everything_but_the_drawing_can_be_read(browser: Browser, document: Document) -> None:
-    browser._ask("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.open(page_of(document))
-        shown = browser.driver.find_element("tag name", "main").text
-    finally:
-        browser._ask("Emulation.setScriptExecutionDisabled", value=False)
-    for said in (
-        "SLOWED BY",
-        "Summary",
-        "Timeline",
-        "needs JavaScript",
-        "Kernels with the most work",
-        "Recording",
-    ):
-        assert said in shown
-    assert "Copy" not in shown
-
-
 def test_a_wall_lights_its_kernels_in_the_timeline(browser: Browser, document: Document) -> None:
     opened(browser, document)
     click(browser, "[data-wall=communication]")
@@ -188,74 +129,6 @@ def test_ticks_shrink_the_bar_by_what_was_replayed_together_and_never_add(
     assert browser.run(_WON) == 0
 
 
-def test_one_switch_chooses_the_framework_of_every_card(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    click(browser, ".switch [data-id=megatron_bridge]")
-    found = browser.run(_SPELLINGS)
-    assert all(len({*one} - {"environment"}) <= 1 for one in found)
-    for knob in ("megatron_bridge", "environment"):
-        has = [bool(one["knobs"][knob]) for one in document["fixes"]]
-        assert [knob in one for one in found] == has
-    buttons = "return [...document.querySelectorAll('.switch button')].map(one => one.dataset.id)"
-    assert "environment" not in browser.run(buttons)
-
-
-def test_any_page_of_blocks_has_the_switch_but_ticks_only_where_a_bar_can_shrink(browser: Browser) -> None:
-    spellings = tuple(Spelling(id, id, CodeBlock((f"--{id}",))) for id in ("one", "other"))
-    steps = Plan("DO THIS", (Step("COM-1", words("A change"), "saves 5 %", spellings, low=0.05, high=0.05),))
-    browser.open(write_html(Page(words("a page"), (), (steps,)), View()))
-    assert browser.run(_SPELLINGS) == [["one"]]
-    click(browser, ".switch [data-id=other]")
-    assert browser.run(_SPELLINGS) == [["other"]]
-    assert browser.run("return document.querySelector('.tick').hidden") is True
-    assert browser.console() == []
-
-
-@pytest.mark.parametrize("first", ["megatron_lm", "megatron_bridge", "pytorch"])
-def test_the_program_in_use_is_chosen_and_all_stand_in_one_order_on_every_page(
-    browser: Browser, first: str
-) -> None:
-    ids = sorted(("bridge_harness", "megatron_bridge", "megatron_lm", "pytorch"), key=lambda id: id != first)
-    spelled = [Spelling(id, f"arm, {id}", CodeBlock((f"--{id}",)), arm=True) for id in ids]
-    odd = Step("COM-1", words("Another alone"), "saves 5 %", (spelled[1],))
-    steps = (odd, *(Step(f"COM-{n}", words("A change"), "saves 5 %", tuple(spelled)) for n in (2, 3)))
-    browser.open(write_html(Page(words("a page"), (), (Plan("DO THIS", steps),)), View()))
-    buttons = "return [...document.querySelectorAll('.switch button')].map(one => one.textContent)"
-    assert browser.run(buttons) == ["megatron_lm", "megatron_bridge", "bridge_harness", "pytorch"]
-    chosen = "return document.querySelector('.switch [aria-pressed=true]').dataset.id"
-    assert browser.run(chosen) == first
-
-
-def test_copy_copies_the_spelling_shown_or_selects_it(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    browser.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
-    browser.run("document.execCommand = () => false; document.querySelector('button.copy').click()")
-    later = "new Promise(done => setTimeout(done, 60))"
-    selected = browser.run(f"return {later}.then(() => String(getSelection()))")
-    assert selected.split("\n") == document["fixes"][0]["knobs"]["megatron_lm"]
-    assert "Selected" in browser.run("return document.getElementById('told').textContent")
-
-
-def test_a_term_tells_what_it_means_when_it_has_the_focus(browser: Browser, document: Document) -> None:
-    opened(browser, document, "kernels")
-    browser.run("[...document.querySelectorAll('#panel-kernels .term')][0].focus()")
-    assert browser.run("return document.getElementById('tip').hidden") is False
-    assert len(browser.run("return document.getElementById('tip').textContent")) > 20
-
-
-def test_a_long_table_is_sorted_by_a_click_and_searched(browser: Browser, document: Document) -> None:
-    rows = document["ranks"][0]["kernel_table"]["rows"]
-    rows += [
-        rows[0] | {"name": f"kernel_{place}", "count": place, "grid": [place, 1, 1]} for place in range(1, 15)
-    ]
-    opened(browser, document, "kernels")
-    click(browser, "#panel-kernels table.long th:nth-child(2) button")
-    counts = [int(one) for one in browser.run(_COUNTS)]
-    assert counts == sorted(counts, reverse=True)
-    browser.run(_TYPED, "#panel-kernels input", "kernel_14")
-    assert browser.run(_COUNTS) == ["14"]
-
-
 def test_keys_zoom_pan_and_name_the_next_activity(browser: Browser, document: Document) -> None:
     opened(browser, document, "timeline")
     whole = view(browser)
@@ -274,31 +147,6 @@ def test_keys_zoom_pan_and_name_the_next_activity(browser: Browser, document: Do
         "document.querySelector('.stage canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'n'}))"
     )
     assert re.search(r"\d [mu]s \([\d,]+ ns\)", says(browser))
-
-
-def test_the_wheel_scrolls_the_page_until_the_timeline_was_chosen(
-    browser: Browser, document: Document
-) -> None:
-    opened(browser, document, "timeline")
-    turn = "new WheelEvent('wheel', {deltaY: -300, cancelable: true})"
-    scrolls = f"return document.querySelector('.stage canvas').dispatchEvent({turn})"
-    whole = view(browser)
-    assert browser.run(scrolls) is True
-    assert view(browser) == whole
-    browser.run("document.querySelector('.stage canvas').focus()")
-    assert browser.run(scrolls) is False
-    assert view(browser)[1] - view(browser)[0] < whole[1] - whole[0]
-
-
-def test_search_counts_what_it_finds_and_goes_to_the_next(browser: Browser, document: Document) -> None:
-    opened(browser, document, "timeline")
-    browser.run(_TYPED, "[data-act=search]", "deep_ep")
-    lanes = document["ranks"][0]["timeline"]
-    name = next(place for place, one in enumerate(lanes["names"]) if "deep_ep" in one)
-    count = sum(lane["name"].count(name) for lane in lanes["lanes"])
-    assert says(browser) == f"{count} found."
-    click(browser, "[data-act=next]")
-    assert says(browser).startswith(f"1 of {count}: void deep_ep::intranode::dispatch")
 
 
 def test_evidence_leads_to_its_moment_and_names_the_command(browser: Browser, document: Document) -> None:
@@ -326,13 +174,6 @@ def test_a_link_leads_to_its_moment_on_a_clock_beyond_a_double(browser: Browser,
     browser.run("location.hash = 't=5-7'")
     browser.run(f"return {_FRAMES}")
     assert "left out" in says(browser)
-
-
-def test_another_step_can_be_chosen(browser: Browser, document: Document) -> None:
-    opened(browser, document, "timeline")
-    other = document["ranks"][0]["other_steps"][0]
-    browser.run(_TYPED, "[data-act=step]", "1")
-    assert view(browser) == (other["start_ns"], other["end_ns"])
 
 
 def test_tab_goes_down_the_page_and_shows_where_it_is(browser: Browser, document: Document) -> None:
@@ -365,52 +206,3 @@ def test_no_window_has_to_be_scrolled_sideways(browser: Browser, document: Docum
                 assert browser.scrolls_sideways() == 0
     finally:
         browser.look()
-
-
-def test_on_a_phone_shares_stand_first_and_the_timeline_waits_behind_a_button(
-    browser: Browser, document: Document
-) -> None:
-    browser.look(390, 844)
-    try:
-        opened(browser, document, "timeline")
-        high = "return document.querySelector('.stage').getBoundingClientRect().height"
-        assert browser.run(high) == 0
-        click(browser, ".open")
-        assert browser.run(high) > 100
-        opened(browser, document, "kernels")
-        share, other = browser.run(_TOPS)
-        assert share < other
-    finally:
-        browser.look()
-
-
-def test_the_first_screen_holds_the_verdict_the_walls_and_the_first_step(
-    browser: Browser, document: Document
-) -> None:
-    browser.look(1440, 900)
-    try:
-        opened(browser, document)
-        bottom = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
-        for query in (".verdict", ".up-to", "#step-bar", ".walls", ".tabs", ".step .saves"):
-            assert 0 < browser.run(bottom, query) <= 900
-    finally:
-        browser.look()
-
-
-def test_fifty_steps_on_eight_streams_paint_within_a_second_and_zoom_without_a_stutter(
-    browser: Browser, document: Document
-) -> None:
-    browser.look(1440, 900)
-    opened(browser, long(document, 50, 8, 1_500))
-    assert browser.run(_PAINT) < 1_000
-    click(browser, "#tab-panel-timeline")
-    times = browser.run(_ZOOM)
-    assert times[len(times) // 2] < 2 * FRAME_MS
-    assert times[-1] < 250
-
-
-def test_printed_on_paper_what_is_folded_is_there(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    assert browser.printed().startswith(b"%PDF")
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    assert browser.run("return document.querySelectorAll('details:not([open])').length") == 0

@@ -7,11 +7,10 @@ from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
-import pytest
 
-from reports.content.blocks import Hue, Tone
+from reports.content.blocks import Tone
 from reports.write.html.timeline import Look, look
-from reports.write.palette import HAIR, HUES, INK, SHEET, SOFT, TONES
+from reports.write.palette import HAIR, INK, SHEET, SOFT, TONES
 from traces.names.kernels import COMM_KINDS, compute_classes
 
 FAR = 12
@@ -48,13 +47,6 @@ def lab(colour: str, seen: np.ndarray) -> np.ndarray:
 def least_distance(colour: str, other: str) -> float:
     """Of all three ways to see."""
     return min(float(np.linalg.norm(lab(colour, seen) - lab(other, seen))) for seen in _SEEN)
-
-
-@pytest.mark.parametrize("hue", Hue)
-def test_a_hue_of_a_page_has_the_colour_of_the_palette(hue: Hue) -> None:
-    variable = re.search(rf"\.h-{hue.value} {{ fill: var\(--(\w+)\)", sheet("blocks.css"))
-    assert variable
-    assert colours()[variable[1]] == HUES[hue].light
 
 
 def test_inks_and_tones_of_a_page_are_those_of_the_palette() -> None:

@@ -62,18 +62,6 @@ def test_each_map_has_a_row_a_rank_and_a_column_a_step_darker_where_it_is_more()
     assert caused.rows[1].said[0] == "rank 1, GPU 1, column 1: caused waiting (late by compute) 6.00 ms"
 
 
-def test_the_colour_of_caused_waiting_is_that_of_what_makes_the_rank_late() -> None:
-    for cause, hue in (
-        (Cause.SLOW_DEVICE, "compute"),
-        (Cause.DATA_LOADER, "host"),
-        (Cause.SLOW_LINK, "communication"),
-    ):
-        late = {"cause": cause, "index": 1, "rank": 1, "wait_ns": 0, "cost_ns": 0}
-        found = by_step(result(late=late))
-        assert found is not None
-        assert found.maps[1].hue == hue
-
-
 def test_an_unknown_step_has_no_shade_and_says_so() -> None:
     one = double(RankInRun, index=0, step_lengths_ns=(None, 5), waited_by_step_ns=(None, 1))
     other = double(RankInRun, index=1, step_lengths_ns=(4, 5), waited_by_step_ns=(2, 1))
@@ -96,12 +84,6 @@ def test_many_ranks_are_left_out_and_counted_and_their_squares_have_no_words() -
     assert found is not None
     assert (len(found.maps[0].rows), found.left_out, found.columns) == (32, 8, 48)
     assert found.maps[0].rows[0].said == ()
-
-
-def test_means_of_several_steps_are_named() -> None:
-    found = by_step(result(steps_per_column=5))
-    assert found is not None
-    assert found.of == "means of 5 steps"
 
 
 def test_ranks_without_a_common_step_have_no_map() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
-from reports.write.perfetto.analysis import on_clock, write_perfetto
+from reports.write.perfetto.analysis import write_perfetto
 from tests.doubles.result import double
-from traces.ranks.clock_fit import ClockFit as Fitted
 from traces.sections.cause import Cause, ClockSource
 from traces.sections.rank import Rank, Step, Steps
 from traces.sections.run import ClockFit, Run
@@ -63,13 +62,6 @@ def test_a_process_a_rank_stands_on_the_one_clock_of_the_fits() -> None:
     assert [name.endswith(", late: slow host") for name in names(found)] == [False, True]
 
 
-def test_the_verdict_lies_over_all_ranks_on_that_clock() -> None:
-    verdict = [
-        one for one in written(fit(0, 0), fit(1, 5 * MS))["traceEvents"] if one.get("cat") == "verdict"
-    ]
-    assert [(one["ts"], one["dur"]) for one in verdict] == [(100_000, 10_000)]
-
-
 def test_placed_by_its_sessions_start_a_process_is_named_so() -> None:
     by_start = [fit(place, offset, ClockSource.SESSION_START) for place, offset in ((0, 0), (1, -3 * MS))]
     found = written(*by_start, aligned=False)
@@ -83,9 +75,3 @@ def test_without_any_clock_in_common_each_keeps_its_own_and_is_named_so() -> Non
     assert starts(found) == [100_000, 105_000]
     assert all("own clock: its times cannot be compared with other ranks" in name for name in names(found))
     assert found["otherData"]["clock"] == "own"
-
-
-def test_a_time_moves_as_the_fit_of_the_clocks_moves_it() -> None:
-    own = Fitted(clock=1, base_ns=7 * MS, offset_ns=-3 * MS, drift_ppm=80.0)
-    move = on_clock(ClockFit((0,), ClockSource.COLLECTIVES, own.base_ns, own.offset_ns, own.drift_ppm))
-    assert [move(at) for at in (0, 7 * MS, 900 * MS)] == [own.time_of(at) for at in (0, 7 * MS, 900 * MS)]
