@@ -54,7 +54,7 @@ class Shown:
         return f'<iframe srcdoc="{page}" style="{style}" sandbox="allow-scripts"></iframe>'
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write a file in the format that its name ends in: `.html`, `.json`, `.md`, `.csv`, `.png` ...
+        """Write a file in the format that its name ends in: `.html`, `.json`, `.md`, `.png` ...
 
         Raises `UsageError` for an ending of none, a format that this result does not have, and an existing
         file without `overwrite`; `OutputNotWritable` where nothing can be written.

@@ -143,16 +143,6 @@ def _html(result: Whole, asked: Asked) -> str:
     return write_analysis_html(result, asked.view, asked.head)
 
 
-def _csv(result: Whole, asked: Asked) -> str:
-    if _of_two(result):
-        from reports.write.csv_tables import write_comparison_csv
-
-        return write_comparison_csv(result)
-    from reports.write.csv_tables import write_csv
-
-    return write_csv(_run(result), asked.detail)
-
-
 def _json(result: Whole, asked: Asked) -> str:
     if asked.brief and _of_ranks(result):
         from reports.write.brief import write_run_brief
@@ -232,7 +222,6 @@ FORMATS: Final[Mapping[str, Format]] = {
     "jira": Format(_jira, "jira.txt", _EVERY),
     "html": Format(_html, "html", _EVERY),
     "json": Format(_json, "json", _EVERY, headed=False),
-    "csv": Format(_csv, "csv", headed=False),
     "png": Format(partial(_figure, "png"), "png", _DRAWN, binary=True),
     "svg": Format(partial(_figure, "svg"), "svg", _DRAWN),
     "pdf": Format(partial(_figure, "pdf"), "pdf", _DRAWN, binary=True),

@@ -40,7 +40,7 @@ def jobs(samples: Path, reports: Path | None) -> dict[str, Job]:
             run_of(path, gemm_us=gemm_us)
     run, two = {"run.sqlite": one}, {"run.sqlite": one, "older.sqlite": other}
     result, older = (("analyze", f"{name}.sqlite", "-o", f"{name}.json") for name in ("run", "older"))
-    forms = [word for form in ("json", "text", "html", "csv") for word in ("-f", form)]
+    forms = [word for form in ("json", "text", "html", "markdown") for word in ("-f", form)]
     ticket = ("report", "run.json", "--ticket", "perf-1")
     found = {
         "files": Job(

@@ -48,7 +48,7 @@ def words(command: str, here: Desk) -> list[str]:
         "ticket": ["report", f"{here.result}", "--ticket", f"{folder}"],
         "ticket over one": ["report", f"{here.result}", "--ticket", f"{folder}", "--force-overwrite"],
         "new ticket beside": ["report", f"{here.result}", "--ticket", f"{folder}/new"],
-        "files": ["report", f"{here.result}", "-f", "json", "-f", "csv", "-o", f"{folder}/"],
+        "files": ["report", f"{here.result}", "-f", "json", "-f", "markdown", "-o", f"{folder}/"],
         "summary": ["analyze", f"{trace}", "--no-megatron", "--summary", f"{folder}", "--force-overwrite"],
     }[command]
 

@@ -159,7 +159,7 @@ def test_an_unknown_option_and_an_unknown_format_are_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = script(tmp_path)
-    for options in (["--nope"], ["-f", "csv"], ["--core-version", "new"], ["--ep", "0"]):
+    for options in (["--nope"], ["-f", "png"], ["--core-version", "new"], ["--ep", "0"]):
         code, out, err = checked(path, capsys, *options)
         assert (code, out) == (2, "")
         assert "Type moe-diag check-config --help." in err or "Give" in err

@@ -89,7 +89,7 @@ def test_a_gate_that_could_be_meant_either_way_is_refused(
         (["a.json", "b.json", "c.json"], "Type moe-diag compare --help"),
         (["a.json", "b.json", "--bogus"], "Type moe-diag compare --help"),
         (["a.json", "b.json", "-f", "yaml"], "Type moe-diag compare --help"),
-        (["a.json", "b.json", "-f", "csv", "-f", "json"], "-o FOLDER/"),
+        (["a.json", "b.json", "-f", "markdown", "-f", "json"], "-o FOLDER/"),
         (["a.json", "b.json", "--ep", "0"], "--ep 0 is no size"),
     ],
 )

@@ -13,7 +13,7 @@ from diagnoser.demo import unpack
 
 WRITES = {
     "a file": ["-o", "out/r.txt"],
-    "files": ["-f", "json", "-f", "csv", "-o", "out/"],
+    "files": ["-f", "json", "-f", "markdown", "-o", "out/"],
     "a summary": ["--summary", "out"],
     "a ticket": ["--ticket", "out"],
 }

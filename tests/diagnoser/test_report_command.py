@@ -62,8 +62,8 @@ def test_a_report_is_what_the_command_itself_would_have_printed(
 @pytest.mark.parametrize(
     ("kind", "extensions"),
     [
-        ("analysis", ["csv", "html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
-        ("comparison", ["csv", "html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
+        ("analysis", ["html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
+        ("comparison", ["html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
         ("configuration", ["html", "json", "md", "txt"]),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_judged_configuration_names_the_formats_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
 ) -> None:
     path = kept(tmp_path, results["configuration"])
-    for words in (["-f", "csv"], ["-f", "perfetto"], ["-o", str(tmp_path / "x.svg")]):
+    for words in (["-f", "perfetto"], ["-o", str(tmp_path / "x.svg")]):
         assert run(["report", str(path), *words]) == 2
         assert "Give one of html, json, markdown, text." in capsys.readouterr().err
     assert run(["report", str(path), "--ticket", str(tmp_path / "ticket")]) == 2
@@ -349,12 +349,12 @@ def test_no_foreign_name_moves_a_cursor_of_a_terminal(tmp_path: Path, results: d
         | {"grid": None, "finding": True}
     ]
     path = str(kept(tmp_path, analysis))
-    forms = ("text", "markdown", "json", "csv")
+    forms = ("text", "markdown", "json")
     commands = [["report", path, "-f", form] for form in forms]
     shown = on_a_terminal(inside([*commands, ["report", str(tmp_path / "a\x1b[2Jb.json")]]))
     without_colours = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
     assert not {"\x1b", "\x07", "\u009b", "\u202e"} & set(without_colours)
-    assert shown.endswith(b"[0, 0, 0, 0, 3]\r\n")
+    assert shown.endswith(b"[0, 0, 0, 3]\r\n")
     written = shown[shown.index(b"{\r\n") : shown.index(b"\n}\r\n") + 4]
     assert json.loads(written)["ranks"][0]["unknown_kernels"][0]["name"] == hostile
 

@@ -193,7 +193,7 @@ class Other:
                 self._draw.choice(taken).unlink()
             case 2:
                 name = self._draw.choice(
-                    [*NAMES, "run_report.json", "run.rank", "run_moe-diag.csv", "new", "cache"]
+                    [*NAMES, "run_report.json", "run.rank", "run_moe-diag.md", "new", "cache"]
                 )
                 (shared / name).unlink(missing_ok=True)
                 (shared / name).symlink_to(self._draw.choice([ssh, ssh / "id_rsa", ssh / "made"]))

@@ -141,7 +141,7 @@ def test_a_result_that_is_not_redacted_shows_paths_and_still_no_secret(
     ("more", "said"),
     [
         (("-f", "json", "--title", "x"), "--title is of pages and tickets."),
-        (("-f", "csv", "--note", "x"), "--note is of pages and tickets."),
+        (("-f", "json", "--note", "x"), "--note is of pages and tickets."),
         (("--note", "x" * 4001), "--title and --note may have 4,000 characters in all."),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import subprocess
@@ -60,15 +58,6 @@ def markdown_shape(text: str) -> list[str]:
     return [one.type for one in GITHUB.parse(text)]
 
 
-def csv_shape(text: str) -> list[int]:
-    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    for cell in (cell for row in rows for cell in row):
-        is_number = re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?", cell) is not None
-        assert is_number or not cell.startswith(("=", "+", "-", "@")), cell
-    assert len({len(row) for row in rows}) == 1
-    return [len(row) for row in rows]
-
-
 def jira_shape(text: str) -> list[int]:
     """Cells of every row of every table; the only macro is one that shows its text as it is."""
     bare = re.sub(r"\\.", "", text)
@@ -118,7 +107,6 @@ def patch_shape(text: str) -> object:
 SHAPES: dict[str, Callable[[str], Any]] = {
     "html": html_shape,
     "markdown": markdown_shape,
-    "csv": csv_shape,
     "jira": jira_shape,
     "svg": svg_shape,
     "json": json_shape,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -66,11 +64,6 @@ def of_jira(text: str) -> str:
     return re.sub(r"\{\{|\}\}|^h\d\. |^[*#-]+ |\|+|(?<!\w)\*|\*(?!\w)", " ", entities, flags=re.MULTILINE)
 
 
-def of_csv(text: str) -> str:
-    """One cell a line."""
-    return "\n".join(cell for row in csv.reader(io.StringIO(text)) for cell in row)
-
-
 def of_patch(text: str) -> str:
     """A configuration; its comments may be sentences that were wrapped."""
     return re.sub(r"^\s*# ?", "", text, flags=re.MULTILINE)
@@ -127,7 +120,6 @@ _READERS: Final[Mapping[str, Callable[[str], str]]] = {
     "markdown": of_markdown,
     "jira": of_jira,
     "html": of_html,
-    "csv": of_csv,
     "svg": of_svg,
     "perfetto": of_perfetto,
     "bridge": of_patch,

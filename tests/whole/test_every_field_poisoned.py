@@ -8,7 +8,7 @@ from reports.result.codec import Document
 from tests.hostile.poison import POISONS, assert_harmless, documents, fields_in, planted_at, several_ranks
 from tests.read_back.rendering import PICTURES
 
-TEXTS = ("text", "markdown", "jira", "html", "json", "csv", "perfetto", "megatron-lm", "bridge")
+TEXTS = ("text", "markdown", "jira", "html", "json", "perfetto", "megatron-lm", "bridge")
 EACH = 3
 """Poisons of a field, taken in turn; every twentieth field is drawn as well."""
 

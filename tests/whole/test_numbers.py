@@ -85,7 +85,7 @@ def of_text(forms: Iterable[str]) -> list[str]:
     return [form for form in forms if form not in UNREAD]
 
 
-SELECTIVE = ("text", "markdown", "jira", "csv", "perfetto")
+SELECTIVE = ("text", "markdown", "jira", "perfetto")
 """Formats that show more where all is asked for."""
 
 
@@ -132,7 +132,6 @@ def test_every_number_of_a_real_recording_is_in_its_document(recordings: Path, n
     assert {form: strangers for form, strangers in found.items() if strangers} == {}
 
 
-EXACT = re.compile(r"(?<![\w.,])\d{5,}(?![\w.,%])")
 ROUNDED = re.compile(r"(?<![\w.,])(?:\d\.\d\d|\d\d\.\d)(?= ms|\s|$)")
 
 
@@ -145,15 +144,12 @@ def altered(text: str, figure: re.Pattern[str]) -> tuple[str, int]:
     return "".join(chars), len(places)
 
 
-@pytest.mark.parametrize(
-    ("form", "figure", "caught_frac"),
-    [("csv", EXACT, 0.95), *((form, ROUNDED, 0.6) for form in ("text", "markdown", "jira", "html"))],
-)
+@pytest.mark.parametrize("form", ["text", "markdown", "jira", "html"])
 def test_wrong_digits_are_caught_wherever_they_are_planted(
-    diagnosed: Callable[[str], Walk], form: str, figure: re.Pattern[str], caught_frac: float
+    diagnosed: Callable[[str], Walk], form: str
 ) -> None:
-    """Exact figures nearly always; of three digits a third are, by chance, those of another figure."""
+    """Of three digits a third are, by chance, those of another figure."""
     walk = diagnosed("communication")
-    wrong, count = altered(printed(walk.document, form, Detail.FULL), figure)
+    wrong, count = altered(printed(walk.document, form, Detail.FULL), ROUNDED)
     assert count >= 10
-    assert len(walk.strangers(wrong)) >= caught_frac * count
+    assert len(walk.strangers(wrong)) >= 0.6 * count

@@ -12,7 +12,6 @@ from reports.content.blocks import Detail, Fold, Items, Table, View
 from reports.content.comparison import page
 from reports.content.comparison.changed import _changed
 from reports.content.names import plain
-from reports.write.csv_tables import write_comparison_csv
 from reports.write.github import write_github
 from reports.write.jira import write_jira
 from reports.write.text import write_text
@@ -51,11 +50,6 @@ def test_the_first_screen_reads_as_reviewed(make: Make, reviewed: Reviewed) -> N
 def test_the_whole_page_reads_as_reviewed(reviewed: Reviewed) -> None:
     text = write_github(page(compared(regression), Detail.FULL), View())
     assert text == reviewed(GOLDEN / "comparison_regression.md", text)
-
-
-def test_the_table_reads_as_reviewed(reviewed: Reviewed) -> None:
-    text = write_comparison_csv(compared(regression))
-    assert text == reviewed(GOLDEN / "comparison_regression.csv", text)
 
 
 @pytest.mark.parametrize("make", [*ALL, many_rows])
