@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.by_hand.run import Run
 from traces.account.calls import host_calls
 from traces.account.waits import find_polls, token_count_reads
-from traces.limits import Limit
 
 US = 1_000
 
@@ -283,11 +281,3 @@ def test_polls_of_another_process_are_no_polls_of_this_one() -> None:
         run.process(1, device=0).work("layout", at + 100, at + 150, launch=at + 60, stream=20)
         run.work("gemm", at + 180, at + 900, launch=(at + 155, at + 160))
     assert polls_of(run) == []
-
-
-def test_a_long_account_is_judged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = reading()
-    whole = run.account()
-    monkeypatch.setattr("traces.account.account.AT_ONCE", Limit(1, "pieces", "the test's"))
-    assert run.account() == whole
-    assert np.isfinite(run.account().masked)

@@ -86,13 +86,6 @@ def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() 
     assert pairs(found) == {(0, 2): 4, (1, 3): 4}
 
 
-def test_nothing_is_said_of_ranks_that_exchange_nothing() -> None:
-    found = exchanges([])
-    assert found.stage_size() is None
-    assert len(found.are_whole()) == 0
-    assert pairs(exchanges([[1.0], [1.0]])) == {}
-
-
 def naive_size(ends: Ends) -> int | None:
     """The same by loops: of each end the nearest of a rank so far away, 10 us where there is none."""
     apart: dict[int, float] = {}

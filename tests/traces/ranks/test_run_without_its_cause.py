@@ -49,29 +49,6 @@ def test_a_clock_that_counts_since_1970_changes_nothing() -> None:
     assert without([shifted(rank, 1_700_000_000_000_000_000) for rank in ranks]) == without(ranks)
 
 
-def test_a_late_batch_is_taken_from_the_steps_that_it_delays() -> None:
-    rows = [
-        [Work(100, loader=400 * (rank == 1 and number % 20 == 10)) for number in range(40)]
-        for rank in range(4)
-    ]
-    step_ns, without_ns = without(together(rows, per_step=PER_STEP))
-    assert (step_ns, without_ns) == (PER_STEP * 110 * US + 200 * US, PER_STEP * 110 * US)
-
-
-def test_without_its_slow_link_an_exchange_moves_as_fast_as_its_least_slow() -> None:
-    ranks = together(
-        works(Work(100, host=2), Work(100, host=2)),
-        per_step=PER_STEP,
-        transfer_us=[50.0, 150.0, 50.0, 50.0],
-        operation=Operation.EXCHANGE,
-    )
-    for rank in ranks:
-        object.__setattr__(rank.identity, "clock", 1)
-    step_ns, without_ns = without(ranks)
-    assert step_ns == pytest.approx(PER_STEP * 252 * US, rel=0.03)
-    assert without_ns < PER_STEP * 160 * US
-
-
 def test_a_nic_that_two_ranks_share_is_theirs_and_without_it_all_data_moves_alike() -> None:
     """Eight ranks, two a node; data takes 70 us, by the NIC of ranks 6 and 7 three times as long.
 
@@ -128,19 +105,6 @@ def test_a_run_replayed_as_it_was_is_as_it_was(own_us: list[list[int]], offset_n
     aligned = align(ranks, matched)
     chains = chains_of(matched, aligned, np.arange(len(matched.place)))
     assert (replayed(chains, chains.own_ns, chains.moving_ns) == aligned.end_ns).all()
-
-
-@given(
-    st.lists(st.lists(st.integers(1, 500), min_size=12, max_size=12), min_size=2, max_size=5),
-    st.integers(0, 11),
-)
-def test_less_work_makes_nothing_later(own_us: list[list[int]], at: int) -> None:
-    ranks = together([[Work(compute=float(us)) for us in row] for row in own_us], per_step=4)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    chains = chains_of(matched, aligned, np.arange(len(matched.place)))
-    less = np.where(np.arange(len(chains.own_ns)) % 12 == at, chains.own_ns // 2, chains.own_ns)
-    assert (replayed(chains, less, chains.moving_ns) <= aligned.end_ns).all()
 
 
 def test_who_comes_late_to_the_first_collective_of_a_recording_comes_in_time() -> None:

@@ -41,19 +41,6 @@ def parts_of(times: Sequence[tuple[int, int]], places: Sequence[int], *, over: b
     return found
 
 
-def test_two_at_once_have_half_the_way_each() -> None:
-    assert parts_of([(0, 100), (0, 100)], [3, 3]) == [0.5, 0.5]
-
-
-def test_what_moves_beside_another_for_half_of_its_time_has_three_quarters() -> None:
-    assert parts_of([(0, 100), (50, 150)], [3, 3]) == [0.75, 0.75]
-
-
-def test_ranks_have_ways_of_their_own_and_what_stays_on_a_node_shares_none() -> None:
-    assert parts_of([(0, 100), (0, 100)], [3, 4]) == [1.0, 1.0]
-    assert parts_of([(0, 100), (0, 100)], [3, 3], over=False) == [1.0, 1.0]
-
-
 def test_all_ranks_of_one_move_as_the_one_with_the_least() -> None:
     """Ranks 0 and 1 move together; rank 1 moves with rank 2 at the same time."""
     first, place = np.array([0, 2, 4]), np.array([0, 1, 1, 2])

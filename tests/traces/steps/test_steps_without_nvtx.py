@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
-from tests.recordings.moe_pattern import moe_recording
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps.choose import choose_steps
@@ -97,23 +96,6 @@ def test_a_recording_that_begins_within_a_step_leaves_that_part_out() -> None:
         (0, "partial: 45 kernels where the others have 85"),
         (3, "partial: the recording ends after 20 of 85 kernels"),
     ]
-
-
-def test_one_whole_step_between_two_parts_is_used() -> None:
-    train = Train(skip=60)
-    train.step()
-    train.step()
-    assert len(train.steps().used) == 1
-
-
-def test_model_loading_before_a_whole_first_step_is_cut_off_and_the_step_is_kept() -> None:
-    train = Train()
-    train.run(*["add"] * 30)
-    for _ in range(3):
-        train.step()
-    steps = train.steps()
-    assert times_us(steps) == [(1300, 2200), (2200, 3100), (3100, 4000)]
-    assert not steps.dropped
 
 
 def test_model_loading_by_the_kernel_a_step_begins_with_many_times_is_cut_off_to_the_kernel() -> None:
@@ -259,13 +241,6 @@ def test_gradient_norms_and_lambdas_are_no_optimizer() -> None:
     assert not is_optimizer_kernel(foreach.format("TensorListScalarListMetadata<float, 3>", "multiplies"))
 
 
-def test_one_optimizer_cluster_makes_neither_steps_nor_microbatches_of_them() -> None:
-    train = Train()
-    train.step(microbatches=12)
-    steps = train.steps()
-    assert (steps.source, steps.recorded, steps.training) == ("none", (), True)
-
-
 @pytest.mark.parametrize("skip", [0, 30])
 def test_an_optimizer_nobody_knows_leaves_the_period(skip: int) -> None:
     train = Train(first=950, skip=skip)
@@ -287,14 +262,6 @@ def test_two_periods_and_nothing_more_are_two_steps() -> None:
     for _ in range(2):
         train.step(optimizers=("mystery_update",) * 5)
     assert times_us(train.steps()) == [(1000, 1850), (1850, 2750)]
-
-
-def test_layers_that_repeat_within_one_pass_are_no_steps() -> None:
-    train = Train()
-    block = [f"gemm_{number}" for number in range(40)]
-    train.run(*block * 20)
-    steps = train.steps()
-    assert (steps.source, steps.training) == ("none", None)
 
 
 def test_a_forward_pass_that_repeats_is_found_and_said_not_to_train() -> None:
@@ -354,22 +321,6 @@ def test_ways_that_disagree_are_named() -> None:
     assert (steps.source, steps.median_ns) == ("nvtx", 500 * US)
     assert steps.disagreement is not None
     assert "to the last optimizer kernel of each cluster: 1.00 ms (4 steps)" in steps.disagreement
-
-
-def test_a_hiccup_leaves_all_figures_but_its_own() -> None:
-    train = Train(first=950)
-    for number in range(9):
-        train.step(wait=550 if number == 5 else 50 + number)
-    steps = train.steps()
-    assert (len(steps.used), len(steps.recorded), steps.slow) == (8, 9, (5,))
-    assert steps.median_ns == 903_500  # of 850, 901, 902, 903, 904, 906, 907, 908
-    assert steps.hiccups_ns == 1_400_000 - 903_500
-
-
-def test_the_demo_gives_the_same_steps_without_its_ranges() -> None:
-    marked, bare = (steps_of(Run(recording=moe_recording(steps=4, nvtx=nvtx))) for nvtx in (True, False))
-    assert (marked.source, bare.source) == ("nvtx", "optimizer")
-    assert (len(marked.used), len(bare.used), marked.disagreement) == (4, 4, None)
 
 
 @pytest.mark.parametrize(("process", "source"), [(0, "optimizer"), (1, "period")])
@@ -599,20 +550,3 @@ def test_a_real_language_model_ran_forward_once_to_warm_up_and_three_times(recor
     # 7328 kernels, each pass 1832 of them; the first waits for its kernels to load, so it is warm-up
     assert "1832 kernels long" in steps.what
     assert [round(step.length_ns / 1e6) for step in steps.recorded] == [1434, 843, 841, 841]
-
-
-@pytest.mark.parametrize(
-    ("name", "training"),
-    [
-        ("nsysai_mfu_2gpu_before.sqlite", False),  # 17 blocks of one forward pass
-        ("nsysai_h100_2gpu_1s.sqlite", None),
-        ("fuser_h200_2025.sqlite", False),
-        ("pipit_saxpy_mpi.sqlite", None),
-        ("edge_2026_tiny.sqlite", None),
-    ],
-)
-def test_real_recordings_without_a_whole_step_give_none(
-    recordings: Path, name: str, training: bool | None
-) -> None:
-    for steps in real_steps(recordings, name):
-        assert (steps.source, steps.recorded, steps.training) == ("none", (), training)
