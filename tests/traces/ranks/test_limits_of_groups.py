@@ -140,6 +140,8 @@ def test_clocks_that_drift_faster_than_crystals_are_none(ppm: float, aligned: bo
     found = list(fits_of(ranks, clocks))
     assert [one.ranks for one in found] == ([(0,), (1,)] if aligned else [])
     assert {one.source for one in found} <= {ClockSource.COLLECTIVES}
+    one_fit = list(fits_of(ranks, replace(clocks, fits=clocks.fits[:1])))  # the other is not known
+    assert [one.ranks for one in one_fit] == ([(0,)] if aligned else [])
     assert (len(clocks.fits), clocks.residual_ns is None) == (2 * aligned, False)
 
 
@@ -342,6 +344,10 @@ def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
     cells: Mapping[tuple[int, int], Sequence[int]], pattern: HotRank
 ) -> None:
     assert ledger(cells).pattern is pattern
+
+
+def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
+    assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
 
 
 def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -> None:

@@ -11,7 +11,7 @@ from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of
 from traces.missing import Missing
 from traces.ranks import clocks
 from traces.ranks.clocks import RESIDUAL, align
-from traces.ranks.contradicted import agreed
+from traces.ranks.contradicted import agreed, consistent
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
@@ -155,3 +155,14 @@ def test_three_reductions_counted_from_another_step_weigh_less_than_messages_tha
     found = align(ranks, match(ranks)).clocks
     assert found.aligned
     assert all(abs(fit.offset_ns) < US for fit in found.fits)
+
+
+def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
+    first = [Part(0, n, 1000 * n, 1000 * n + 100) for n in range(20)]
+    second = [Part(0, n, 1000 * n + 5000 * (n == 7), 1000 * n + 100 + 5000 * (n == 7)) for n in range(20)]
+    ranks = [summary_of(0, first), summary_of(1, second)]
+    matched = match(ranks)
+    possible = consistent(matched, align(ranks, matched))
+    assert matched.sequence[~possible].tolist() == [7]
+    assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
+    assert analyse_run(ranks).collectives == 19
