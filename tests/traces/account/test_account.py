@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.by_hand.run import Run
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
+from traces.account.producers import find_producers
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.budget import measure_budget
@@ -93,6 +94,21 @@ def test_without_an_event_repetition_infers_the_producer() -> None:
     found = run.account(window=(10, 200))
     assert found == {"blocking.sendrecv_unresolved": 50, "launch_latency.kernel_gap": 2}
     assert found.decided == {"inferred": 52}
+
+
+def test_what_a_launch_decides_is_recorded_though_a_producer_was_inferred() -> None:
+    """Until 100 compute, to 150 an exchange behind which the norm begins each time, launched at 200."""
+    run = Run()
+    for step in range(30):
+        part = run.at(1_000 * step)
+        part.work("gemm", 10, 100, launch=0)
+        part.work("send_recv", 20, 150 + step % 3, launch=2, stream=20)
+        part.work("norm", 206, 300, launch=(200, 202))
+    found = run.account(window=(10, 300))
+    assert found["launch_latency.arrival"] == 4
+    assert (found.masked, found.decided) == (50, {"recorded": 106})
+    inferred = find_producers(run.rank()).inferred[2]
+    assert inferred[0]  # what ended last
 
 
 def test_a_thread_that_launches_nothing_holds_no_launch() -> None:

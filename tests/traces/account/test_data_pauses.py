@@ -42,6 +42,6 @@ def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch() -> None:
         step.work("graph", 11, 39)
         step.work("d2h", 39, 40, launch=(11, 40), size_bytes=64)
     assert run.measured().steps.source == "graph"
-    begins = [start for start, _ in run.steps_found()]
-    assert begins == [10, 40, 80, 120]  # the first one with its batch: nothing was before
+    # the first one begins with its batch: nothing was before
+    assert run.steps_found() == [(10, 40), (40, 80), (80, 120), (120, 160)]
     assert run.account()["launch_starved.data"] == 30
