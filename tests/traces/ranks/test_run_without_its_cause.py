@@ -145,11 +145,6 @@ def staged(layers: tuple[int, int]) -> list[RankSummary]:
     ]  # fmt: skip
 
 
-def test_what_every_stage_does_once_stays_where_layers_move() -> None:
-    step_ns, without_ns = without(staged((3, 1)))
-    assert (step_ns, without_ns) == ((3 * 110 + 60) * US, (2 * 110 + 60) * US)
-
-
 def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_longest() -> None:
     """Two ranks move 300 us in one group and 200 us in another, from 100 on, and meet again 50 us later."""
     groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in range(3)]

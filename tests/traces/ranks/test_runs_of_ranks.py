@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recordings.ranks import Work, many, shifted, together
+from tests.recordings.ranks import Work, many, together
 from traces.missing import Missing
 from traces.ranks.codec import encode
 from traces.ranks.decoding import opened, unpacked
 from traces.ranks.run import analyse_run, judge
-from traces.ranks.summary import Group, GroupSource, RankSummary
+from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
 from traces.sections.run import Late, Run
@@ -76,41 +76,11 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
     assert "several runs" in run.late.reason
 
 
-def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
-    other = [
-        replace(
-            rank,
-            identity=replace(rank.identity, rank=4 + place, clock=50 + place, recording=50 + place),
-            groups=(Group(GroupSource.COMMUNICATOR, 12, 2),),
-        )
-        for place, rank in enumerate(run_of(2))
-    ]
-    whole = [replace(rank, identity=replace(rank.identity, world_size=6)) for rank in [*run_of(), *other]]
-    run = analyse_run(whole)
-    assert kinds(whole)[Kind.APART] == (4, 5)
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
-
-
 @pytest.mark.parametrize("count", [0, 1])
 def test_of_one_rank_or_none_nothing_is_said_of_others(count: int) -> None:
     run = analyse_run(run_of()[:count])
     assert len(run.ranks) == count
     assert isinstance(run.late, Missing)
-
-
-def test_a_step_that_began_later_on_one_rank_is_the_same_step() -> None:
-    ranks = run_of()
-    rows, steps = ranks[1].instances, ranks[1].steps
-    late = np.flatnonzero(rows.step > 0)
-    ranks[1] = replace(
-        ranks[1],
-        instances=replace(rows.take(late), step=rows.step[late] - 1),
-        steps=type(steps)(*(getattr(steps, name)[1:] for name in steps.__slots__)),
-    )
-    assert cause_of(analyse_run([shifted(rank, 7 * place) for place, rank in enumerate(ranks)])) == (
-        Cause.SLOW_DEVICE,
-        2,
-    )
 
 
 def calls_for(count: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from bench.simulate.export import write_export
 from tests.recordings.kineto import Profiled, write
-from tests.recordings.launches import ATTENTION, GATHER, GEMM, GROUPED, Line, rank_of
+from tests.recordings.launches import GATHER, GEMM, Line, rank_of
 from tests.recordings.payloads import init, with_payloads
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
@@ -154,12 +154,3 @@ def test_of_a_step_that_is_not_the_first_recorded_one_the_time_before_the_record
     steps = from_steps("user", "steps", (first, second))
     account = measure_account(rank, steps.windows, find_queueing(rank))
     assert summarise(rank, steps, absent_pieces(account), find_queueing(rank)).steps.loader_ns[0] < 60 * US
-
-
-def test_steps_count_what_is_in_them_and_fingerprints_what_is_in_a_median_one(tmp_path: Path) -> None:
-    line = Line()
-    for _ in range(3):
-        line.all(ATTENTION, ATTENTION, GROUPED)
-    summary = summary_of(written(tmp_path, line), (0, 60), (60, 120), (120, 180))
-    assert (summary.fingerprint.attention, summary.fingerprint.has_experts) == (2, True)
-    assert summary.steps.grouped_ns.tolist() == [10 * US] * 3

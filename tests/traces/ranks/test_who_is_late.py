@@ -129,17 +129,6 @@ def test_a_slow_link_is_that_of_the_rank_whose_stage_moves_longer_than_the_other
     assert late_of(ranks) == (Cause.SLOW_LINK, 0)
 
 
-def test_a_gpu_that_is_slow_in_a_step_is_slow_in_its_experts_too_and_that_is_no_routing() -> None:
-    def rule(rank: int, number: int) -> Work:
-        times = 2 if rank == number // PER_STEP else 1
-        return Work(compute=100 * times, grouped=80 * times, host=2)
-
-    run = analyse_run(together(works(rule), per_step=PER_STEP, operation=Operation.EXCHANGE))
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.by_step) == (Cause.ROTATING_JITTER, (0, 1, 2, 3))
-    assert run.imbalance == pytest.approx(1)
-
-
 def test_ranks_that_do_other_work_are_not_compared() -> None:
     def rule(rank: int, number: int) -> Work:
         return Work(compute=140 if rank == 3 else 100, host=2)
@@ -170,12 +159,6 @@ def test_without_steps_each_collective_is_a_vote(cause: Cause, work: Work) -> No
     assert isinstance(run.late, Late)
     assert (run.late.cause, run.late.rank) == (cause, 1)
     assert run.late.wait_ns == 3 * 50 * US * STEPS * PER_STEP
-
-
-def test_without_steps_votes_that_go_round_name_nobody() -> None:
-    run = without_steps(lambda rank, number: Work(compute=150 if rank == number % RANKS else 100, host=2))
-    assert isinstance(run.late, Late)
-    assert run.late.cause is Cause.NONE
 
 
 def on_nodes(ranks: list[RankSummary], per_node: int) -> list[RankSummary]:

@@ -1,4 +1,4 @@
-"""What holds of any replay: less makes nothing later, costs lie in the window, and of nothing none is left."""
+"""What holds of any replay: less makes nothing later, costs lie in the window, of nothing none is left."""
 
 from __future__ import annotations
 

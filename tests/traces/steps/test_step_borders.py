@@ -13,7 +13,7 @@ from traces.errors import EmptySelection, UsageError
 from traces.steps.borders import HostOrder
 from traces.steps.found import Steps, one_window
 from traces.steps.sample import MOST, SLICES, WHOLE, sample_of
-from traces.steps.selection import Selection, parse_selection
+from traces.steps.selection import parse_selection
 
 US = 1_000
 DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
@@ -264,13 +264,6 @@ def test_a_time_is_seconds_or_in_the_unit_that_is_given(text: str, ns: int) -> N
 def test_a_choice_that_cannot_be_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         parse_selection(**given)
-
-
-def test_a_choice_of_gpu_or_rank_is_no_choice_of_time() -> None:
-    assert not Selection(rank=0, gpu=0).by_time
-    assert Selection(start_ns=0).by_time
-    assert Selection(end_ns=0).by_time
-    assert parse_selection(steps="1:", nvtx="a", rank=3, gpu=4).steps == (1, None)
 
 
 def test_a_long_window_without_steps_is_replayed_in_slices() -> None:

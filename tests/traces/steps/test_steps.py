@@ -9,7 +9,7 @@ import pytest
 from tests.by_hand.run import Run
 from traces.errors import EmptySelection
 from traces.steps.found import Step, from_steps
-from traces.steps.rules import leave_out_hiccups, leave_out_warm_up
+from traces.steps.rules import leave_out_hiccups
 
 THREE = [(1010, 1095), (1095, 1195), (1195, 1295)]
 
@@ -58,13 +58,6 @@ def steps_of(lengths: list[int]) -> list[Step]:
     return [Step(index, 1_000 * index, 1_000 * index + length) for index, length in enumerate(lengths)]
 
 
-def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
-    lengths = [500, 100, 400, 100, 400, 100, 400, 100, 400]
-    steps = tuple(Step(i, i * 1_000, i * 1_000 + ns) for i, ns in enumerate(lengths))
-    assert leave_out_warm_up(list(steps), [0] * 9) == list(steps)
-    assert leave_out_hiccups(from_steps("nvtx", "NVTX range", steps)).slow == ()
-
-
 @pytest.mark.parametrize(
     ("slow", "hiccups"),
     [
@@ -81,27 +74,6 @@ def test_every_so_many_th_step_slow_from_end_to_end_is_a_rhythm(
     lengths = [300 if place in slow else 100 for place in range(16)]
     found = leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps_of(lengths))))
     assert found.slow == hiccups
-
-
-@pytest.mark.parametrize(
-    ("lengths", "initialising", "left_out"),
-    [
-        ([130, 100, 100], [0, 0, 0], True),  # two others are alike and do not share it
-        ([130, 90, 110], [16, 0, 0], True),
-        ([130, 90, 110], [15, 0, 0], False),  # half of what it takes more is not over half
-        ([130, 90, 110], [26, 10, 10], True),
-        ([130, 90, 110], [25, 10, 10], False),  # every step allocates as much
-        ([130, 100, 131], [30, 0, 0], False),  # not the longest
-        ([1_300, 900, 1_000, 1_100], [0, 0, 0, 0], False),  # others vary by a third of what it takes more
-        ([130, 100], [30, 0], True),
-        ([130, 100], [15, 0], False),
-    ],
-)
-def test_a_slow_first_step_is_warm_up_where_others_are_alike_or_it_initialises(
-    lengths: list[int], initialising: list[int], left_out: bool
-) -> None:
-    first = leave_out_warm_up(steps_of(lengths), initialising)[0]
-    assert (first.dropped == "warm-up: 30 % slower than the rest") == left_out
 
 
 def test_communication_without_compute_keeps_its_window() -> None:
