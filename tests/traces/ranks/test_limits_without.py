@@ -12,14 +12,15 @@ import pytest
 from tests.recordings.ranks import ALIKE, US, Part, Work, array, summary_of, together
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.ends import NO_ROW
-from traces.ranks.late import _deviation
+from traces.ranks.late import Suspicion, _deviation
 from traces.ranks.match import match
 from traces.ranks.mend import _host_ns, _late_start_ns, _mine, _with_usual_work
-from traces.ranks.run import Judged, judge
-from traces.ranks.side_by_side import Alike, Grid, excess_of, grid_of
-from traces.ranks.summary import UNKNOWN, Group, GroupSource, RankSummary
-from traces.ranks.without import _begins_alone, _queued
+from traces.ranks.run import Judged, _like, judge
+from traces.ranks.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
+from traces.ranks.summary import UNKNOWN, Fingerprint, Group, GroupSource, RankSummary
+from traces.ranks.without import _begins_alone, _queued, replay_without
 from traces.sections.cause import Cause
+from traces.sections.run import RunWithout
 
 NAN = float("nan")
 STEPS, PER_STEP = 4, 10
@@ -146,3 +147,38 @@ def test_ranks_begin_alone_where_like_ones_began_over_a_tenth_of_a_step_apart_wi
     assert begun(0, 100, 0) == []
     assert begun(0, 0, 500) == []  # of the other kind
     assert begun(0, 500, 0, later=False) == []
+
+
+def test_medians_of_kinds_that_means_contradict_count_where_these_are_most_of_the_time() -> None:
+    medians, means = np.array([[2.0, 1.0], [2.0, 1.0], [1.031, 1.0], [1.029, 1.0]]), np.ones((4, 2))
+    total = np.array([[5.0, 5], [6, 5], [5, 5], [5, 5]])
+    found = _agreed(medians, means, total)
+    assert np.array_equal(found, [[NAN, 1], [2, 1], [NAN, 1], [1.029, 1]], equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["has_experts", "has_embedding", "has_loss"])
+def test_what_like_ranks_have_is_told_by_its_own_name(name: str) -> None:
+    none = {"has_experts": False, "has_embedding": False, "has_loss": False}
+    one = Alike(Fingerprint(2, 3, **none | {name: True}), (1,))
+    found = _like(one, grid([0, 0], [[5.0, 9], [7, 9]], [[0.0, 0]] * 2))
+    assert {key: getattr(found, key) for key in none} == none | {name: True}
+    assert (found.attention_kernels, found.router_kernels, found.ranks, found.step_ns) == (2, 3, (1,), 8)
+
+
+@pytest.mark.parametrize(("factor", "unmatched", "told"), [(2, 5, True), (1, 0, True), (1, 5, False)])
+def test_of_a_run_with_many_collectives_unmatched_it_is_told_what_a_cause_costs_if_it_does(
+    factor: float, unmatched: int, told: bool
+) -> None:
+    """Of ten collectives a step the first ones are of a communicator that no other rank recorded."""
+    ranks = together([[Work(100, host=100)] * 40 for _ in range(4)], per_step=PER_STEP)
+    for rank, one in enumerate(ranks):
+        alone = np.arange(40) % PER_STEP < unmatched
+        groups = (*one.groups, Group(GroupSource.COMMUNICATOR, 100 + rank, 2))
+        ranks[rank] = replace(
+            one, groups=groups, instances=replace(one.instances, group=alone.astype(np.int64))
+        )
+    slow = replace(judge(ranks), suspicion=Suspicion(Cause.SLOW_HOST, (0, 1, 2, 3), 1.0, factor=factor))
+    found = replay_without(slow)
+    assert isinstance(found, RunWithout) is told
+    if isinstance(found, RunWithout):
+        assert (found.saved_frac > 0.1) is (factor == 2)

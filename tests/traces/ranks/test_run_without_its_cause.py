@@ -24,6 +24,7 @@ STEPS, PER_STEP = 4, 10
 def without(ranks: list[RankSummary]) -> tuple[int, int]:
     found = analyse_run(ranks).without
     assert isinstance(found, RunWithout)
+    assert found.saved_frac == pytest.approx(1 - found.without_ns / found.step_ns)
     return found.step_ns, found.without_ns
 
 
