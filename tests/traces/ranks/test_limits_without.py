@@ -14,8 +14,8 @@ from traces.names.kernels import COMM_KINDS
 from traces.ranks.ends import NO_ROW
 from traces.ranks.late import Suspicion, _deviation
 from traces.ranks.match import match
-from traces.ranks.mend import _host_ns, _late_start_ns, _mine, _with_usual_work
-from traces.ranks.run import Judged, _like, judge
+from traces.ranks.mend import Judged, _host_ns, _late_start_ns, _mine, _with_usual_work
+from traces.ranks.run import _like, judge
 from traces.ranks.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
 from traces.ranks.summary import UNKNOWN, Fingerprint, Group, GroupSource, RankSummary
 from traces.ranks.without import _begins_alone, _queued, replay_without
@@ -153,7 +153,8 @@ def test_medians_of_kinds_that_means_contradict_count_where_these_are_most_of_th
     medians, means = np.array([[2.0, 1.0], [2.0, 1.0], [1.031, 1.0], [1.029, 1.0]]), np.ones((4, 2))
     total = np.array([[5.0, 5], [6, 5], [5, 5], [5, 5]])
     found = _agreed(medians, means, total)
-    assert np.array_equal(found, [[NAN, 1], [2, 1], [NAN, 1], [1.029, 1]], equal_nan=True)
+    expected = np.array([[NAN, 1], [2, 1], [NAN, 1], [1.029, 1]])
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["has_experts", "has_embedding", "has_loss"])

@@ -224,5 +224,5 @@ def test_of_transfers_at_once_on_a_rank_each_has_its_part_while_they_move() -> N
     assert shares(first, place, end + 5_000, moving, ~every).tolist() == [1, 1]
     # 0 and 1 move together, 1 and 2 at the same time: rank 1 holds both to a half
     first, whole = array([0, 2, 4]), np.full(4, 100)
-    for place, part in (([0, 1, 1, 2], 0.5), ([0, 1, 2, 3], 1)):
-        assert shares(first, array(place), whole, whole, np.full(4, True)).tolist() == [part, part]
+    for places, part in (([0, 1, 1, 2], 0.5), ([0, 1, 2, 3], 1)):
+        assert shares(first, array(places), whole, whole, np.full(4, True)).tolist() == [part, part]
