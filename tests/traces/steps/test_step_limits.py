@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.by_hand.run import Run
 from tests.traces.steps.test_steps_without_nvtx import Train, times_us
 from traces.steps import period
+from traces.steps.borders import HostOrder
 from traces.steps.found import Step
-from traces.steps.optimizer import _gap_that_parts
+from traces.steps.optimizer import _gap_that_parts, _most_have
 from traces.steps.period import _judged, _model
 from traces.steps.rules import _median_without
 
@@ -50,6 +52,33 @@ def test_the_last_step_ends_as_the_others_do_where_half_of_them_hide_their_gathe
         train.step(wait=wait)
         train.said.work("all_gather", train.now, train.now + gather, launch=train.now - 1, stream=9)
     assert times_us(train.steps())[-1][1] == end_us
+
+
+def test_one_optimizer_cluster_makes_neither_steps_nor_microbatches_of_them() -> None:
+    train = Train()
+    train.step(microbatches=12)
+    steps = train.steps()
+    assert (steps.source, steps.recorded, steps.training) == ("none", (), True)
+
+
+def test_stretches_are_steps_where_half_of_them_have_what_there_is_of_a_role() -> None:
+    run = Run()
+    for at in (0, 10, 20, 30):
+        run.work("gemm", 100 + at, 105 + at, launch=at)
+    order = HostOrder(run.rank().activities)
+    starts, ends = np.array([0, 10, 20, 30]) * 1_000, np.array([10, 20, 30, 40]) * 1_000
+    for having, most in (([0, 3], True), ([3], False), ([], True)):
+        role = np.isin(np.arange(4), having)
+        assert _most_have(role, order, starts, ends) is most
+
+
+def test_what_begins_as_its_step_does_is_of_that_step() -> None:
+    """Five steps of 100 us; the third has a save of 200 from its first launch on, and lasts 400."""
+    run = Run()
+    for start, pause in ((0, 0), (100, 0), (200, 300), (600, 0), (700, 0)):
+        run.step(start, start + 100 + pause).work("gemm", pause, pause + 90)
+    run.range("save_checkpoint", 190, 390)
+    assert run.measured().steps.slow == (2,)
 
 
 def test_the_model_of_a_period_is_the_one_most_like_the_next() -> None:
