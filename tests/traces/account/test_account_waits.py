@@ -274,6 +274,17 @@ def test_a_kernel_that_ended_within_a_call_was_not_polled_for() -> None:
     assert len(polls_of(run)) == 0  # three of four: the last ended as the call returned
 
 
+@pytest.mark.parametrize(("within", "count"), [(False, 3), (True, 0)])
+def test_a_kernel_that_is_polled_by_name_was_not_where_the_host_called_meanwhile(
+    within: bool, count: int
+) -> None:
+    """After one of three layers the host comes 194 us later, so that its pauses tell nothing."""
+    run = polling((5, 199, 5), name="token_counts")
+    if within:
+        run.call("malloc", 2_120, 2_122)
+    assert len(polls_of(run)) == count
+
+
 def test_polls_of_another_process_are_no_polls_of_this_one() -> None:
     run = begun()
     for layer in range(3):
