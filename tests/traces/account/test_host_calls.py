@@ -214,6 +214,15 @@ def test_of_two_spans_no_call_follows_one_of_the_span_before() -> None:
     assert found.before[3:].tolist() == [2, 3]
 
 
+@pytest.mark.parametrize(("end", "follows"), [(10, 0), (11, 1), (9, 0)])
+def test_of_calls_that_returned_at_once_a_call_follows_that_of_its_own_thread(end: int, follows: int) -> None:
+    run = Run()
+    run.work("gemm", 500, 600, launch=(0, 10))
+    run.work("gemm", 600, 700, launch=(5, end), thread=1)
+    run.call("malloc", 12, 14)
+    assert host_calls(run.rank(), (-5 * US, 100 * US)).before.tolist() == [-1, -1, follows]
+
+
 def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:
     run = Run()
     run.work("gemm", 500, 600, launch=(0, 2))
