@@ -128,6 +128,15 @@ def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_n
     assert {found[place] for place in range(len(found)) if place not in norms} == {CallKind.LAUNCH}
 
 
+def test_each_kernel_is_held_against_its_own_later_launches() -> None:
+    run = eight_launches()
+    for place, name in enumerate(("norm", "add", "attention")):
+        for turn, length in enumerate((1_000, 100, 100)):
+            at = 2_000 + 10_000 * turn + 1_500 * place
+            run.work(name, at + length + 5, at + length + 10, launch=(at, at + length))
+    assert set(kinds_of(run, "cudaLaunchKernel")) == {CallKind.LAUNCH}
+
+
 def test_without_launches_no_call_is_known_to_come_again() -> None:
     run = Run()
     run.work("gemm", 0, 10, launched=False)

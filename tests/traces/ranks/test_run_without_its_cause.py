@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.recordings.ranks import ALIKE, US, Part, Work, shifted, summary_of, together
 from traces.ranks.chains import chains_of, families_of, replayed, with_beside
 from traces.ranks.clocks import align
+from traces.ranks.ends import NO_ROW
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
@@ -160,6 +161,10 @@ def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_
     matched = match(ranks)
     aligned = align(ranks, matched)
     chains = with_beside(chains_of(matched, aligned, np.arange(len(matched.place))), matched, aligned)
+    assert chains.beside is not None
+    (rows,) = np.nonzero(chains.beside != NO_ROW)
+    assert sorted(matched.place[rows].tolist()) == [0, 1]
+    assert (matched.place[chains.beside[rows]] == matched.place[rows]).all()
     of_first = matched.group[matched.instance] == matched.group[matched.instance][0]
     shorter = np.where(of_first, 20 * US, chains.moving_ns)
     ends = replayed(chains, chains.own_ns, shorter)
