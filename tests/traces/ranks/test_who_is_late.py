@@ -96,6 +96,14 @@ def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it
 HOST, LOADER, JITTER, NOBODY = Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER, Cause.NONE
 
 
+def test_in_one_odd_step_one_rank_is_late_and_in_the_others_nobody() -> None:
+    late = analyse_run(
+        together(works(lambda rank, n: Work(100, host=800 if (rank, n) == (2, 15) else 2)), per_step=PER_STEP)
+    ).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (None, 2, None, None))
+
+
 def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
     kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
     ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
