@@ -181,7 +181,7 @@ def test_lines_of_parts_are_those_of_each_part_alone_however_many_there_are() ->
 
 def test_a_line_near_which_points_lie_is_kept_beside_another_that_has_more_of_them() -> None:
     """Of eleven points six lie level at 0, and five 1 ms above."""
-    at, apart = np.arange(11) * 1e6, np.where(np.arange(11) % 2 == 0, 0.0, 1e6)
+    at, apart = np.arange(11, dtype=np.float64) * 1e6, np.where(np.arange(11) % 2 == 0, 0.0, 1e6)
     for near, level in ((None, 0), ((np.array([1e6]), np.zeros(1)), 1e6)):
         offset, _ = lines_by_part(at, apart, np.zeros(11, dtype=np.int64), near, 1)
         assert offset == pytest.approx([level], abs=2_000)
