@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from bench.simulate.recording import Recording
-from tests.by_definition.account import (
-    Call,
-    Mark,
-    Story,
-    Work,
-)
 
 US = 1_000
 GEMM = "_permute_kernel"  # compute, and a sign that tokens are routed, so that counts are named
@@ -21,6 +15,50 @@ SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>
 LAUNCH, COPY = "cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020"
 NO_LAUNCH = 900  # correlation ids of work whose launch was not recorded
 RANGES = {"gc": "gc generation 2", "data": "enumerate(DataLoader)#_Iter.__next__"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a host thread called; or an aside, what it is known to have done: profiler, os_wait, gc, data."""
+
+    thread: int
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What ran on the GPU; `bucket` is compute, comm or copy, `call` the place of the launching call."""
+
+    start: int
+    end: int
+    stream: int
+    bucket: str
+    kind: str
+    call: int | None
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event recorded on a stream, or a stream's wait for it, by the place of the call that said so."""
+
+    call: int
+    stream: int
+    event: int
+    sync_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Story:
+    """A recording of one GPU. `works` stand in order of start, stream, and launch."""
+
+    works: list[Work]
+    calls: list[Call]
+    records: list[Mark]
+    waits: list[Mark]
+    asides: list[Call]
 
 
 def recorded(story: Story) -> Recording:

@@ -225,7 +225,7 @@ def _meeting_again(matched: Matched, like: IntArray) -> BoolArray:
     one = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int64)
     one[cell] = group
     again = group != one[cell]
-    several = np.bincount(like[matched.instance], weights=again, minlength=int(like.max(initial=0)) + 1)
+    several = np.bincount(like[matched.instance], weights=again)
     result: BoolArray = several[like] > 0
     return result
 

@@ -263,7 +263,7 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
         return _VARY
     numbers = [number or 0 for number in behind]
     microbatches = numbers[-1] - 1
-    if microbatches > 0 and all(
+    if all(
         number == microbatches + min(count - 1 - stage, microbatches) for stage, number in enumerate(numbers)
     ):
         return Schedule(microbatches, 1, _in_turn(sent, before, count, microbatches))

@@ -61,8 +61,7 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
     few = int(PARTIAL.value * len(step))
     begins = step[: int(ALIKE_START.value)]
     first = max(len(head) - len(step) - few, 0)
-    last = min(len(head) - len(step) + few, len(head) - len(begins))
-    cuts = np.arange(first, last + 1)
+    cuts = np.arange(first, len(head) - len(step) + few + 1)
     for place, kernel in enumerate(begins):
         cuts = cuts[head[cuts + place] == kernel]
     left = len(head) - cuts

@@ -225,6 +225,25 @@ def test_copies_that_come_back_before_they_went_out_are_no_optimizer() -> None:
     assert starved(run, window=(120, 160)) == {"python": 40}
 
 
+def test_copies_out_of_one_thread_and_back_of_another_are_no_optimizer() -> None:
+    """The first thread decides between them: its last call returns at 175."""
+    run = begun()
+    run.work("norm_backward", 80, 90, launch=70)
+    for at, way, thread in ((90, "d2h", 0), (100, "d2h", 0), (160, "h2d", 1), (165, "h2d", 1)):
+        run.work(way, at + 10, at + 12, launch=(at, at + 5), size_bytes=MIB, thread=thread)
+    run.call("malloc", 170, 175)
+    run.work("gemm", 200, 260, launch=(180, 190), thread=1)
+    assert starved(run, window=(140, 160)) == {"python": 20}
+
+
+def test_a_kernel_that_takes_no_time_ends_no_cold_start() -> None:
+    run = begun()
+    run.call("sync", 20, 110)
+    run.work("norm", 110, 110, launch=10, stream=9)
+    run.work("gemm", 300, 400, launch=(290, 295))
+    assert starved(run) == {"sync": 10 + 50, "python": 130}
+
+
 def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, thread: int = 0) -> Run:
     """Four passes, each a pause, an input copy of 10 us and so many kernels of 100, launched behind it."""
     run = Run()

@@ -61,6 +61,13 @@ def test_a_copy_that_follows_its_launch_proves_the_clocks_but_is_no_launch_of_a_
     assert clock_offset_ns(only.rank()) is None
 
 
+@pytest.mark.parametrize(("early", "offset_us"), [(50, 0), (51, -51)])
+def test_work_that_starts_a_skew_before_its_launch_proves_the_clocks(early: float, offset_us: float) -> None:
+    run = behind(late=3_000)
+    run.work("norm", 9_500, 9_510, launch=9_500 + early, stream=8)
+    assert clock_offset_ns(run.rank()) == offset_us * US
+
+
 def test_work_of_another_process_proves_no_clock_of_this_one() -> None:
     run = behind(late=3_000)
     run.process(1, device=0).work("gemm", 9_500, 9_510, launch=9_490)

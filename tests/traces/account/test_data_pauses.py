@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.by_hand.run import Run
-from traces.replay.changes.costs import Costs
 
-DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
 PAUSE = 10
 
 
@@ -38,17 +34,6 @@ def test_a_pause_before_a_copy_that_recurs_is_a_wait_for_data(equal: bool, cause
     assert starved_of(loading(equal)) == {f"launch_starved.{cause}": 3 * PAUSE}
 
 
-def test_a_helper_thread_that_decodes_in_a_pause_does_not_cut_what_it_costs() -> None:
-    """Three pauses of 10 ms, of which the GPU computes 1 ms each for the other thread: 27 ms."""
-    run = loading()
-    for at in range(5, 144, 36):
-        run.work(DALI, at, at + 1, stream=9, thread=1_000)
-    assert run.judged().verdict.kind == "data"
-    (host,) = (wall for wall in run.judged().walls if wall.id == "host_overhead")
-    assert isinstance(host.cost_by_kind_ns, dict)
-    assert host.cost_by_kind_ns["data"] == pytest.approx(27_000_000, rel=0.01)
-
-
 def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch() -> None:
     """Four steps of 40 ms: 10 ms of pause, 1 of input copy, 28 of one graph and 1 of a copy to the host."""
     run = Run(unit="ms")
@@ -57,16 +42,6 @@ def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch() -> None:
         step.work("graph", 11, 39)
         step.work("d2h", 39, 40, launch=(11, 40), size_bytes=64)
     assert run.measured().steps.source == "graph"
-    begins = [start for start, _ in run.steps_found()]
-    assert begins == [10, 40, 80, 120]  # the first one with its batch: nothing was before
+    # the first one begins with its batch: nothing was before
+    assert run.steps_found() == [(10, 40), (40, 80), (80, 120), (120, 160)]
     assert run.account()["launch_starved.data"] == 30
-
-
-def test_more_workers_save_a_quarter_of_the_waits_to_all_of_them() -> None:
-    """Three waits of 10 ms lie in the window."""
-    costs: Any = loading().measured().costs
-    assert isinstance(costs, Costs)
-    (change,) = [one for one in costs.changes if one.kind == "batches_in_time"]
-    assert change.low_ns is not None
-    assert change.high_ns == pytest.approx(30_000_000, abs=100_000)
-    assert change.low_ns == pytest.approx(7_500_000, abs=100_000)

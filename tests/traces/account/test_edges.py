@@ -9,7 +9,7 @@ import pytest
 
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
-from traces.account.inferred import signature, stream_waits, synchronised_streams, wait_calls
+from traces.account.inferred import _busiest, signature, stream_waits, synchronised_streams, wait_calls
 from traces.account.producers import MOST, event_edges, find_producers
 from traces.timeline import RankTimeline
 
@@ -305,3 +305,15 @@ def test_a_collective_waits_for_its_callers_current_stream_where_it_was_told_to_
 ) -> None:
     found = [stream for stream, _ in producers_of(run.rank(), "reduce_scatter")]
     assert sorted(found, reverse=True) == streams
+
+
+def test_a_collective_with_a_producer_of_another_stream_is_not_given_its_callers() -> None:
+    """An exchange on stream 30 ends 2 us before the last reduction begins, at 2,300."""
+    run = called()
+    run.work("send_recv", 2_200, 2_298, launch=2_001, stream=30)
+    found = [stream for stream, _ in producers_of(run.rank(), "reduce_scatter")]
+    assert found == [30, 24]
+
+
+def test_of_many_streams_the_thirty_two_busiest_are_considered() -> None:
+    assert _busiest(np.array([*range(33), 32])) == [32, *range(31)]

@@ -128,6 +128,15 @@ def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_n
     assert {found[place] for place in range(len(found)) if place not in norms} == {CallKind.LAUNCH}
 
 
+def test_each_kernel_is_held_against_its_own_later_launches() -> None:
+    run = eight_launches()
+    for place, name in enumerate(("norm", "add", "attention")):
+        for turn, length in enumerate((1_000, 100, 100)):
+            at = 2_000 + 10_000 * turn + 1_500 * place
+            run.work(name, at + length + 5, at + length + 10, launch=(at, at + length))
+    assert set(kinds_of(run, "cudaLaunchKernel")) == {CallKind.LAUNCH}
+
+
 def test_without_launches_no_call_is_known_to_come_again() -> None:
     run = Run()
     run.work("gemm", 0, 10, launched=False)
@@ -212,6 +221,15 @@ def test_of_two_spans_no_call_follows_one_of_the_span_before() -> None:
     assert (found.start_ns // US).tolist() == [0, 10, 44, 50, 60]
     assert found.own_before.tolist() == [-1, 0, -1, -1, 3]
     assert found.before[3:].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(("end", "follows"), [(10, 0), (11, 1), (9, 0)])
+def test_of_calls_that_returned_at_once_a_call_follows_that_of_its_own_thread(end: int, follows: int) -> None:
+    run = Run()
+    run.work("gemm", 500, 600, launch=(0, 10))
+    run.work("gemm", 600, 700, launch=(5, end), thread=1)
+    run.call("malloc", 12, 14)
+    assert host_calls(run.rank(), (-5 * US, 100 * US)).before.tolist() == [-1, -1, follows]
 
 
 def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:

@@ -51,18 +51,6 @@ def streams_before(rank: RankTimeline, word: str) -> list[set[int]]:
     ]
 
 
-def test_a_wait_belongs_to_the_next_launch_of_its_thread() -> None:
-    told = stream_waits(steps(3, 6).rank())
-    assert told is not None
-    assert told.reshape(STEPS, 3).tolist() == [[0, 1, 1]] * STEPS
-
-
-def test_a_wait_that_another_launch_took_is_not_told_twice() -> None:
-    told = stream_waits(steps(3).rank())
-    assert told is not None
-    assert told.reshape(STEPS, 3).tolist() == [[0, 1, 0]] * STEPS
-
-
 def test_without_calls_that_let_streams_wait_nothing_is_known_of_them() -> None:
     assert stream_waits(steps().rank()) is None
 
@@ -110,15 +98,6 @@ def gradients() -> Run:
         part.call("stream_wait", 250, 251)
         part.work("reduce_scatter", 300, 350, launch=252, stream=24)
     return run
-
-
-def test_a_collective_waits_for_what_was_launched_last_on_its_callers_compute_stream() -> None:
-    rank = gradients().rank()
-    assert streams_before(rank, "reduce_scatter") == [{7}] * 5
-    rows = rank.activities
-    assert [rank.columns.kernel_names[rows.name[one]] for one in find_producers(rank).place[2:3, 0]] == [
-        KERNELS["gemm"]
-    ]
 
 
 def beside_weight_gradients(

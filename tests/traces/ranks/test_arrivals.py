@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.recordings.ranks import Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import Part, shifted, summary_of
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Operation, RankSummary
@@ -58,18 +58,3 @@ def test_two_nodes_that_come_last_together_are_no_one_node() -> None:
 
 def test_exchanges_that_nothing_pairs_give_nobody() -> None:
     assert isinstance(analyse_run(nine(operation=Operation.EXCHANGE)).arrives_last, Missing)
-
-
-def test_one_step_shows_who_came_last_if_not_who_is_always_late() -> None:
-    works = [[Work(compute=1_000 if rank == 2 else 500) for _ in range(6)] for rank in range(4)]
-    run = analyse_run(together(works, per_step=6))
-    assert isinstance(run.late, Missing)
-    last = last_of(together(works, per_step=6))
-    assert (last.indices, last.host, last.waiting_frac) == ((2,), None, 1.0)
-
-
-def test_where_it_is_known_who_is_late_nothing_is_added() -> None:
-    works = [[Work(compute=1_000 if rank == 2 else 500) for _ in range(30)] for rank in range(4)]
-    run = analyse_run(together(works, per_step=10))
-    assert not isinstance(run.late, Missing)
-    assert run.arrives_last is None

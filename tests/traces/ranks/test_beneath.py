@@ -93,6 +93,14 @@ def test_the_slope_is_that_of_least_squares_with_a_constant_for_each_group(
     assert error == pytest.approx(usual, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.parametrize(("groups", "error"), [(1, 0.75**0.5), (2, 0.5)])
+def test_each_group_takes_a_freedom_and_so_does_the_slope(groups: int, error: float) -> None:
+    """0, 1 and 5 at 0, 1 and 2: 2.5 up, and 0.5, 1 and 0.5 off; two groups of them have 6 - 2 - 1 free."""
+    x, y = np.tile([0.0, 1, 2], groups), np.tile([0.0, 1, 5], groups) + np.repeat(np.arange(groups) * 7, 3)
+    assert slope(x, y, np.repeat(np.arange(groups), 3)) == pytest.approx((2.5, error))
+    assert np.isnan(slope(x[:2], y[:2], np.zeros(2, dtype=np.int64))).all()  # two points always fit
+
+
 def test_gradients_beneath_compute_hold_nothing_up_unless_they_are_asked_to() -> None:
     """Where layers move, compute becomes shorter and what moved beneath it may hold a rank up."""
     ranks = rows(LATE_US, 0.0)

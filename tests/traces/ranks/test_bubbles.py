@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.recordings.ranks import US, Part, array, summary_of
@@ -13,7 +12,7 @@ from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.even_stages import microbatches_of_two
 from traces.ranks.match import match
-from traces.ranks.pipelines import PHASES, bubble_frac
+from traces.ranks.pipelines import bubble_frac
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary
 from traces.sections.run import Pipeline, PipelineStage
@@ -176,21 +175,9 @@ def test_of_three_stages_the_number_of_messages_is_not_that_of_one_pair() -> Non
     assert microbatches_of_two(matched, matched.step) == ()
 
 
-def test_a_run_without_messages_has_no_pipeline() -> None:
-    alone = [
-        replace(rank, instances=rank.instances.take(np.flatnonzero(rank.instances.kind == ALL)))
-        for rank in run_of(2, 2, told=False)
-    ]
-    assert analyse_run(alone).pipeline is None
-
-
 def test_the_order_of_stages_does_not_depend_on_rank_numbers_where_communicators_tell() -> None:
     ranks = run_of(3, 3)
     turned = [
         replace(rank, identity=replace(rank.identity, rank=2 - place)) for place, rank in enumerate(ranks)
     ]
     assert [stage.ranks for stage in pipeline(turned).stages] == [(2,), (1,), (0,)]
-
-
-def test_the_phases_have_their_names() -> None:
-    assert PHASES == ("warm_up", "steady", "cool_down")

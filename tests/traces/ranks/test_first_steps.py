@@ -10,23 +10,12 @@ from tests.recordings.ranks import US, Work, together
 from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, FirstStep, RankSummary
-from traces.sections.cause import Cause
-from traces.sections.run import Late
 
 
 def run_of(first_us: tuple[float, ...]) -> list[RankSummary]:
     """Ranks whose first step of four takes longer: by what each works there; else 100 us."""
     works = [[Work(compute=100, host=us - 100), *[Work(compute=100)] * 7] for us in first_us]
     return [replace(one, first_step=FirstStep.LONGER) for one in together(works, per_step=2)]
-
-
-def test_a_first_step_in_which_all_wait_for_one_stays() -> None:
-    ranks = run_of((100, 100, 400, 100))
-    assert without_warm_ups(ranks) == ranks
-    run = analyse_run(ranks)
-    assert run.steps == 4
-    assert isinstance(run.late, Late)
-    assert run.late.cause is Cause.ROTATING_JITTER
 
 
 def test_a_first_step_in_which_each_warms_up_is_left_out() -> None:

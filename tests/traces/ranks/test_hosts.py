@@ -10,10 +10,8 @@ import pytest
 from tests.recordings.ranks import MS, Work, shifted, together
 from traces.ranks.clocks import share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.match import match
-from traces.ranks.run import analyse_run, judge
+from traces.ranks.run import judge
 from traces.ranks.summary import Operation, RankSummary
-from traces.sections.cause import Cause
-from traces.sections.run import Late
 
 
 def ranks_of(collectives: int = 40, operation: Operation | None = None) -> list[RankSummary]:
@@ -61,23 +59,6 @@ def test_processes_whose_collectives_contradict_one_clock_have_their_own(operati
     ranks[3] = shifted(ranks[3], 500 * MS)
     found = clocks(with_shared_clocks(ranks, match(ranks)))
     assert found[3] not in found[:3]
-
-
-def test_hosts_in_one_recording_give_the_run_that_they_give_apart() -> None:
-    ranks = ranks_of()
-    ranks[2:] = [shifted(one, 900 * MS, 80.0) for one in ranks[2:]]
-    alone = [
-        replace(one, identity=replace(one.identity, clock=50 + place)) for place, one in enumerate(ranks)
-    ]
-    run, apart = analyse_run(ranks), analyse_run(alone)
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.rank) == (Cause.SLOW_DEVICE, 2)
-    assert (run.late, run.clocks, run.wait_ns, run.ranks) == (
-        apart.late,
-        apart.clocks,
-        apart.wait_ns,
-        apart.ranks,
-    )
 
 
 def test_of_few_collectives_the_clock_of_the_recording_is_believed() -> None:

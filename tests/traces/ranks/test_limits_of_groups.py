@@ -12,6 +12,7 @@ import pytest
 from tests.recordings.ranks import ALIKE, GEMM, US, Part, Work, array, shifted, summary_of, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.ranks import clocks as clocks_
 from traces.ranks.charge import charged_to, lay_by_step, separate
 from traces.ranks.clocks import Aligned, Clocks, _unpaired, align, fits_of
 from traces.ranks.even_stages import _rising, _to_come
@@ -140,7 +141,21 @@ def test_clocks_that_drift_faster_than_crystals_are_none(ppm: float, aligned: bo
     found = list(fits_of(ranks, clocks))
     assert [one.ranks for one in found] == ([(0,), (1,)] if aligned else [])
     assert {one.source for one in found} <= {ClockSource.COLLECTIVES}
+    one_fit = list(fits_of(ranks, replace(clocks, fits=clocks.fits[:1])))  # the other is not known
+    assert [one.ranks for one in one_fit] == ([(0,)] if aligned else [])
     assert (len(clocks.fits), clocks.residual_ns is None) == (2 * aligned, False)
+
+
+def test_ends_that_lie_as_far_apart_as_they_may_make_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [Part(0, number, 10_000 * number, 10_000 * number + 10) for number in range(20)]
+    late = [replace(part, end_us=part.end_us + 4 * (part.sequence % 2)) for part in parts]
+    ranks = [summary_of(0, parts), summary_of(1, late)]
+    matched = match(ranks)
+    residual_ns = align(ranks, matched).clocks.residual_ns
+    assert residual_ns
+    for most, aligned in ((residual_ns, True), (residual_ns - 1, False)):
+        monkeypatch.setattr(clocks_, "RESIDUAL", replace(clocks_.RESIDUAL, value=most))
+        assert align(ranks, matched).clocks.aligned is aligned
 
 
 def test_starts_of_sessions_place_recordings_only_where_all_tell_theirs() -> None:
@@ -342,6 +357,10 @@ def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
     cells: Mapping[tuple[int, int], Sequence[int]], pattern: HotRank
 ) -> None:
     assert ledger(cells).pattern is pattern
+
+
+def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
+    assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
 
 
 def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -> None:

@@ -66,6 +66,8 @@ TOGETHER, APART = [[(0, 0), (1, 0)]], [[(0, 0)], [(1, 0)]]
         (range(0, 800, 100), range(400, 1200, 100), [[(0, 0), (1, 4)]]),  # half of them in common
         (range(0, 800, 100), range(500, 1300, 100), APART),
         (range(400, 1200, 100), range(0, 800, 100), [[(0, 0), (1, -4)]]),
+        (range(0, 800, 100), range(0, 2_000, 100), TOGETHER),  # half of the fewer
+        (range(0, 2_000, 100), range(0, 800, 100), TOGETHER),
     ],
 )
 def test_two_ranks_are_in_one_group_where_enough_ends_lie_together(

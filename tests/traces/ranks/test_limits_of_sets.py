@@ -120,6 +120,8 @@ def test_most_of_the_work_is_more_than_half_and_a_tenth_may_be_missing() -> None
         ranks = [summary_of(rank, usual) for rank in range(3)]
         ranks.append(summary_of(3, [*odd[:wrong], *usual[wrong:]]))
         assert problems.of_other_work(match(ranks), array([10] * 4)).tolist() == places
+        left_out = [one.indices for one in put_together(ranks).problems if one.left_out]
+        assert left_out == [(place,) for place in places]
     for left, places in ((9, []), (8, [1])):
         ranks = [summary_of(0, parts), summary_of(1, parts[:left]), summary_of(2, parts)]
         assert problems.truncated(match(ranks), 4).tolist() == places
@@ -285,6 +287,7 @@ def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:
         ((100, 100, 88, 100, 100, 100), (2,)),  # 60 of 588
         ((10, 10, 110, 110, 110), (0, 1)),
         ((10, 10, 10, 110, 110), None),  # more than half
+        ((10, 10, 10, 10), None),  # nobody waited
     ],
 )  # fmt: skip
 def test_who_is_short_beside_the_longest_wait_came_last(

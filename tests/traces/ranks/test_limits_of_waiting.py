@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from traces.ranks.routing import routing_of
 from traces.ranks.side_by_side import Alike, Grid
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Operation
 from traces.ranks.turns import counted_from_one_step
-from traces.ranks.waits import Links, Waits, measure_links, measure_waits, slowness
+from traces.ranks.waits import Links, Waits, _are_exchanges, measure_links, measure_waits, slowness
 from traces.sections.cause import Cause
 
 ONE_CLOCK = Clocks(True, 0, ())
@@ -87,6 +88,19 @@ def test_a_link_is_slow_beside_like_ranks_from_six_transfers_on_that_are_no_late
     assert link_of([10, 10, 20, 10]).factor[2] == 2
     assert np.isnan(link_of([9, 9, 20, 9]).factor).all()  # the middle of a kind is below 10 us
     assert np.isnan(link_of([20, 20, 20, 20], operation=Operation.ALL_REDUCE).factor).all()  # one ring of all
+
+
+def test_instances_are_exchanges_where_each_is_one_of_more_than_two_ranks() -> None:
+    rows: Any = SimpleNamespace(
+        operation=array([Operation.EXCHANGE, Operation.EXCHANGE, Operation.ALL_REDUCE]),
+        sizes=array([3, 2, 4]),
+    )
+    for which, are in (
+        ([True, False, False], True),
+        ([True, True, False], False),
+        ([True, False, True], False),
+    ):
+        assert _are_exchanges(rows, np.array(which)) is are
 
 
 def votes(count: int, *, late: Sequence[int] = (1,), apart_us: float = 500, **spent: float) -> Suspicion:

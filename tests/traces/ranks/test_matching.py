@@ -7,11 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.recordings.ranks import Part, shifted, summary_of
-from traces.ranks.clock_fit import ClockFit
 from traces.ranks.match import Matched, match
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
@@ -106,23 +103,6 @@ def test_ranks_of_two_groups_of_one_kind_are_told_apart_by_their_ends() -> None:
     assert {tuple(members) for members in places} == {(0, 2), (1, 3)}
 
 
-def test_groups_in_lockstep_are_told_apart_on_one_clock() -> None:
-    """Collectives of 200 us: those of the groups end 60 us apart, those of a group 2 us."""
-    ranks = []
-    for rank in range(4):
-        ends = [400 * number + 60 * ((rank > 1) ^ number % 2) + 2 * (rank % 2) for number in range(12)]
-        parts = [Part(0, number, end - 200, end) for number, end in enumerate(ends)]
-        ranks.append(summary_of(rank, parts, [BY_ORDER]))
-    fits = {one.identity.clock: ClockFit(one.identity.clock, 0, 0, 0.0) for one in ranks}
-    assert {tuple(places) for _, places in found(match(ranks, fits))} == {(0, 1), (2, 3)}
-
-
-def test_ranks_that_never_end_together_are_matched_with_nobody() -> None:
-    other = [end + 500 * (number % 4) for number, end in enumerate(ends_us())]
-    ranks = [summary_of(rank, ended(at_us), [BY_ORDER]) for rank, at_us in enumerate((ends_us(), other))]
-    assert len(match(ranks)) == 0
-
-
 def of_stage(rank: int | None, *peers: int) -> RankSummary:
     """A stage of a pipeline that names whom it exchanges messages with, of a communicator of all stages."""
     groups = [Group(GroupSource.PEER, 6, 2, peer=peer) for peer in peers]
@@ -155,19 +135,6 @@ def test_a_number_that_comes_twice_counts_once() -> None:
     twice = summary_of(0, [Part(0, 1, 0, 10), Part(0, 1, 20, 30)])
     matched = match([twice, summary_of(1, [Part(0, 1, 0, 10)])])
     assert found(matched) == [(1, [0, 1])]
-
-
-def test_nothing_is_matched_of_nothing() -> None:
-    assert len(match([])) == 0
-    assert len(match([summary_of(0, [], [])])) == 0
-
-
-@given(st.permutations(range(5)))
-def test_the_order_of_summaries_does_not_matter(order: list[int]) -> None:
-    ranks = [summary_of(rank, ended(ends_us()[: 4 + rank])) for rank in range(5)]
-    whole = {(sequence, frozenset(places)) for sequence, places in found(match(ranks))}
-    turned = found(match([ranks[place] for place in order]))
-    assert {(sequence, frozenset(order[place] for place in places)) for sequence, places in turned} == whole
 
 
 def test_a_sequence_beyond_all_packing_is_matched() -> None:

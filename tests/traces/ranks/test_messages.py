@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from statistics import mean, median
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.recordings.ranks import Part, summary_of
 from traces.names.kernels import COMM_KINDS
@@ -84,51 +81,6 @@ def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() 
     found = exchanges(ends)
     assert not found.are_whole().any()
     assert pairs(found) == {(0, 2): 4, (1, 3): 4}
-
-
-def test_nothing_is_said_of_ranks_that_exchange_nothing() -> None:
-    found = exchanges([])
-    assert found.stage_size() is None
-    assert len(found.are_whole()) == 0
-    assert pairs(exchanges([[1.0], [1.0]])) == {}
-
-
-def naive_size(ends: Ends) -> int | None:
-    """The same by loops: of each end the nearest of a rank so far away, 10 us where there is none."""
-    apart: dict[int, float] = {}
-    for size in range(1, len(ends)):
-        nearest = [[10.0] * len(each) for each in ends]
-        for one in range(len(ends) - size):
-            mine, theirs = ends[one], ends[one + size]
-            mutual = [
-                (i, j)
-                for i, end in enumerate(mine)
-                for j in [min(range(len(theirs)), key=lambda k: abs(theirs[k] - end))]
-                if min(range(len(mine)), key=lambda k: abs(mine[k] - theirs[j])) == i
-            ]
-            close = [theirs[j] - mine[i] for i, j in mutual if abs(theirs[j] - mine[i]) <= 20]
-            if not close:
-                continue
-            met = [(i, j, abs(theirs[j] - mine[i] - median(close))) for i, j in mutual]
-            met = [(i, j, far) for i, j, far in met if far <= 10]
-            if len(met) >= max(3, 0.2 * min(len(mine), len(theirs))):
-                for i, j, far in met:
-                    nearest[one][i] = min(nearest[one][i], far)
-                    nearest[one + size][j] = min(nearest[one + size][j], far)
-        apart[size] = mean(far for each in nearest for far in each)
-    fitting = [size for size in apart if len(ends) % size == 0]
-    best = min(fitting, key=apart.__getitem__)
-    others = [far for size, far in apart.items() if size != best]
-    return best if min(others) >= 1.4 * max(0.1, apart[best]) else None
-
-
-@given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 1_000), st.integers(0, 1))
-def test_the_size_of_stages_is_that_of_plain_loops(stages: int, size: int, seed: int, shuffled: int) -> None:
-    ends = pipeline(stages, size, seed, often=6)
-    if shuffled:
-        Random(seed).shuffle(ends)
-    ends = [[round(1_000 * one) / 1_000 for one in sorted(each)] for each in ends]
-    assert exchanges(ends).stage_size() == naive_size(ends)
 
 
 def test_a_message_whose_other_end_is_not_known_is_put_together_with_none() -> None:

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.missing import Missing
@@ -17,8 +15,6 @@ from traces.ranks.contradicted import agreed, consistent
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
-from traces.sections.cause import Cause
-from traces.sections.run import Late
 
 S = 1_000_000_000
 
@@ -34,21 +30,6 @@ def ranks_of(count: int = 3, collectives: int = 60, late_us: float = 0.0) -> lis
     ]
     slow = [[10.0 * (1 + late_us / 900 * (rank == count - 1))] * 3 for rank in range(count)]
     return together(works, per_step=20, kernels_us=slow)
-
-
-def test_offset_and_drift_of_each_clock_are_found() -> None:
-    ranks = ranks_of()
-    ranks[1] = shifted(ranks[1], 2 * S, 100.0)
-    ranks[2] = shifted(ranks[2], -3 * S, -60.0)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    assert aligned.clocks.aligned
-    assert aligned.clocks.residual_ns is not None
-    assert aligned.clocks.residual_ns <= 20
-    ends = aligned.end_ns.reshape(-1, 3)
-    assert np.ptp(ends, axis=1).max() <= 200
-    drifts = [fit.drift_ppm for fit in aligned.clocks.fits]
-    assert np.ptp(drifts) == pytest.approx(160, abs=3)
 
 
 def test_ranks_of_one_clock_stay_as_they_are() -> None:
@@ -115,51 +96,6 @@ def test_a_few_ends_that_lie_elsewhere_move_no_clock() -> None:
     assert np.abs(apart[::6] - 3 * MS).max() <= 300
 
 
-@given(
-    st.lists(st.integers(-5 * S, 5 * S), min_size=4, max_size=4),
-    st.lists(st.floats(-100, 100), min_size=4, max_size=4),
-)
-def test_what_a_run_is_told_does_not_depend_on_its_clocks(offsets: list[int], drifts: list[float]) -> None:
-    ranks = ranks_of(4, late_us=60)
-    plain = analyse_run(ranks)
-    moved = analyse_run(list(map(shifted, ranks, offsets, drifts)))
-    assert isinstance(plain.late, Late)
-    assert isinstance(moved.late, Late)
-    assert (
-        (moved.late.cause, moved.late.rank) == (plain.late.cause, plain.late.rank) == (Cause.SLOW_DEVICE, 3)
-    )
-    assert moved.late.wait_ns == pytest.approx(plain.late.wait_ns, rel=0.001)
-
-
-def test_a_window_that_begins_earlier_and_ends_with_the_others_is_no_lateness() -> None:
-    ranks = ranks_of(3)
-    early = [Part(0, n, 1000 * n - 9000, 1000 * n - 8990) for n in range(3)]
-    more = summary_of(0, [*early])
-    rows = replace(ranks[0].instances, sequence=ranks[0].instances.sequence + len(early))
-    columns = {
-        name: np.concatenate((getattr(more.instances, name), getattr(rows, name))) for name in rows.__slots__
-    }
-    ranks[0] = type(ranks[0])(
-        ranks[0].identity, ranks[0].fingerprint, ranks[0].steps, ranks[0].groups, type(rows)(**columns),
-        ranks[0].kernels,
-    )  # fmt: skip
-    run = analyse_run(ranks)
-    assert isinstance(run.late, Late)
-    assert run.late.cause is Cause.NONE
-    assert [round(fit.drift_ppm) for fit in run.clocks.by_rank] == [0, 0, 0]
-
-
-def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
-    first = [Part(0, n, 1000 * n, 1000 * n + 100) for n in range(20)]
-    second = [Part(0, n, 1000 * n + 5000 * (n == 7), 1000 * n + 100 + 5000 * (n == 7)) for n in range(20)]
-    ranks = [summary_of(0, first), summary_of(1, second)]
-    matched = match(ranks)
-    possible = consistent(matched, align(ranks, matched))
-    assert matched.sequence[~possible].tolist() == [7]
-    assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
-    assert analyse_run(ranks).collectives == 19
-
-
 def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_groups_all_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -219,3 +155,14 @@ def test_three_reductions_counted_from_another_step_weigh_less_than_messages_tha
     found = align(ranks, match(ranks)).clocks
     assert found.aligned
     assert all(abs(fit.offset_ns) < US for fit in found.fits)
+
+
+def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
+    first = [Part(0, n, 1000 * n, 1000 * n + 100) for n in range(20)]
+    second = [Part(0, n, 1000 * n + 5000 * (n == 7), 1000 * n + 100 + 5000 * (n == 7)) for n in range(20)]
+    ranks = [summary_of(0, first), summary_of(1, second)]
+    matched = match(ranks)
+    possible = consistent(matched, align(ranks, matched))
+    assert matched.sequence[~possible].tolist() == [7]
+    assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
+    assert analyse_run(ranks).collectives == 19

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 
-from tests.recordings.ranks import Work, shifted, together
+from tests.recordings.ranks import Work, together
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause
-from traces.sections.run import Late, Run, RunWithout
+from traces.sections.run import Late, Run
 
 RANKS, STEPS, EACH = 4, 3, 10
 WORK_US, TRANSFER_US = 990.0, 10.0
@@ -43,17 +43,6 @@ def test_pauses_of_a_tenth_of_the_step_in_sum_are_the_cause_though_no_step_has_o
     assert late.cost_ns == pytest.approx(1_000_000, rel=0.05)  # ten of 300 us in three steps
 
 
-def test_the_repair_saves_what_all_waited_for() -> None:
-    run = analyse_run(run_of(in_turn(300.0)))
-    assert isinstance(run.without, RunWithout)
-    assert run.without.saved_frac == pytest.approx(1_000 / 11_000, abs=0.01)
-
-
-def test_clocks_that_stand_apart_change_nothing() -> None:
-    apart = [shifted(one, 7_000_000 * place) for place, one in enumerate(run_of(in_turn(300.0)))]
-    assert late_of(analyse_run(apart)).cause is Cause.ROTATING_JITTER
-
-
 @pytest.mark.parametrize(
     "pauses_us",
     [{}, in_turn(60.0), in_turn(300.0, every=14)],
@@ -83,9 +72,3 @@ def test_two_ranks_alike_pause_by_turns_beside_their_other_steps() -> None:
     ]
     run = analyse_run(together(works, per_step=EACH, transfer_us=TRANSFER_US))
     assert late_of(run).cause is Cause.ROTATING_JITTER
-
-
-def test_where_one_rank_has_most_of_them_that_rank_is_late() -> None:
-    numbers: Sequence[int] = range(1, STEPS * EACH, 3)
-    run = analyse_run(run_of(dict.fromkeys([(2, number) for number in numbers], 300.0)))
-    assert (late_of(run).cause, late_of(run).indices) == (Cause.SLOW_HOST, (2,))

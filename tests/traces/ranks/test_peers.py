@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from bench.simulate.ranks.clocks import draw_clocks
-from bench.simulate.ranks.described import Cause
-from bench.simulate.ranks.drawn import draw_run
-from bench.simulate.ranks.recorded import Capture, write_ranks
-from tests.recordings.ranks import US, Part, array, summaries_in, summary_of
+from tests.recordings.ranks import US, Part, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.run import analyse_run
@@ -109,38 +100,3 @@ def test_who_sends_to_whom_is_known_by_places_in_the_communicator() -> None:
         ("ep_a2a", 0, 1, 3 * MB),
         ("ep_a2a", 1, 0, 1 * MB),
     ]
-
-
-def test_sizes_of_a_simulated_run_are_those_that_its_payloads_were_written_with(tmp_path: Path) -> None:
-    truth = draw_run(105, Cause.NONE)
-    run = truth.run
-    written = write_ranks(truth.done, tmp_path, draw_clocks(run), Capture(mpi=True))
-    summaries = [summary for one in written for summary in summaries_in(one.path)]
-    found = analyse_run(summaries)
-    given: Counter[str] = Counter()
-    skipped = run.knobs.step_count - len(summaries[0].steps)
-    for one in truth.done.ranks[0].activities:
-        if one.collective is not None and one.work.place.step >= skipped:
-            ranks = len(one.collective.group) if one.work.kernel == "nccl_reduce_scatter" else 1
-            given[one.work.kernel] += one.work.size_bytes * ranks
-    steps = len(summaries[0].steps)
-    mine = known(found.ranks[0].given_bytes) or {}
-    assert mine["dp_reduce_scatter"] == pytest.approx(given["nccl_reduce_scatter"] / steps, rel=0.01)
-    assert mine["all_reduce"] == pytest.approx(given["nccl_all_reduce"] / steps, rel=0.01)
-    sent = sum(mine[kind] for kind in mine if kind.startswith("ep_"))
-    assert sent == pytest.approx(given["nccl_send_recv"] / steps, rel=0.1)  # tokens differ by rank
-    pair = traffic(found).largest_pairs[0]
-    assert pair.sender != pair.receiver
-
-
-def test_sizes_of_a_real_recording_are_its_elements_times_their_bytes(recordings: Path) -> None:
-    path = recordings / "hta_nccl_parser_config_nccl_data.json.gz"
-    (summary,) = summaries_in(path)
-    with gzip.open(path) as file:
-        events = json.load(file)["traceEvents"]
-    kernels = [one for one in events if one.get("cat") == "kernel" and "nccl" in one["name"]]
-    kernels.sort(key=lambda one: float(one["ts"]))
-    wide = {"Float": 4, "BFloat16": 2, "Half": 2, "Long": 8, "Int": 4, "Byte": 1, "Double": 8}
-    sizes = [one["args"]["In msg nelems"] * wide[one["args"]["dtype"]] for one in kernels]
-    assert len(sizes) == 21
-    assert np.sort(summary.instances.size_bytes).tolist() == sorted(sizes)

@@ -179,6 +179,14 @@ def test_lines_of_parts_are_those_of_each_part_alone_however_many_there_are() ->
         assert slope == pytest.approx(true[:, 1], abs=1e-9)
 
 
+def test_a_line_near_which_points_lie_is_kept_beside_another_that_has_more_of_them() -> None:
+    """Of eleven points six lie level at 0, and five 1 ms above."""
+    at, apart = np.arange(11, dtype=np.float64) * 1e6, np.where(np.arange(11) % 2 == 0, 0.0, 1e6)
+    for near, level in ((None, 0), ((np.array([1e6]), np.zeros(1)), 1e6)):
+        offset, _ = lines_by_part(at, apart, np.zeros(11, dtype=np.int64), near, 1)
+        assert offset == pytest.approx([level], abs=2_000)
+
+
 def test_clocks_fitted_together_keep_the_fixed_one_and_bring_the_others_to_it() -> None:
     """Clock 1 is 300 ns behind and 2 gains 20 ppm: three in each of ten collectives of 10 ms."""
     true = np.repeat(np.arange(10) * 1e8, 3)
@@ -211,6 +219,7 @@ def test_the_likeliest_shift_is_that_at_which_ends_lie_together(shift: int, one_
     assert found[0] == shift
     assert len(found) <= 4
     assert likely_shifts(ends[:1], ends[:1], one_clock=True) == []
+    assert likely_shifts(ends[:0], ends[:0], one_clock=True) == []
 
 
 def test_of_transfers_at_once_on_a_rank_each_has_its_part_while_they_move() -> None:
@@ -222,3 +231,7 @@ def test_of_transfers_at_once_on_a_rank_each_has_its_part_while_they_move() -> N
     assert shares(first, place, end, moving, place == 1).tolist() == [1, 1]
     assert shares(first, place, end, array([100, 100, 0]), every).tolist() == [1, 1]
     assert shares(first, place, end + 5_000, moving, ~every).tolist() == [1, 1]
+    # 0 and 1 move together, 1 and 2 at the same time: rank 1 holds both to a half
+    first, whole = array([0, 2, 4]), np.full(4, 100)
+    for places, part in (([0, 1, 1, 2], 0.5), ([0, 1, 2, 3], 1)):
+        assert shares(first, array(places), whole, whole, np.full(4, True)).tolist() == [part, part]

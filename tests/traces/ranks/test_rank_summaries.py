@@ -43,6 +43,24 @@ def test_a_summary_comes_back_as_it_was() -> None:
     assert same(decode(encode(given), "a"), given)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("run.toml:7", "run.toml:7"),
+        ("given", "given"),
+        ("a\x1b[31m:7", "WITHHELD[31m:7"),
+        ("run.toml:x", "x"),
+        (None, None),
+    ],
+)
+def test_where_the_size_was_given_is_told_by_file_and_line_without_what_a_terminal_obeys(
+    given: str | None, told: str | None
+) -> None:
+    one = summary_of(0, [])
+    one = replace(one, identity=replace(one.identity, world_size_from=given))
+    assert decode(encode(one), "a").identity.world_size_from == told
+
+
 def test_a_rank_without_collectives_or_steps_is_a_summary_too() -> None:
     given = summary_of(None, [], [])
     assert same(decode(encode(given), "a"), given)

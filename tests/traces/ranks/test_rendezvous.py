@@ -174,35 +174,6 @@ def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_nam
     assert members == {(0, 1), (2, 3), (0, 1, 2, 3)}
 
 
-def naive(own: Sequences, other: Sequences, offset_ns: int) -> Counter[tuple[int, int]]:
-    """Each end beside each: how many of each two streams coincide at an offset."""
-    found: Counter[tuple[int, int]] = Counter()
-    for end, operation, stream in zip(own.end_ns, own.operation, own.number, strict=True):
-        for led, what, which in zip(other.end_ns, other.operation, other.number, strict=True):
-            if operation == what and abs(int(led) - int(end) - offset_ns) <= 10_000:
-                found[int(stream), int(which)] += 1
-    return found
-
-
-@pytest.mark.parametrize(("one", "other", "shared"), [(0, 1, EXPERTS), (0, 2, NEXT), (2, 4, NEXT)])
-def test_where_clocks_meet_each_end_beside_each_shows_the_same(one: int, other: int, shared: int) -> None:
-    ranks = pipeline(3)
-    own, led = ranks[one].sequences(), ranks[other].sequences()
-    met = meet(own, led)
-    assert met is not None
-    middle_ns = int(np.median(own.end_ns))
-    found = naive(own, led, met.other_of(middle_ns) - middle_ns)
-    assert found[WORLD, WORLD] == met.sequences[WORLD, WORLD] == STEPS
-    assert (
-        found[shared, shared] >= met.sequences[shared, shared] >= 0.9 * STEPS * (8 if shared == NEXT else 20)
-    )
-
-
-def test_ranks_that_share_no_message_do_not_meet() -> None:
-    ranks = pipeline(3)
-    assert meet(ranks[0].sequences(), ranks[4].sequences()) is None
-
-
 def on_clock(place: int, ends_us: list[int]) -> OnClock:
     ends = np.array(ends_us, dtype=np.int64) * 1_000
     return OnClock(place, ends - 5_000, ends)

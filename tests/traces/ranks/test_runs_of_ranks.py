@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recordings.ranks import Work, many, shifted, together
+from tests.recordings.ranks import Work, many, together
 from traces.missing import Missing
 from traces.ranks.codec import encode
 from traces.ranks.decoding import opened, unpacked
 from traces.ranks.run import analyse_run, judge
-from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
 from traces.sections.run import Late, Run
@@ -39,12 +39,6 @@ def cause_of(run: Run) -> tuple[Cause, int | None]:
     return run.late.cause, run.late.rank
 
 
-def test_a_whole_run_has_no_problems() -> None:
-    run = analyse_run(run_of())
-    assert (run.problems, run.world_size, len(run.ranks), run.steps) == ((), 4, 4, 4)
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
-
-
 @given(st.permutations(range(5)))
 def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     ranks = run_of(5)
@@ -56,59 +50,6 @@ def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
 
 def identified(one: RankSummary, **identity: object) -> RankSummary:
     return replace(one, identity=replace(one.identity, **identity))  # type: ignore[arg-type]
-
-
-def changed(ranks: list[RankSummary], place: int, **what: object) -> list[RankSummary]:
-    return [replace(one, **what) if at == place else one for at, one in enumerate(ranks)]  # type: ignore[arg-type]
-
-
-def process_again(start_ns: int) -> list[RankSummary]:
-    """Two recordings of one process, the second begun so much later."""
-    return [
-        replace(
-            identified(run_of(1)[0], rank=None, recording=number, session_start_ns=10**18 + later_ns),
-            groups=(Group(GroupSource.COMMUNICATOR, number),),
-        )
-        for number, later_ns in ((8, 0), (9, start_ns))
-    ]
-
-
-WHOLE = run_of()
-ROWS = WHOLE[3].instances
-SETS: dict[str, tuple[list[RankSummary], dict[Kind, tuple[int, ...]], int]] = {
-    "the same recording twice": ([*WHOLE, WHOLE[1]], {Kind.DUPLICATE: (4,)}, 4),
-    "another one of a rank": (
-        [*WHOLE, identified(WHOLE[1], recording=9_999, clock=99)], {Kind.DUPLICATE: (4,)}, 4),
-    "of a run of another size": (
-        [identified(run_of(2)[0], rank=9, recording=99, clock=99), *WHOLE], {Kind.MIXED_RUNS: (0,)}, 4),
-    "of other work": (
-        changed(WHOLE, 3, instances=replace(ROWS, operation=ROWS.operation * 0 + Operation.ALL_GATHER)),
-        {Kind.MIXED_RUNS: (3,), Kind.MISSING_RANKS: ()}, 3),
-    "begun within a minute": (
-        [identified(one, session_start_ns=2 * 10**9 * place) for place, one in enumerate(WHOLE)], {}, 4),
-    "at another time": (
-        [identified(one, session_start_ns=10**14 * (place == 0)) for place, one in enumerate(WHOLE)],
-        {Kind.MIXED_RUNS: (0,), Kind.MISSING_RANKS: ()}, 3),
-    "a process at two times": (
-        process_again(200_000_000), {Kind.MIXED_RUNS: (1,)}, 1),
-    "apart from the others": (
-        changed(WHOLE, 0, groups=(Group(GroupSource.COMMUNICATOR, 12, 4),)), {Kind.APART: (0,)}, 4),
-    "broken off": (changed(WHOLE, 3, instances=ROWS.take(np.arange(20))), {Kind.TRUNCATED: (3,)}, 4),
-    "of another version": (
-        [*WHOLE[:3], identified(WHOLE[3], version="3.1")], {Kind.MIXED_VERSIONS: (3,)}, 4),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_what_is_odd_about_recordings_is_named_and_what_is_of_another_run_left_out(
-    name: str,
-) -> None:
-    ranks, problems, count = SETS[name]
-    assert kinds(ranks) == problems
-    run = analyse_run(ranks)
-    assert len(run.ranks) == count
-    if count == 4 and Kind.APART not in problems:
-        assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
 def test_what_is_odd_about_recordings_of_one_run_hides_nobody() -> None:
@@ -135,49 +76,11 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
     assert "several runs" in run.late.reason
 
 
-def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
-    other = [
-        replace(
-            rank,
-            identity=replace(rank.identity, rank=4 + place, clock=50 + place, recording=50 + place),
-            groups=(Group(GroupSource.COMMUNICATOR, 12, 2),),
-        )
-        for place, rank in enumerate(run_of(2))
-    ]
-    whole = [replace(rank, identity=replace(rank.identity, world_size=6)) for rank in [*run_of(), *other]]
-    run = analyse_run(whole)
-    assert kinds(whole)[Kind.APART] == (4, 5)
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
-
-
-def test_missing_ranks_are_named_and_nobody_is_late_in_their_groups() -> None:
-    run = analyse_run([rank for rank in run_of() if rank.identity.rank != 1])
-    (problem,) = run.problems
-    assert (problem.kind, problem.ranks) == (Kind.MISSING_RANKS, (1,))
-    assert isinstance(run.late, Missing)
-    assert run.wait_ns > 0
-
-
 @pytest.mark.parametrize("count", [0, 1])
 def test_of_one_rank_or_none_nothing_is_said_of_others(count: int) -> None:
     run = analyse_run(run_of()[:count])
     assert len(run.ranks) == count
     assert isinstance(run.late, Missing)
-
-
-def test_a_step_that_began_later_on_one_rank_is_the_same_step() -> None:
-    ranks = run_of()
-    rows, steps = ranks[1].instances, ranks[1].steps
-    late = np.flatnonzero(rows.step > 0)
-    ranks[1] = replace(
-        ranks[1],
-        instances=replace(rows.take(late), step=rows.step[late] - 1),
-        steps=type(steps)(*(getattr(steps, name)[1:] for name in steps.__slots__)),
-    )
-    assert cause_of(analyse_run([shifted(rank, 7 * place) for place, rank in enumerate(ranks)])) == (
-        Cause.SLOW_DEVICE,
-        2,
-    )
 
 
 def calls_for(count: int) -> int:

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import MS, Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import Part, Work, summary_of, together
 from traces.missing import Missing, known
 from traces.ranks.charge import COLUMNS
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, RankSummary
-from traces.sections.cause import ClockSource
 
 
 def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
@@ -52,17 +51,6 @@ def test_where_no_collective_is_shared_none_is_complete_and_without_any_nothing_
     assert isinstance(analyse_run(silent).complete_frac, Missing)
 
 
-def test_each_step_has_its_length_its_waiting_and_what_others_waited_for_the_rank() -> None:
-    run = analyse_run(slow(steps=4))
-    late = run.ranks[2]
-    assert len(late.step_lengths_ns) == run.steps
-    assert isinstance(late.caused_by_step_ns, tuple)
-    assert sum(one or 0 for one in late.caused_by_step_ns) // run.steps == late.caused_ns
-    waited = [sum(one or 0 for one in rank.waited_by_step_ns) for rank in run.ranks]
-    assert waited[2] == 0
-    assert sum(waited) == run.wait_ns
-
-
 def test_of_many_steps_several_are_one_column_and_the_number_is_named() -> None:
     steps = 2 * int(COLUMNS.value) + 1
     run = analyse_run(slow(2, steps=steps))
@@ -72,12 +60,3 @@ def test_of_many_steps_several_are_one_column_and_the_number_is_named() -> None:
     lengths = [one for one in run.ranks[0].step_lengths_ns if one]
     step_ns = known(run.ranks[0].step_ns) or 0
     assert abs(np.mean(lengths) - step_ns) < 0.05 * step_ns
-
-
-def test_clocks_that_collectives_fix_put_equal_ends_in_one_place() -> None:
-    ranks = slow()
-    moved = [shifted(one, place * MS, 20.0 * place) for place, one in enumerate(ranks)]
-    fits = {place: one for one in analyse_run(moved).clocks.by_rank for place in one.ranks}
-    assert {one.source for one in fits.values()} == {ClockSource.COLLECTIVES}
-    ends = [fits[place].time_of(int(one.instances.end_ns[-1])) for place, one in enumerate(moved)]
-    assert max(ends) - min(ends) < 1_000

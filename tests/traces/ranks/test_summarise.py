@@ -10,13 +10,12 @@ import pytest
 
 from bench.simulate.export import write_export
 from tests.recordings.kineto import Profiled, write
-from tests.recordings.launches import ATTENTION, GATHER, GEMM, GROUPED, SENDRECV, Line, rank_of
+from tests.recordings.launches import GATHER, GEMM, Line, rank_of
 from tests.recordings.payloads import init, with_payloads
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
-from traces.names.kernels import COMM_KINDS
 from traces.ranks.summarise import summarise
-from traces.ranks.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
+from traces.ranks.summary import FirstStep, GroupSource, Operation, RankSummary
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, from_steps
@@ -125,50 +124,6 @@ def test_both_ranks_of_a_message_have_the_same_group(tmp_path: Path) -> None:
     assert keys[0] == keys[1]
 
 
-def test_without_names_collectives_stand_in_order_by_kind_and_stream(tmp_path: Path) -> None:
-    line = Line()
-    for name, stream in ((SENDRECV, 20), (GATHER, 20), (SENDRECV, 20), (GATHER, 24), (GATHER, 20)):
-        line.run(name, stream=stream)
-    summary = summary_of(written(tmp_path, line), (0, 200))
-    rows = summary.instances
-    assert {group.source for group in summary.groups} == {GroupSource.ORDER}
-    assert rows.group[0] == rows.group[2]
-    assert rows.group[1] == rows.group[4] != rows.group[3]
-    assert rows.sequence.tolist() == [0, 0, 1, 0, 1]
-
-
-def test_what_a_rank_did_before_a_collective_is_told_since_the_one_before_of_its_group(
-    tmp_path: Path,
-) -> None:
-    line = Line()
-    line.run(SENDRECV, stream=20)  # 5 to 15
-    line.run(GEMM, length=20)  # 25 to 45
-    line.run(GROUPED, length=30)  # 55 to 85
-    line.run(GATHER, stream=24)  # 95 to 105
-    line.run(SENDRECV, stream=20)  # 115 to 125
-    rows = summary_of(written(tmp_path, line), (0, 130)).instances
-    last = 2
-    assert rows.operation.tolist() == [Operation.EXCHANGE, Operation.ALL_GATHER, Operation.EXCHANGE]
-    assert (rows.compute_ns[last], rows.grouped_ns[last]) == (50 * US, 30 * US)
-    assert rows.compute_ns[:2].tolist() == [UNKNOWN, UNKNOWN]
-    assert rows.exposed_ns.tolist() == [10 * US] * 3
-    assert [COMM_KINDS[kind] for kind in rows.kind.tolist()][1] == "other_comm"
-
-
-def test_idle_time_before_the_first_kernel_of_a_step_is_the_loaders(tmp_path: Path) -> None:
-    line = Line()
-    line.run(GEMM)  # 5 to 15
-    line.now += 40
-    line.run(GEMM)  # 65 to 75: the second step begins here
-    line.now += 20
-    line.run(GEMM)  # 105 to 115
-    summary = summary_of(written(tmp_path, line), (5, 16), (16, 120))
-    parts = summary.steps
-    assert parts.compute_ns.tolist() == [10 * US, 20 * US]
-    assert parts.loader_ns[1] > 40 * US
-    assert 20 * US < parts.host_starved_ns[1] <= 30 * US
-
-
 @pytest.mark.parametrize(
     ("starts_us", "again_us", "loads_us"),
     [(65, 60, 60), (65, 30, 60), (65, 29, 0), (261, 60, 0)],
@@ -199,48 +154,3 @@ def test_of_a_step_that_is_not_the_first_recorded_one_the_time_before_the_record
     steps = from_steps("user", "steps", (first, second))
     account = measure_account(rank, steps.windows, find_queueing(rank))
     assert summarise(rank, steps, absent_pieces(account), find_queueing(rank)).steps.loader_ns[0] < 60 * US
-
-
-def test_the_pace_of_a_host_is_the_median_time_between_launches_of_a_step(tmp_path: Path) -> None:
-    line = Line()
-    for length in (10,) * 7 + (90,) * 5:  # launches 20 and 100 us apart
-        line.run(GEMM, length=length)
-    line.run(GEMM)  # from 640 us on
-    for _ in range(12):  # 11 follow each other
-        line.run(GEMM)
-    steps = summary_of(written(tmp_path, line), (0, 660), (660, 900)).steps
-    assert steps.pace_ns.tolist() == [20 * US, UNKNOWN]
-
-
-def test_steps_count_what_is_in_them_and_fingerprints_what_is_in_a_median_one(tmp_path: Path) -> None:
-    line = Line()
-    for _ in range(3):
-        line.all(ATTENTION, ATTENTION, GROUPED)
-    summary = summary_of(written(tmp_path, line), (0, 60), (60, 120), (120, 180))
-    assert (summary.fingerprint.attention, summary.fingerprint.has_experts) == (2, True)
-    assert summary.steps.grouped_ns.tolist() == [10 * US] * 3
-
-
-def test_kernels_beside_communication_do_not_say_how_fast_a_gpu_is(tmp_path: Path) -> None:
-    line = Line()
-    for _ in range(3):
-        line.run(GEMM, length=20)
-    line.recording.kernel(SENDRECV, 500 * US, 900 * US, launch_ns=490 * US, stream=20)
-    for place in range(3):
-        begin = (510 + 100 * place) * US
-        line.recording.kernel(GEMM, begin, begin + 90 * US, launch_ns=begin - 5 * US)
-    kernels = summary_of(written(tmp_path, line), (0, 1000)).kernels
-    assert kernels.median_ns.tolist() == [20 * US]
-
-
-def test_two_recordings_have_two_fingerprints_and_one_has_one(tmp_path: Path) -> None:
-    def made(name: str, *lengths: int) -> RankSummary:
-        (tmp_path / name).mkdir()
-        line = Line()
-        for length in lengths:
-            line.run(GEMM, length=length)
-        return summary_of(written(tmp_path / name, line), (0, 100))
-
-    one, again, other = made("a", 10, 20), made("b", 10, 20), made("c", 10, 21)
-    assert one.identity.recording == again.identity.recording != other.identity.recording
-    assert one.identity.clock == again.identity.clock

@@ -1,4 +1,4 @@
-"""Waiting and moving, by figures one can add in the head; in the words of `tests.by_definition.waits`."""
+"""Waiting and moving, by figures one can add in the head."""
 
 from __future__ import annotations
 

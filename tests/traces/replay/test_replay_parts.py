@@ -331,6 +331,20 @@ def test_between_two_launches_that_go_all_calls_of_their_thread_go() -> None:
     assert timing.duration_ns[:4].tolist() == [100 * US, 0, 0, 0]
 
 
+def test_without_the_hosts_time_the_profilers_own_stays_in_each_call_and_in_each_pause() -> None:
+    """A call of 20 us, 10 of them the profiler's; 15 more of 28 us to the launch at 60."""
+    run = begun()
+    run.call("event_record", 10, 30)
+    run.flush(15, 25)
+    run.flush(40, 55)
+    run.work("gemm", 200, 250, launch=60)
+    found = again(run)
+    timing = Edits(subject(run), found.graph, found.graph.timing).host()
+    rows = found.graph.calls.start_ns.tolist()
+    assert timing.own_ns[rows.index(10 * US)] == 10 * US
+    assert timing.pause_ns[rows.index(60 * US)] == 15 * US
+
+
 @pytest.mark.parametrize(("inside", "whole"), [(True, [0, 10]), (False, [0])])
 def test_a_call_that_launches_what_stays_stays(inside: bool, whole: list[float]) -> None:
     run = begun()

@@ -39,13 +39,6 @@ def test_gaps_between_few_steps_are_replayed_too() -> None:
     assert found.stretches.pairs() == [[0, 300]]
 
 
-def test_of_many_steps_as_many_as_the_limit_stand_for_all() -> None:
-    found = sample_of(long_run())
-    assert len(found.steps) == MOST.value
-    assert sum(found.stand_for_ns) == sum(long_run().lengths_ns())
-    assert [step.index for step in found.steps] == sorted(step.index for step in found.steps)
-
-
 def test_the_others_are_spread_over_the_lengths_and_hold_the_median() -> None:
     indexes = [step.index for step in sample_of(long_run()).steps]
     assert max(after - before for before, after in pairwise(indexes)) <= 4

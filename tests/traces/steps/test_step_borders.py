@@ -13,7 +13,7 @@ from traces.errors import EmptySelection, UsageError
 from traces.steps.borders import HostOrder
 from traces.steps.found import Steps, one_window
 from traces.steps.sample import MOST, SLICES, WHOLE, sample_of
-from traces.steps.selection import Selection, parse_selection, seconds
+from traces.steps.selection import parse_selection
 
 US = 1_000
 DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
@@ -193,16 +193,6 @@ def test_a_recording_without_ranges_or_steps_says_so() -> None:
         run.measured(steps="0:1")
 
 
-def test_the_nearest_names_are_the_commonest_where_none_is_like_the_one_given() -> None:
-    run = three()
-    for turn in range(5):
-        run.range("forward", 10 + turn, 10.5 + turn)
-    for name in ("aa", "bb", "cc"):
-        run.range(name, 50, 51)
-    with pytest.raises(EmptySelection, match=r"The nearest there are: 'forward', 'iteration N', '..'\.$"):
-        run.measured(nvtx="zzzzzz")
-
-
 @pytest.mark.parametrize(
     ("steps", "used", "dropped"),
     [
@@ -274,26 +264,6 @@ def test_a_time_is_seconds_or_in_the_unit_that_is_given(text: str, ns: int) -> N
 def test_a_choice_that_cannot_be_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         parse_selection(**given)
-
-
-def test_the_largest_time_is_below_two_to_the_62() -> None:
-    assert parse_selection(start=f"{2**62 - 1}ns").start_ns == 2**62 - 1
-    with pytest.raises(UsageError):
-        parse_selection(start=f"{2**62}ns")
-
-
-def test_a_choice_of_gpu_or_rank_is_no_choice_of_time() -> None:
-    assert not Selection(rank=0, gpu=0).by_time
-    assert Selection(start_ns=0).by_time
-    assert Selection(end_ns=0).by_time
-    assert parse_selection(steps="1:", nvtx="a", rank=3, gpu=4).steps == (1, None)
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"), [(0, "0.000000000s"), (1, "0.000000001s"), (-1_500_000_000, "-1.500000000s")]
-)
-def test_a_time_is_spelled_with_all_nine_decimals(ns: int, text: str) -> None:
-    assert seconds(ns) == text
 
 
 def test_a_long_window_without_steps_is_replayed_in_slices() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.by_hand.run import Run
 from traces.errors import EmptySelection
 from traces.steps.found import Step, from_steps
-from traces.steps.rules import leave_out_hiccups, leave_out_partial, leave_out_warm_up
+from traces.steps.rules import leave_out_hiccups
 
 THREE = [(1010, 1095), (1095, 1195), (1195, 1295)]
 
@@ -30,53 +30,6 @@ def test_a_step_begins_where_the_last_one_left_the_gpu_free() -> None:
     # before the first step nothing was launched: it begins with its first kernel, the others with their wait
     assert (steps.source, three_steps().steps_found()) == ("nvtx", THREE)
     assert steps.windows.total_ns == (1295 - 1010) * 1_000
-
-
-def test_a_step_begins_with_its_own_kernel_where_older_work_still_runs() -> None:
-    run = three_steps()
-    run.work("d2h", 1050, 1120, launch=1003, stream=9)  # launched in step 0, ends within step 1
-    assert run.steps_found()[:2] == [(1010, 1110), (1110, 1195)]
-
-
-def test_kernels_that_autograd_launches_within_the_range_belong_to_the_step() -> None:
-    run = three_steps()
-    for number in range(3):
-        for at in range(1_060 + 100 * number, 1_070 + 100 * number, 2):
-            run.work("gemm", at, at + 1, launch=at - 30, thread=1, stream=8)
-    assert run.measured().steps.source == "nvtx"
-
-
-def test_work_launched_between_two_ranges_is_part_of_no_step() -> None:
-    run = Run()
-    for number in range(3):
-        step = run.at(1_000 + 200 * number)
-        step.range(f"iteration {number}", 0, 100)
-        step.work("gemm", 10, 60, launch=1)
-        step.work("gemm", 70, 90, launch=2)
-    run.work("gemm", 1_120, 1_190)  # an evaluation after step 0
-    # step 0 ends with its last kernel; step 1 begins when the evaluation has left the GPU free
-    assert run.steps_found() == [(1010, 1090), (1190, 1290), (1290, 1490)]
-
-
-def test_registered_texts_give_the_same_steps() -> None:
-    run = Run()
-    for number in range(2):
-        step = run.at(1_000 + 100 * number)
-        run.recording.range(f"iteration {number}", step.ns(0), step.ns(99), registered=True)
-        step.work("gemm", 10, 60, launch=1)
-    assert run.steps_found() == [(1010, 1060), (1060, 1160)]
-
-
-def test_each_match_of_a_users_expression_is_a_step_and_nested_ones_are_not() -> None:
-    run = three_steps("batch {}")
-    run.range("batch inner", 1_010, 1_020)
-    assert run.steps_found(nvtx="batch") == THREE
-
-
-def test_times_cut_kernels_exactly() -> None:
-    run = three_steps()
-    assert run.measured(start="1020us", end="1.080ms").steps.windows.total_ns == 60_000
-    assert run.budget(start="1020us", end="1.080ms") == {"compute.gemm": 50, "idle": 10}
 
 
 def test_a_window_beyond_the_recording_is_warned_of() -> None:
@@ -105,46 +58,6 @@ def steps_of(lengths: list[int]) -> list[Step]:
     return [Step(index, 1_000 * index, 1_000 * index + length) for index, length in enumerate(lengths)]
 
 
-def test_of_few_named_steps_one_with_an_evaluation_in_it_is_a_hiccup() -> None:
-    steps = leave_out_partial(steps_of([100, 300, 100]), [40, 120, 40])
-    found = leave_out_hiccups(from_steps("nvtx", "", tuple(steps)))
-    assert (found.slow, found.lengths_ns()) == ((1,), [100, 100])
-    alike = leave_out_partial(steps_of([100, 300, 100]), [40, 40, 40])
-    assert leave_out_hiccups(from_steps("nvtx", "", tuple(alike))).slow == ()
-
-
-def test_a_step_with_fewer_kernels_is_partial_wherever_it_stands() -> None:
-    steps = leave_out_partial(steps_of([100, 100, 50, 100]), [40, 40, 37, 40])
-    assert [step.dropped for step in steps] == [
-        None,
-        None,
-        "partial: 37 kernels where the others have 40",
-        None,
-    ]
-    assert all(step.dropped is None for step in leave_out_partial(steps_of([100, 100]), [40, 39]))
-
-
-def test_whole_steps_hold_no_more_than_the_others_because_the_last_one_was_cut() -> None:
-    first, second, cut = leave_out_partial(steps_of([100, 110, 50]), [40, 40, 20])
-    assert cut.dropped == "partial: 20 kernels where the others have 40"
-    assert (first.has_more, second.has_more) == (False, False)
-
-
-def test_one_hiccup_moves_nothing_but_its_own_line() -> None:
-    usual, hiccup = [30_000_000] * 58, 69_600_000
-    steps = [Step(i, i * 10**8, i * 10**8 + ns) for i, ns in enumerate([*usual[:20], hiccup, *usual[20:]])]
-    found = leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps)))
-    assert (found.lengths_ns(), found.windows.total_ns, found.slow) == (usual, 58 * 30_000_000, (20,))
-    assert found.hiccups_ns == 39_600_000
-
-
-def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
-    lengths = [500, 100, 400, 100, 400, 100, 400, 100, 400]
-    steps = tuple(Step(i, i * 1_000, i * 1_000 + ns) for i, ns in enumerate(lengths))
-    assert leave_out_warm_up(list(steps), [0] * 9) == list(steps)
-    assert leave_out_hiccups(from_steps("nvtx", "NVTX range", steps)).slow == ()
-
-
 @pytest.mark.parametrize(
     ("slow", "hiccups"),
     [
@@ -161,50 +74,6 @@ def test_every_so_many_th_step_slow_from_end_to_end_is_a_rhythm(
     lengths = [300 if place in slow else 100 for place in range(16)]
     found = leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps_of(lengths))))
     assert found.slow == hiccups
-
-
-def test_a_slow_first_step_is_warm_up_where_the_others_do_not_share_it() -> None:
-    slow = [130, 100, 101, 99, 100, 100, 101, 99]
-    assert leave_out_warm_up(steps_of(slow), [0] * 8)[0].dropped == "warm-up: 30 % slower than the rest"
-    assert leave_out_warm_up(steps_of(slow[:7]), [0] * 7)[0].dropped is not None
-    noisy = [130, 100, 140, 80, 120, 100, 135, 90]
-    assert leave_out_warm_up(steps_of(noisy), [0] * 8)[0].dropped is None
-
-
-@pytest.mark.parametrize(
-    ("lengths", "initialising", "left_out"),
-    [
-        ([130, 100, 100], [0, 0, 0], True),  # two others are alike and do not share it
-        ([130, 90, 110], [16, 0, 0], True),
-        ([130, 90, 110], [15, 0, 0], False),  # half of what it takes more is not over half
-        ([130, 90, 110], [26, 10, 10], True),
-        ([130, 90, 110], [25, 10, 10], False),  # every step allocates as much
-        ([130, 100, 131], [30, 0, 0], False),  # not the longest
-        ([1_300, 900, 1_000, 1_100], [0, 0, 0, 0], False),  # others vary by a third of what it takes more
-        ([130, 100], [30, 0], True),
-        ([130, 100], [15, 0], False),
-    ],
-)
-def test_a_slow_first_step_is_warm_up_where_others_are_alike_or_it_initialises(
-    lengths: list[int], initialising: list[int], left_out: bool
-) -> None:
-    first = leave_out_warm_up(steps_of(lengths), initialising)[0]
-    assert (first.dropped == "warm-up: 30 % slower than the rest") == left_out
-
-
-def test_what_a_first_step_takes_more_may_be_so_much_that_the_others_are_alike_beside_it() -> None:
-    """A benchmark's first call: quarters of the others lie 3 apart, and it takes over 580 more than they."""
-    first = leave_out_warm_up(steps_of([614, 40, 32, 30, 33]), [0] * 5)[0]
-    assert first.dropped == "warm-up: 1789 % slower than the rest"
-
-
-def test_time_of_the_recording_outside_its_steps_is_said_by_place() -> None:
-    """Steps from 1,010 to 1,295 us; a call at 300 us before, a kernel of an evaluation to 1,600 after."""
-    run = three_steps()
-    run.call("malloc", 300, 310)
-    run.work("gemm", 1_500, 1_600)
-    found = run.document()["ranks"][0]["steps"]["outside_ns"]
-    assert found == {"before_ns": 710_000, "between_ns": 0, "after_ns": 305_000}
 
 
 def test_communication_without_compute_keeps_its_window() -> None:
@@ -237,12 +106,3 @@ def test_ranges_without_gpu_work_are_an_empty_selection() -> None:
     run.range("tail", 9_000, 9_100)
     with pytest.raises(EmptySelection, match="no GPU work was launched in them"):
         run.measured(nvtx="tail")
-
-
-def test_of_few_steps_one_with_a_pause_is_used_and_its_pause_is_idle() -> None:
-    run = Run()
-    for start, pause in ((0, 0), (100, 0), (200, 200), (500, 0), (600, 0)):
-        run.step(start, start + 100 + pause).work("gemm", 20 + pause, 100 + pause)
-    # with fewer than eight steps the lengths alone make no hiccup; the first begins with its kernel
-    assert run.steps_found() == [(20, 100), (100, 200), (200, 500), (500, 600), (600, 700)]
-    assert run.budget() == {"compute.gemm": 400, "idle": 280}  # 5 times 80; 4 times 20 and 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,11 @@ from hypothesis import strategies as st
 
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
-from tests.recordings.moe_pattern import moe_recording
-from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.period import matching_lags
 from traces.steps.selection import parse_selection
-from traces.timeline import build
 from traces.training import is_optimizer_kernel
 
 US = 1_000
@@ -99,23 +95,6 @@ def test_a_recording_that_begins_within_a_step_leaves_that_part_out() -> None:
     ]
 
 
-def test_one_whole_step_between_two_parts_is_used() -> None:
-    train = Train(skip=60)
-    train.step()
-    train.step()
-    assert len(train.steps().used) == 1
-
-
-def test_model_loading_before_a_whole_first_step_is_cut_off_and_the_step_is_kept() -> None:
-    train = Train()
-    train.run(*["add"] * 30)
-    for _ in range(3):
-        train.step()
-    steps = train.steps()
-    assert times_us(steps) == [(1300, 2200), (2200, 3100), (3100, 4000)]
-    assert not steps.dropped
-
-
 def test_model_loading_by_the_kernel_a_step_begins_with_many_times_is_cut_off_to_the_kernel() -> None:
     train = Train()
     train.run(*["add"] * 30)
@@ -136,14 +115,6 @@ def test_what_comes_before_a_part_of_a_step_stays_with_it() -> None:
     steps = train.steps()
     assert [step.dropped for step in steps.recorded][1:] == [None] * 3
     assert "begins before its step" in str(steps.recorded[0].dropped)
-
-
-def test_gathers_directly_after_the_last_optimizer_kernel_end_its_step() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        train.run("all_gather", "all_gather")
-    assert times_us(train.steps()) == [(1000, 1870), (1870, 2790), (2790, 3710)]
 
 
 def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four() -> None:
@@ -170,15 +141,6 @@ def test_an_evaluation_between_few_steps_is_part_of_none(at: int) -> None:
     assert [step.length_ns // US for step in train.steps().used] == [850, 900, 900]
 
 
-def test_a_first_step_begins_with_what_it_launched_first() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.run(*["send_recv"] * 30)
-        train.step()
-    begins = [times[0] for times in times_us(train.steps())]
-    assert begins == [950, 2150, 3350]  # 300 us of receives, then 900
-
-
 def gathering(us: int, *, is_hidden: bool) -> Train:
     """Three steps of 900 us, each with a gather of so many behind it: beside the next step, or before it."""
     train = Train(first=950)
@@ -190,22 +152,9 @@ def gathering(us: int, *, is_hidden: bool) -> Train:
     return train
 
 
-def test_a_gather_that_the_next_steps_hide_is_no_time_of_the_last() -> None:
-    steps = gathering(400, is_hidden=True).steps()
-    assert times_us(steps) == [(1000, 1900), (1900, 2800), (2800, 3700)]
-
-
 def test_a_gather_that_holds_each_step_up_is_time_of_the_last_too() -> None:
     steps = gathering(400, is_hidden=False).steps()
     assert times_us(steps) == [(1000, 2250), (2250, 3550), (3550, 4850)]
-
-
-def test_an_optimizer_of_many_small_kernels_is_one_cluster() -> None:
-    division = "void at::native::elementwise_kernel<128, 2, at::native::addcdiv_cuda_kernel(at::TensorIter"
-    train = Train(first=950)
-    for _ in range(3):
-        train.step(optimizers=("add", "add", division) * 10)
-    assert [step.length_ns // US for step in train.steps().used] == [1_100, 1_150, 1_150]
 
 
 @pytest.mark.parametrize(
@@ -259,13 +208,6 @@ def test_gradient_norms_and_lambdas_are_no_optimizer() -> None:
     assert not is_optimizer_kernel(foreach.format("TensorListScalarListMetadata<float, 3>", "multiplies"))
 
 
-def test_one_optimizer_cluster_makes_neither_steps_nor_microbatches_of_them() -> None:
-    train = Train()
-    train.step(microbatches=12)
-    steps = train.steps()
-    assert (steps.source, steps.recorded, steps.training) == ("none", (), True)
-
-
 @pytest.mark.parametrize("skip", [0, 30])
 def test_an_optimizer_nobody_knows_leaves_the_period(skip: int) -> None:
     train = Train(first=950, skip=skip)
@@ -287,14 +229,6 @@ def test_two_periods_and_nothing_more_are_two_steps() -> None:
     for _ in range(2):
         train.step(optimizers=("mystery_update",) * 5)
     assert times_us(train.steps()) == [(1000, 1850), (1850, 2750)]
-
-
-def test_layers_that_repeat_within_one_pass_are_no_steps() -> None:
-    train = Train()
-    block = [f"gemm_{number}" for number in range(40)]
-    train.run(*block * 20)
-    steps = train.steps()
-    assert (steps.source, steps.training) == ("none", None)
 
 
 def test_a_forward_pass_that_repeats_is_found_and_said_not_to_train() -> None:
@@ -332,44 +266,6 @@ def test_the_autograd_thread_shows_training() -> None:
     rank.columns.thread_names[thread] = "pt_autograd_0"
     steps = choose_steps(rank, parse_selection())
     assert steps.training_evidence.endswith("1 launched by autograd threads, 0 optimizer ranges")
-
-
-def test_steps_from_a_to_b_choose_among_inferred_ones() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-    steps = train.steps(steps="1:2")
-    assert (steps.source, times_us(steps), steps.training) == ("user", [(1850, 2750)], True)
-    assert steps.what == "to the last optimizer kernel of each cluster, --steps 1:2"
-
-
-def test_ways_that_disagree_are_named() -> None:
-    train = Train(first=950)
-    for _ in range(4):
-        for number in range(2):  # a range of each half
-            begin_us = train.now + 40
-            train.step(microbatches=2, optimizers=OPTIMIZERS if number else ("add",) * 5)
-            train.said.range(f"iteration {number}", begin_us, train.now)
-    steps = train.steps()
-    assert (steps.source, steps.median_ns) == ("nvtx", 500 * US)
-    assert steps.disagreement is not None
-    assert "to the last optimizer kernel of each cluster: 1.00 ms (4 steps)" in steps.disagreement
-
-
-def test_a_hiccup_leaves_all_figures_but_its_own() -> None:
-    train = Train(first=950)
-    for number in range(9):
-        train.step(wait=550 if number == 5 else 50 + number)
-    steps = train.steps()
-    assert (len(steps.used), len(steps.recorded), steps.slow) == (8, 9, (5,))
-    assert steps.median_ns == 903_500  # of 850, 901, 902, 903, 904, 906, 907, 908
-    assert steps.hiccups_ns == 1_400_000 - 903_500
-
-
-def test_the_demo_gives_the_same_steps_without_its_ranges() -> None:
-    marked, bare = (steps_of(Run(recording=moe_recording(steps=4, nvtx=nvtx))) for nvtx in (True, False))
-    assert (marked.source, bare.source) == ("nvtx", "optimizer")
-    assert (len(marked.used), len(bare.used), marked.disagreement) == (4, 4, None)
 
 
 @pytest.mark.parametrize(("process", "source"), [(0, "optimizer"), (1, "period")])
@@ -586,33 +482,3 @@ def test_lags_are_those_that_counting_finds() -> None:
 def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> None:
     codes = np.array(([0, 1] * 500 + [2, 3, 4, 5]) * 300)
     assert matching_lags(codes, 1, len(codes) // 2)[0] == (1.0, 1004)
-
-
-def real_steps(recordings: Path, name: str) -> list[Steps]:
-    ranks = build(read_trace(recordings / name, ReadOptions())).ranks
-    return [choose_steps(rank, parse_selection()) for rank in ranks]
-
-
-def test_a_real_language_model_ran_forward_once_to_warm_up_and_three_times(recordings: Path) -> None:
-    (steps,) = real_steps(recordings, "a100_llm_2_7B_nvtx.sqlite")
-    assert (steps.source, steps.unit, len(steps.used), steps.training) == ("period", "block", 3, False)
-    # 7328 kernels, each pass 1832 of them; the first waits for its kernels to load, so it is warm-up
-    assert "1832 kernels long" in steps.what
-    assert [round(step.length_ns / 1e6) for step in steps.recorded] == [1434, 843, 841, 841]
-
-
-@pytest.mark.parametrize(
-    ("name", "training"),
-    [
-        ("nsysai_mfu_2gpu_before.sqlite", False),  # 17 blocks of one forward pass
-        ("nsysai_h100_2gpu_1s.sqlite", None),
-        ("fuser_h200_2025.sqlite", False),
-        ("pipit_saxpy_mpi.sqlite", None),
-        ("edge_2026_tiny.sqlite", None),
-    ],
-)
-def test_real_recordings_without_a_whole_step_give_none(
-    recordings: Path, name: str, training: bool | None
-) -> None:
-    for steps in real_steps(recordings, name):
-        assert (steps.source, steps.recorded, steps.training) == ("none", (), training)
