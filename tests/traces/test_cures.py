@@ -39,11 +39,6 @@ def test_no_option_of_nsys_is_advised_for_a_trace_of_the_pytorch_profiler(
     assert of_nsys(diagnoser.analyze(write(tmp_path / "run.json", events)).to_dict()) == []
 
 
-@pytest.mark.parametrize("name", KINETO)
-def test_none_is_advised_for_a_real_one(recordings: Path, name: str) -> None:
-    assert of_nsys(diagnoser.analyze(recordings / name).to_dict()) == []
-
-
 def test_every_cure_has_a_form_for_each_recorder() -> None:
     assert cures("nsys-sqlite").keys() == cures("kineto").keys()
     assert not [text for text in cures("kineto").values() if OF_NSYS.search(text)]

@@ -33,20 +33,6 @@ def test_a_view_without_an_end_is_an_error(tmp_path: Path, rows: str) -> None:
         assert "a view or a table that does not end, in t" in str(said)
 
 
-def test_after_a_table_without_an_end_another_is_read(tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "run.sqlite",
-        f"CREATE VIEW t AS {ENDLESS} SELECT n AS a FROM c",
-        "CREATE TABLE u (a INTEGER)",
-        "INSERT INTO u VALUES (?)",
-        rows=[(number,) for number in range(1000)],
-    )
-    with SqliteTables(path) as tables:
-        with pytest.raises(Exception, match="does not end"):
-            tables.read("t", ("a",))
-        assert len(tables.read("u", ("a",))) == 1000
-
-
 def test_pages_in_a_circle_are_an_error(tmp_path: Path) -> None:
     """Every child of a table's root is the root itself."""
     rows = [(number,) for number in range(3000)]

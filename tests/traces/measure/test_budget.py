@@ -102,13 +102,6 @@ def test_the_partition_equals_a_count_of_single_nanoseconds(some: list[Row], win
     assert budget == by_hand(some, window)
 
 
-@given(rows, windows, st.integers(-(10**18), 10**18))
-def test_shifting_all_times_changes_nothing(some: list[Row], window: Spans, by: int) -> None:
-    shifted = [(bucket, key, stream, start + by, end + by) for bucket, key, stream, start, end in some]
-    moved = Spans(window.start_ns + by, window.end_ns + by)
-    assert measure_budget(activities(shifted), moved) == measure_budget(activities(some), window)
-
-
 def test_a_step_that_one_can_add_in_the_head() -> None:
     budget = measure_budget(
         activities(

@@ -317,29 +317,3 @@ def test_without_metrics_nothing_is_measured_and_it_says_how_to(export: Export) 
     use = measured(export(half_gemm_half_norm()))
     assert isinstance(use.measured, Missing)
     assert "moe-diag capture --for metrics" in use.measured.cure
-
-
-def test_an_a100_and_an_h200_give_what_the_occupancy_calculator_gives(recordings: Path) -> None:
-    a100 = measured(recordings / "a100_llm_2_7B_nvtx.sqlite", 0, 10**12)
-    h200 = measured(recordings / "fuser_h200_2025.sqlite", 0, 10**12)
-    # sgemm 128x64: 122 registers are 4096 a warp, so 16 warps an SM of 64, in 4 blocks
-    # its grid of 20 x 32 makes 640 / (108 x 4) = 1.48 waves; one kernel has 80 blocks
-    assert a100.limiter_ns == {"warps": 291_944_556, "registers": 3_116_436_433}
-    assert (a100.under_filled_ns, round(known(a100.tail_ns) or 0, -6)) == (2_050_162, 403_000_000)
-    # three nvjet kernels with 2 x 66 blocks on 132 SMs
-    assert h200.persistent_ns == 2_187_752 + 2_115_529 + 2_140_073
-    assert isinstance(h200.by_class["gemm"].fill_frac, Missing)
-    loss = h200.by_class["loss"]  # one block of one warp: 32 blocks fit, half of 64 warps
-    assert (loss.occupancy_frac, loss.limiter_ns) == (0.5, {"blocks": 136_895})
-    assert loss.launch_occupancy_frac == pytest.approx(1 / 132 / 64)
-
-
-def test_trimmed_exports_without_a_gpu_table_say_so(recordings: Path) -> None:
-    path = recordings / "nsysai_mfu_2gpu_before.sqlite"
-    with SqliteTables(path) as tables:
-        columns = read_export(tables, path)
-    for rank in build(columns).ranks:
-        use = measure_sm(rank, spans((0, 10**15)), rank.gpu).sm
-        assert isinstance(use.sm_count, Missing)
-        assert (use.fill_frac, use.capability_at_least) == (use.sm_count, None)
-        assert use.comm_blocks == 32

@@ -11,7 +11,6 @@ from bench.simulate.recording import Recording
 from tests.recordings.launches import GEMM, rank_of
 from traces.measure.step_timeline import (
     OTHER_ROWS,
-    OTHER_STEPS,
     Texts,
     host_kinds,
     host_lanes,
@@ -106,16 +105,6 @@ def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Expo
     for other in found[1]:
         assert (other.left_out, len(other.lanes[0].at_ns)) == (10, most)
         assert sum(length_ns == 5 for length_ns in other.lanes[0].length_ns) == most // 2 - 5
-
-
-def test_of_very_many_steps_some_that_lie_evenly_apart_are_there(export: Export) -> None:
-    recording = Recording()
-    for step in range(200):
-        recording.kernel(GEMM, step * 100, step * 100 + 50)
-    found = measure_timelines(rank_of(export(recording)), every(100, 200), BLIND)
-    indexes = [step.step for step in found[1]]
-    assert (len(indexes), indexes[-1], found[0].step) == (int(OTHER_STEPS.value), 199, 0)
-    assert len(set(indexes)) == len(indexes)
 
 
 @pytest.mark.parametrize(

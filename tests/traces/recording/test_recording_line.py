@@ -87,16 +87,6 @@ def test_the_script_starts_nsys_on_rank_0_alone() -> None:
     assert said["1"] == "python train.py"
 
 
-@pytest.mark.parametrize(("question", "framework"), EVERY)
-def test_every_option_has_a_reason_and_a_cost_of_one_line(question: Question, framework: TrainedWith) -> None:
-    how = recording(question, framework)
-    for one in (*how.options, *how.flags, *how.export):
-        assert one.why
-        assert one.cost
-        assert not re.search(r"[<>\n]|\.$", one.why + one.cost)
-        assert "<" not in one.text
-
-
 def test_every_flag_of_megatron_and_bridge_is_a_setting_that_we_know() -> None:
     for question in Question:
         for one in options(TrainedWith.MEGATRON_LM, question, "RANK"):

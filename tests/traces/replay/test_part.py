@@ -9,17 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import traces.steps.sample as sample
 from bench.simulate.export import write_export
 from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import START_NS, View, record
 from bench.simulate.run import run
-from tests.doubles.opinions import measured
-from tests.recordings.changes import Found, changes_of
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import spans
-from traces.limits import Limit
 from traces.replay.changes.costs import part_of
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, build_graph, happens_in
@@ -135,40 +131,6 @@ def test_a_step_counts_for_those_that_it_stands_for(graph: Graph) -> None:
     assert found.lengths_ns(Replayed(rows.start_ns, np.array([60]))).tolist() == [600]
 
 
-def costs_with(monkeypatch: pytest.MonkeyPatch, rank: RankTimeline, steps: Steps, most: int) -> Found:
-    monkeypatch.setattr(sample, "MOST", Limit(most, "steps", "a test's"))
-    return changes_of(rank, steps)
-
-
-def test_a_third_of_the_steps_tells_nearly_what_all_of_them_do(
-    monkeypatch: pytest.MonkeyPatch, rank: RankTimeline, steps: Steps
-) -> None:
-    every = costs_with(monkeypatch, rank, steps, STEPS)
-    some = costs_with(monkeypatch, rank, steps, 4)
-    assert some.window_ns == every.window_ns
-    for wall in ("communication", "host_overhead", "memory", "compute"):
-        cost, other = every.costs.of(wall), some.costs.of(wall)
-        assert cost is not None
-        assert other is not None
-        assert (len(cost.step_ns), len(other.step_ns)) == (STEPS, 4)
-        assert abs(other.ns - cost.ns) < 0.02 * every.window_ns
-        assert other.by_kind_ns.keys() == cost.by_kind_ns.keys()
-    assert some.changes.keys() == every.changes.keys()
-    for kind, change in some.changes.items():
-        assert abs(change.high_ns - every.changes[kind].high_ns) < 0.02 * every.window_ns
-
-
-def test_the_partition_counts_every_step_whatever_is_replayed(
-    monkeypatch: pytest.MonkeyPatch, path: Path
-) -> None:
-    every = measured(path)
-    monkeypatch.setattr(sample, "MOST", Limit(4, "steps", "a test's"))
-    some = measured(path)
-    assert (some.budget, some.steps, some.account) == (every.budget, every.steps, every.account)
-    assert (some.ledger, some.bounds) == (every.ledger, every.bounds)
-    assert some.costs != every.costs
-
-
 def test_slices_of_a_long_window_stand_for_all_of_it() -> None:
     """A window of 32 parts of 1,000 ns; half of the activities are replayed, a quarter of them counts."""
     window = one_window("none", "", 0, 32_000)
@@ -178,18 +140,3 @@ def test_slices_of_a_long_window_stand_for_all_of_it() -> None:
     assert found.stretches.pairs()[:2] == [[250, 750], [1_250, 1_750]]
     assert set(found.stand_for_ns) == {1_000}
     assert (len(found.pairs_ns), sum(found.stand_for_ns)) == (32, 32_000)
-
-
-def test_slices_tell_nearly_what_the_whole_window_does(
-    monkeypatch: pytest.MonkeyPatch, rank: RankTimeline
-) -> None:
-    window = one_window("none", "", BORDERS_NS[0], BORDERS_NS[-1])
-    every = changes_of(rank, window)
-    monkeypatch.setattr(sample, "WHOLE", Limit(len(rank.activities) / 2, "activities", "a test's"))
-    some = changes_of(rank, window)
-    assert some.costs.replayed_ns < 0.26 * every.costs.replayed_ns
-    for wall in ("communication", "host_overhead", "memory", "compute"):
-        cost, other = every.costs.of(wall), some.costs.of(wall)
-        assert cost is not None
-        assert other is not None
-        assert abs(other.ns - cost.ns) < 0.02 * every.window_ns

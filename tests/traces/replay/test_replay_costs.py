@@ -71,18 +71,6 @@ def test_compute_is_no_longer_stretched_beside_it() -> None:
     assert costs_of(run, (100, 350), stretch_frac=0.25).communication.ns == 20 * US
 
 
-@pytest.mark.parametrize(("blocks", "saved_us"), [(105, 0), (106, 20), (132, 20)])
-def test_a_grid_that_finds_room_beside_communication_is_not_stretched_by_it(
-    blocks: int, saved_us: int
-) -> None:
-    run = begun()
-    run.work("send_recv", 100, 200, launch=10, stream=20)
-    run.work("gemm", 100, 350, launch=14, blocks=blocks)
-    # 132 SMs less 26.4 for communication leave 105.6; a quarter more time for what needs all of them
-    about = {"stretch_frac": 0.25, "stretch_measured": False, "sm_count": 132}
-    assert costs_of(run, (100, 350), **about).communication.ns == saved_us * US
-
-
 # the host
 
 
@@ -318,28 +306,6 @@ def test_a_gemm_without_tensor_cores_takes_the_tf32_share_of_what_its_grid_takes
     assert (cost.ns, dict(cost.by_kind_ns)) == (181_250, {"gemm": 50 * US, "no_tensor_cores": 175 * US})
 
 
-def test_without_peak_rates_tensor_cores_have_no_price() -> None:
-    run = begun()
-    run.work("gemm", 100, 200, launch=10, blocks=132)
-    cost = costs_of(run, (100, 200), sm_count=132, simt=[1]).compute
-    assert cost is not None
-    assert cost.ns == 0
-
-
-def test_communication_with_few_blocks_is_no_under_filled_compute() -> None:
-    run = begun()
-    run.work("send_recv", 100, 200, launch=10, blocks=8)
-    cost = costs_of(run, (100, 200), sm_count=132).compute
-    assert cost is not None
-    assert cost.ns == 0
-
-
-def test_without_the_number_of_sms_filling_has_no_price() -> None:
-    run = begun()
-    run.work("gemm", 100, 200, launch=10, blocks=33)
-    assert costs_of(run, (100, 200)).compute is None
-
-
 # steps and proofs
 
 
@@ -403,14 +369,6 @@ def polling(name: str) -> Run:
             run.call(name, at - 99 + poll, at - 98 + poll)
         run.work("gemm", at, at + 100, launch=(at - 8, at - 6))
     return run
-
-
-def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted() -> None:
-    found = costs_of(polling("cudaEventQuery_v3020"), (100, 500))
-    assert found.proofs.elastic_frac < 0.4
-    assert found.at_least is not None
-    assert "the GPU is busy 100 % of the window" in found.at_least.reason
-    assert found.refused is None
 
 
 def launched_in_time(lasts: int, ahead: int) -> Run:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.places import DATA
 from traces.errors import MoeDiagError
 from traces.settings.read import configuration_of, read_configuration
 from traces.settings.settings import NotAConfiguration, Problem
@@ -190,13 +189,6 @@ def test_a_file_of_100_mb_is_refused_by_its_size(tmp_path: Path) -> None:
         read_configuration(path)
 
 
-def test_a_long_log_is_read_up_to_its_arguments(tmp_path: Path) -> None:
-    path = tmp_path / "log.txt"
-    head = (DATA / "settings" / "log.txt").read_text(encoding="utf-8")
-    path.write_text(head + "0: iteration 2/ 10\n" * 100_000, encoding="utf-8")
-    assert read_configuration(path).settings.value("num_layers") == 4
-
-
 @pytest.mark.parametrize(
     "raw", [b"", b"  \n\n", b"\x00\x01\x02", b"\x7fELF" + bytes(range(256)), b"just words"]
 )
@@ -230,17 +222,6 @@ def error_of(text: str, name: str) -> str:
 def test_no_text_raises_anything_but_our_errors(text: str, name: str) -> None:
     assert "\n" not in error_of(text, name)
     assert "\n" not in error_of(f"A={text}\npython pretrain_gpt.py --bf16 {text}\n", "a.sh")
-
-
-@given(raw=st.binary(max_size=100))
-def test_no_bytes_raise_anything_but_our_errors(raw: bytes) -> None:
-    assert "\n" not in error_of(raw.decode("utf-8", errors="replace"), "a.yaml")
-
-
-def test_a_file_of_nothing_but_problems_is_told_once() -> None:
-    found = problems("".join(f"model.x{n}=1\n" for n in range(5000)), "a.txt")
-    assert len(found) == 101
-    assert found[-1].text == "more problems from here on"
 
 
 def test_brackets_without_end_are_no_error_but_ours() -> None:

@@ -11,7 +11,7 @@ from tests.configurations.sizes import published, sized, tiny
 from tests.places import DATA
 from traces.missing import Missing
 from traces.settings.settings import Value
-from traces.sizes.peaks import fp32_to_tf32_frac, peak, peak_precision, peaks
+from traces.sizes.peaks import fp32_to_tf32_frac, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
 from traces.sizes.throughput import (
     Convention,
@@ -118,23 +118,6 @@ def test_model_operations_agree_with_the_reference_points(row: Reference) -> Non
     assert ours == pytest.approx(row.tflops_per_gpu * 1e12 / row.tokens_per_s_per_gpu, rel=WITHIN_FRAC)
 
 
-def test_the_older_convention_explains_gpt_oss_rows_and_nothing_else() -> None:
-    for model in FILES.values():
-        older, newest = per_token(model, 4096, "bridge_0.4"), per_token(model, 4096, "newest")
-        assert (older == newest) == (model != "gpt_oss_120b")
-    published_old = 158e12 / 5824
-    assert per_token("gpt_oss_120b", 4096, "newest") / published_old == pytest.approx(1.20, abs=0.01)
-
-
-def test_derived_step_times_follow_from_the_rows() -> None:
-    for row in references():
-        if row.step_s is None or row.batch is None or row.gpus is None:
-            continue
-        batch, _, seq_length = (int(one) if one != "-" else 0 for one in row.batch.split("/"))
-        derived = batch * seq_length / (row.gpus * row.tokens_per_s_per_gpu)
-        assert row.step_s == pytest.approx(derived, rel=0.005), row
-
-
 def test_throughput_of_a_measured_run_comes_out_as_published() -> None:
     known = published(
         "qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024, bf16=True
@@ -185,15 +168,6 @@ def test_fp32_is_an_eighth_of_tf32_on_an_a100(product: str | None, share: float 
     assert fp32_to_tf32_frac(product) == share
 
 
-def test_each_peak_has_a_source_and_doubles_from_bf16_to_fp8() -> None:
-    for row in peaks().values():
-        assert row.source
-        half = peak(row.gpu, "bf16")
-        twice = half is not None and row.tflops == pytest.approx(2 * half.tflops, rel=1e-4)
-        assert row.precision != "fp8" or twice
-    assert peak("A100", "fp8") is None
-
-
 @pytest.mark.parametrize(
     ("precision", "published"),
     [
@@ -242,9 +216,3 @@ def test_item_13_precision_and_routing_decide_between_rows_of_one_gpu() -> None:
     run = published("qwen3_30b_a3b", seq_length=4096, world_size=16, moe_router_force_load_balancing=False)
     assert nearest_references(run, "H100", "bf16")[0].routing == "natural"
     assert nearest_references(run, "H100", "fp8_current")[0].precision == "FP8"
-
-
-def test_item_13_all_verified_entries_of_the_cards_are_there() -> None:
-    cards = [row for row in references() if "model_verification_cards at" in row.source]
-    assert len(cards) == 20 + 3  # one of the 21 is dense; the weak scaling has three more
-    assert all(row.step_s for row in cards)

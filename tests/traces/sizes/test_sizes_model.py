@@ -71,12 +71,6 @@ def test_published_models_have_their_published_parameters(model: str, total: flo
     assert activated(size) / 1e9 == pytest.approx(active, abs=0.9)
 
 
-def test_deepseek_v3_has_671_billion_parameters_without_its_extra_prediction() -> None:
-    size = sized(published("deepseek_v3", seq_length=4096, mtp_num_layers=None))
-    assert sum(whole_counts(size).values()) / 1e9 == pytest.approx(671.0, abs=0.1)
-    assert activated(size) / 1e9 == pytest.approx(37.6, abs=0.1)
-
-
 def test_what_is_missing_is_named() -> None:
     found = model_size(settings({"num_layers": 2, "num_moe_experts": 4}, "test"))
     assert isinstance(found, Missing)

@@ -310,36 +310,6 @@ def test_random_bytes_never_raise_but_for_a_log_that_is_none(
     assert read(path).line_count >= 2
 
 
-LINE_PARTS = st.lists(
-    st.sampled_from(
-        [
-            "iteration 1/ 2 |",
-            "elapsed time per iteration (ms): 5.0 |",
-            "Step Time : 1.0s GPU utilization: 2.0MODEL_TFLOP/s/GPU",
-            "[Rank 1] (after 2 iterations) memory (MB) | allocated: 1.0 |",
-            "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 1 GiB of which",
-            "-------------------- arguments --------------------",
-            "Configuration Summary (Non-Default Values vs Megatron Core)",
-            "======================================================================",
-            "  num_layers: 1  (Mcore default: 0)",
-            "Error: DeepEP is not installed",
-            "NCCL version 2.29.3+cuda13.0",
-            "\n",
-        ]
-    ),
-    max_size=20,
-)
-
-
-@given(LINE_PARTS)
-def test_pieces_of_known_lines_in_any_order_never_raise(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "pieces.log"
-    path.write_text("x" + "".join(parts), encoding="utf-8")
-    assert read(path).skipped == ()
-
-
 def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> None:
     log = log_of(
         tmp_path,

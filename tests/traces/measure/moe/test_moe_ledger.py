@@ -70,54 +70,6 @@ def test_every_module_of_every_pass_and_layer_is_as_it_ran(
     assert not isinstance(found.tax_ns, Missing)
 
 
-@pytest.mark.parametrize("recompute", ["none", "moe", "full"])
-def test_gathers_and_scatters_that_ranges_name_are_dispatch_and_combine(
-    recompute: str, tmp_path: Path
-) -> None:
-    assert told(replace(SMALL, dispatcher="allgather", recompute=recompute), NAMED, tmp_path).layers == 3
-
-
-@pytest.mark.parametrize("microbatches", [1, 3, 4])
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep"])
-def test_microbatches_run_through_the_same_layers_again(
-    dispatcher: str, microbatches: int, tmp_path: Path
-) -> None:
-    knobs = replace(SMALL, dispatcher=dispatcher, microbatch_count=microbatches, layer_count=2)
-    assert told(knobs, BARE, tmp_path).layers == 2
-
-
-@pytest.mark.parametrize("recompute", ["none", "moe"])
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
-def test_microbatches_that_take_turns_keep_their_rows_and_have_layers_only_by_ranges(
-    dispatcher: str, recompute: str, tmp_path: Path
-) -> None:
-    knobs = replace(SMALL, dispatcher=dispatcher, recompute=recompute, ep_overlap=True, microbatch_count=3)
-    assert told(knobs, NAMED, tmp_path).layers == 3
-    bare = told(knobs, BARE, tmp_path)
-    assert isinstance(bare.layers, Missing)
-    assert bare.by_layer == ()
-    assert not isinstance(bare.tax_ns, Missing)
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        {"grouped_gemm": False},
-        {"fp8": True, "grouped_gemm": False},
-        {"recompute": "norm_act"},
-        {"recompute": "core_attn", "fp8": True},
-        {"graph_router": True, "graph_preprocess": True, "graph_attention": True},
-        {"token_sync": False, "tensor_parallel_us": 20.0, "context_parallel_us": 20.0},
-        {"pipeline_us": 40.0, "microbatch_count": 3},
-    ],
-    ids=lambda what: " ".join(what),
-)
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep"])
-def test_other_ways_to_run_change_no_row(dispatcher: str, what: dict[str, object], tmp_path: Path) -> None:
-    knobs = replace(SMALL, dispatcher=dispatcher, **what)  # type: ignore[arg-type]
-    assert told(knobs, BARE, tmp_path).layers == 3
-
-
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
 def test_the_tax_is_what_routing_needs_and_nothing_hides(
@@ -140,23 +92,6 @@ def test_the_wait_for_token_counts_is_tax_too(tmp_path: Path) -> None:
     assert sum(waits) == found.account.launch_starved_ns["token_count_sync"] > 0
     alone_ns = true_tax(simulated, found.steps.windows).total_ns
     assert alone_ns < (known(found.moe.tax_ns) or 0) <= alone_ns + sum(waits)
-
-
-def test_blocking_of_the_rows_is_that_of_the_account(tmp_path: Path) -> None:
-    found = measured(run(replace(SMALL, dispatcher="deepep", recompute="moe")), BARE, tmp_path)
-    assert isinstance(found.moe, Moe)
-    assert not isinstance(found.account, Missing)
-    payload = [known(row.blocking_ns) or 0 for row in found.moe.rows if row.module in ("dispatch", "combine")]
-    both = found.account.blocking_ns["ep_dispatch"] + found.account.blocking_ns["ep_combine"]
-    assert len(payload) == 6
-    assert sum(payload) == both > 0
-
-
-def test_rows_of_steps_add_up_to_the_row(tmp_path: Path) -> None:
-    found = measured(run(SMALL), BARE, tmp_path)
-    assert isinstance(found.moe, Moe)
-    assert [sum(row.per_step_ns) for row in found.moe.rows] == [row.wall_ns for row in found.moe.rows]
-    assert {len(row.per_step_ns) for row in found.moe.rows} == {len(found.steps.used)}
 
 
 def test_a_gather_dispatcher_that_nothing_names_leaves_the_tax_open(tmp_path: Path) -> None:
