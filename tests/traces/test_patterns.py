@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 
 import pytest
@@ -53,12 +52,6 @@ def test_a_wrong_pattern_is_an_error_of_ours_and_the_engine_prints_nothing(
         with pytest.raises(WrongPattern, match=r"\S"):
             Pattern(wrong)
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_pattern_goes_to_another_process() -> None:
-    sent = pickle.loads(pickle.dumps(Pattern(r"step_(\d+)")))
-    assert sent == Pattern(r"step_(\d+)")
-    assert sent.search("a step_12")[1] == "12"
 
 
 @given(st.text(st.characters(codec=None), max_size=9), st.text("ab", max_size=3))

@@ -61,13 +61,3 @@ def test_equal_ids_in_two_processes_are_two_ids(export: Export) -> None:
     assert not both.warnings
     for rank in both.ranks:
         assert (rank.activities.launch_ns == alone.launch_ns).all()
-
-
-@pytest.mark.parametrize("kernel", ["multi_tensor_apply_kernel_adam", "elementwise_kernel"])
-def test_one_call_that_launches_everything_is_read(export: Export, kernel: str) -> None:
-    recording = training(None)
-    rows = recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"]
-    for row in rows:
-        row["correlationId"] = rows[-1 if kernel.startswith("multi") else 0]["correlationId"]
-    (rank,) = diagnoser.analyze(export(recording), ask_megatron=False).to_dict()["ranks"]
-    assert rank["kernels_without_launch"] == 0

@@ -126,20 +126,6 @@ def test_an_unusual_file_is_read_by_sqlite(engine: str, tmp_path: Path, pragma: 
     assert both(path, "t", ("a",), ("s",)) == "sqlite3"
 
 
-def test_different_bytes_that_read_as_one_text_are_one_text(engine: str, tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "run.sqlite",
-        "CREATE TABLE t (s TEXT)",
-        "INSERT INTO t VALUES ('b'), (CAST(x'61ff' AS TEXT)), (CAST(x'61fe' AS TEXT)), ('b'), (NULL)",
-    )
-    found, ran = read(path, PageTables, "t", (), ("s",))
-    assert (found, ran) == (
-        {"s": ["b", "a\ufffd", "a\ufffd", "b", None], "texts of s": ["b", "a\ufffd"]},
-        "pages",
-    )
-    assert both(path, "t", (), ("s",)) == "pages"
-
-
 def test_auto_decodes_pages_of_large_files_where_loops_compile(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from tests.recordings.launches import (
     rank_of,
 )
 from traces.intervals import spans
-from traces.measure.a2a import dispatcher_of, measure_a2a
+from traces.measure.a2a import measure_a2a
 from traces.missing import Missing, known
 from traces.resolve.kinds import resolve_kinds
 from traces.sections.rank import A2a
@@ -139,15 +139,6 @@ def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Ex
             text = f"layer_{place}f-layer_{2 - place}b"
             recording.range(text, 80_000 * place, 80_000 * place + 79_000, tid=tid)
     assert layers_of(export(recording, "b.sqlite")) == [0, 2, 1, 1, 2, 0]
-
-
-def test_no_expert_work_and_no_exchange_is_no_dispatcher(export: Export) -> None:
-    line = Line()
-    line.all(NORM, GEMM)
-    rank = rank_of(export(line.recording))
-    found = measured(rank, [(0, 1_000)])
-    assert (found.instances, found.exposed_ns, found.spans) == (0, 0, ())
-    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 1_000_000))) == "none"
 
 
 def test_a_trace_of_whole_graphs_has_no_account_of_all_to_all(export: Export) -> None:

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from bench.simulate.knobs import draw_knobs
-from bench.simulate.recorded import draw_view
 from bench.simulate.recording import Recording
-from bench.simulate.run import run
 from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
-from tests.recordings.moe_truth import Found, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, spans
@@ -23,7 +16,7 @@ from traces.measure.budget import measure_budget
 from traces.measure.ledger import Borders, measure_ledger, per_step_ns
 from traces.missing import Missing
 from traces.sections.tables import LedgerRow
-from traces.steps.found import Step, Steps, from_steps, one_window
+from traces.steps.found import Step, from_steps, one_window
 
 Export = Callable[..., Path]
 NO_MOE = Missing("moe", "none", "none")
@@ -33,44 +26,6 @@ def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[i
     """The rows of a group whose name begins so, added up by step."""
     mine = [row.per_step_ns for row in rows if row.group == group and row.row.startswith(begin)]
     return [sum(step) for step in zip(*mine, strict=True)]
-
-
-def lengths(steps: Steps) -> list[int]:
-    return steps.lengths_ns() or [steps.windows.total_ns]
-
-
-def check(found: Found) -> None:
-    """Rows of each step against its length, and all steps against what was measured over all at once."""
-    rows, whole = found.ledger, lengths(found.steps)
-    assert per_step(rows, "budget") == whole
-    total = {row.row: sum(row.per_step_ns) for row in rows}
-    compute = {f"compute.{key}": ns for key, ns in found.budget.compute_by_class_ns.items()}
-    comm = {f"exposed_comm.{key}": ns for key, ns in found.budget.exposed_comm_by_kind_ns.items()}
-    assert (compute | comm).items() <= total.items()
-    if isinstance(found.account, Missing):
-        assert [row for row in rows if row.group == "absent"] == []
-        return
-    idle = {row: ns for row, ns in total.items() if row.startswith("idle.")}
-    assert sum(idle.values()) == found.budget.idle_ns
-    assert all(ns <= total[row.removeprefix("idle.")] for row, ns in idle.items())
-    absent = [step - busy for step, busy in zip(whole, per_step(rows, "budget", "compute."), strict=True)]
-    assert per_step(rows, "absent") == absent
-    starved = {f"launch_starved.{key}": ns for key, ns in found.account.launch_starved_ns.items()}
-    blocking = {f"blocking.{key}": ns for key, ns in found.account.blocking_ns.items()}
-    assert (starved | blocking).items() <= total.items()
-    assert total.get("trailing", 0) == found.account.trailing_ns
-    assert total.get("graph_opaque", 0) == found.account.graph_opaque_ns
-
-
-@settings(max_examples=15)
-@given(st.integers(0, 10_000))
-def test_rows_add_up_to_the_integer_in_every_step_of_any_run(seed: int) -> None:
-    with TemporaryDirectory() as folder:
-        knobs = draw_knobs(seed, step_count=3, microbatch_count=1, layer_count=2)
-        check(measured(run(knobs), draw_view(seed), Path(folder)))
-
-
-Times = list[tuple[int, int]]
 
 
 def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:

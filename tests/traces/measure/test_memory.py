@@ -107,13 +107,6 @@ def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -
     assert roles.forward.tolist() == [True] + [False] * 5
 
 
-@pytest.mark.parametrize("threads", [True, False])
-def test_attention_alone_run_again_reaches_no_further(export: Export, threads: bool) -> None:
-    found = training(export, ((FORWARD, 7),), threads)
-    assert (found.recompute_ns, found.recompute_modules) == (80_000, {"attention": 80_000})
-    assert modules(found)["norm"].recomputed_count == 0
-
-
 def test_some_layers_run_again_are_told_by_their_thread_only(export: Export) -> None:
     found = training(export, LAYER, recomputed=2)
     assert modules(found)["attention"] == Passes(12, 8, 4, "threads")
@@ -152,23 +145,6 @@ def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(e
         rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
         found = measure_recompute(rank, spans((0, line.now * 1_000)))
         assert (known(found.recompute_modules) or {}).get("gemm", 0) == gemms * 10_000
-
-
-def test_evaluation_is_not_recompute(export: Export) -> None:
-    line = Line()
-    for _ in range(3):
-        for name, stream in LAYER * 4:
-            line.run(name, stream)
-    step(line, 4, (), 1000)
-    found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
-    assert (modules(found)["attention"].forward_count, known(found.recompute_ns)) == (16, None)
-
-
-def test_only_norm_judged_is_no_zero(export: Export) -> None:
-    line = Line()
-    line.all(NORM, GEMM, GRADIENT, NORM_BACKWARD)
-    found = measure_recompute(rank_of(export(line.recording)), spans((0, 1_000_000)))
-    assert (modules(found)["norm"].recomputed_count, known(found.recompute_ns)) == (0, None)
 
 
 def steps_of(count: int) -> Steps:
@@ -344,17 +320,6 @@ def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_
     assert found.host_resident_copies == 3 * 4 * len(sizes)
     assert found.host_resident_union_ns == 3 * 4 * len(sizes) * 20_000
     assert found.offload_copies == 0
-
-
-def test_batches_of_passes_with_and_without_backward_do_not_live_on_the_host() -> None:
-    run = Run()
-    for begin in (1_000 * k + 300 * place for k in range(3) for place in range(3)):
-        a_pass = run.at(begin)
-        a_pass.work("h2d", 0, 50, size_bytes=64 * MIB, launched=False)
-        a_pass.work(GEMM, 60, 150)
-        if begin % 1_000:  # the first of three passes is an evaluation
-            a_pass.work(GRADIENT, 160, 250)
-    assert memory_of(run, steps_of(3)).host_resident_copies == 0
 
 
 def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads() -> None:

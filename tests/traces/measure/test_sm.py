@@ -133,15 +133,6 @@ def test_what_is_beside_communication_for_a_part_is_stretched_in_that_part(expor
     assert stretch.frac == pytest.approx(0.2)
 
 
-def test_kernels_of_many_lengths_alone_say_nothing_of_stretch(export: Export) -> None:
-    some = recording()
-    for turn in range(8):
-        kernel(some, 1000 * turn, 120, blocks=200)
-        kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
-        kernel(some, 1000 * turn + 500, 80 + 10 * turn, blocks=200)
-    assert isinstance(measured(export(some)).stretch, Missing)
-
-
 def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(export: Export) -> None:
     some = recording()
     for turn in range(8):
@@ -171,12 +162,6 @@ def test_kernels_that_ran_faster_beside_communication_are_of_another_size(export
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
     assert stretch.group_count == 1
-
-
-def test_where_all_ran_faster_beside_communication_nothing_is_stretched(export: Export) -> None:
-    stretch = known(measured(export(two_kernels(second_beside_us=60, first_beside_us=90))).stretch)
-    assert stretch is not None
-    assert (stretch.frac, stretch.group_count) == (0.0, 2)
 
 
 def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:

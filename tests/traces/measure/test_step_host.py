@@ -30,14 +30,6 @@ def every(length_ns: int, count: int) -> Steps:
     )
 
 
-def test_an_activity_has_the_start_of_its_launch_which_may_lie_before_the_step(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 110, 150, launch_ns=60)
-    recording.kernel(GEMM, 160, 190, launch_ns=155)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 100, 200), BLIND)[0]
-    assert shown.lanes[0].launch_ns == (-40, 55)
-
-
 def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at_the_step(
     export: Export,
 ) -> None:
@@ -62,15 +54,6 @@ def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at
     assert shown.host_left_out == 0
 
 
-def test_a_range_of_unknown_text_is_shown_without_it(export: Export) -> None:
-    recording = Recording()
-    recording.range("/home/somebody/secret", 0, 90)
-    recording.kernel(GEMM, 10, 50, launch_ns=5)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND)[0]
-    assert (shown.host[0].kind, shown.host[0].name) == ("ranges", (-1,))
-    assert shown.names == (GEMM, "cudaLaunchKernel")
-
-
 def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 10, 50, launch_ns=5)
@@ -81,18 +64,6 @@ def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Ex
     assert sum(len(lane.at_ns) for lane in lanes) == 4
     assert [lane.length_ns for lane in lanes] == [(7, 8, 9, 10)]
     assert left_out == 6
-
-
-def test_other_steps_point_to_the_names_of_the_one_in_full(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 10, 50)
-    recording.kernel(GEMM, 110, 155)
-    recording.kernel("only_in_the_last", 210, 265)
-    found = measure_timelines(rank_of(export(recording)), every(100, 3), BLIND)
-    assert [step.step for step in (found[0], *found[1])] == [0, 1, 2]
-    last = found[1][-1]
-    assert (last.start_ns, last.names, last.lanes[0].at_ns) == (200, (), (10,))
-    assert [found[0].names[one] for one in last.lanes[0].name] == ["only_in_the_last"]
 
 
 def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Export) -> None:

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
-from msgspec import structs
 
-from heuristics.config.about import Given
-from heuristics.judging.judgement import Configured, judge
 from tests.doubles.document import GEMM
-from tests.doubles.opinions import rank
-from traces.measurements import RankMeasurements
 from traces.names.frameworks import Framework, framework_by_names
-from traces.training_log.log import TrainingLog
-
-Export = Callable[..., Path]
 
 
 @pytest.mark.parametrize(
@@ -76,15 +64,3 @@ def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: st
     native, engine = "void at::native::vectorized_elementwise_kernel<4, F>(int)", "transformer_engine::cast"
     assert framework_by_names({"kernels": [kernel, native], "ranges": [range_]}) == "pytorch"
     assert framework_by_names({"kernels": [kernel, native, engine], "ranges": [range_]}) == "megatron"
-
-
-def rank_of(framework: Framework, one: RankMeasurements) -> RankMeasurements:
-    return replace(one, detected=structs.replace(one.detected, framework=framework))
-
-
-def test_a_configuration_is_megatrons_whatever_names_show() -> None:
-    one = rank_of("none", rank())
-    configured = Configured(log=TrainingLog("train.log", 1))
-    assert judge([one]).run.framework == "none"
-    assert judge([one], Given(core_version="0.16.0")).run.framework == "megatron"
-    assert judge([one], configured=configured).run.framework == "megatron"

@@ -88,16 +88,6 @@ def test_a_gap_in_which_the_host_was_late_costs_its_length() -> None:
     assert cost.by_kind_ns["python"] == 90 * US
 
 
-def test_a_host_that_only_waits_for_a_busy_gpu_costs_nothing() -> None:
-    run = begun()
-    for place in range(1, 4):
-        at = 100 * place
-        run.work("gemm", at, at + 100, launch=(at - 60, at - 58))
-        run.work("gemm", at, at + 20, launch=(at - 57, at - 55), stream=20)
-        run.call("sync", at - 54, at + 22, stream=20)
-    assert costs_of(run, (0, 400)).host_overhead.ns == 0
-
-
 def test_allocator_calls_keep_their_time_but_a_faster_host_makes_them_sooner() -> None:
     run = begun()
     run.call("malloc", 100, 160)
@@ -113,14 +103,6 @@ def test_the_profilers_own_work_stays() -> None:
     cost = costs_of(run, (0, 290)).host_overhead
     assert cost.by_kind_ns["python"] == 18 * US
     assert cost.ns == 20 * US
-
-
-def test_the_profilers_own_work_within_a_call_stays() -> None:
-    run = begun()
-    run.work("gemm", 190, 290, launch=(-8, 190))
-    run.flush(0, 150)
-    # of the 190 of the window in which the call lasts, the profiler takes 150
-    assert costs_of(run, (0, 290)).host_overhead.ns == 40 * US
 
 
 def test_a_small_copy_that_only_feeds_a_sync_goes() -> None:
@@ -160,14 +142,6 @@ def test_after_its_cold_start_a_sync_is_no_cause_in_account_and_wall_alike(cause
     assert (told["launch_starved.sync"], told[f"launch_starved.{cause}"]) == (60, 5_010)  # 10 called, 50 cold
     wall["python"] += wall.pop("long_python_pauses", 0)
     assert (wall["sync"], wall[cause]) == (60 * US, 5_010 * US)
-
-
-def test_collection_and_loading_have_their_own_prices() -> None:
-    run = starved()
-    run.range("gc", 100, 130)
-    run.range("data", 130, 150)
-    kinds = costs_of(run, (0, 290)).host_overhead.by_kind_ns
-    assert (kinds["gc"], kinds["data"]) == (30 * US, 20 * US)
 
 
 def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices() -> None:
@@ -346,29 +320,6 @@ def test_a_window_that_all_constraints_explain_misses_nothing_and_shrinks_with_i
     assert (found.proofs.residual_free_error_frac, found.proofs.unexplained_frac) == (0, 0)
     assert found.proofs.elastic_frac == 0.5
     assert (found.refused, found.at_least) == (None, None)
-
-
-def test_waits_that_nothing_explains_refuse_the_costs() -> None:
-    run = begun()
-    for at in range(100, 900, 100):
-        run.work("gemm", at, at + 100, launch=(at - 90, at - 88))
-    run.work("gemm", 1_050, 1_100, launch=810)
-    found = costs_of(run, (100, 1_100))
-    # gaps take no time here, so the 150 before the last kernel are unexplained
-    assert found.proofs.residual_free_error_frac == 0.15
-    assert found.proofs.unexplained_frac == 0.15
-    assert found.refused is not None
-    assert "misses the window by 15 %" in found.refused.reason
-
-
-def polling(name: str) -> Run:
-    """A busy GPU whose host makes 90 calls a kernel and launches the next shortly before its end."""
-    run = begun()
-    for at in range(100, 500, 100):
-        for poll in range(90):
-            run.call(name, at - 99 + poll, at - 98 + poll)
-        run.work("gemm", at, at + 100, launch=(at - 8, at - 6))
-    return run
 
 
 def launched_in_time(lasts: int, ahead: int) -> Run:

@@ -52,15 +52,6 @@ def test_a_split_counts_the_ranks_of_its_parent_so_it_settles_nothing(export: Ex
     assert kinds(rank(export, two_of_two("ncclCommSplit"))) == ["sendrecv_unresolved"]
 
 
-def test_two_neighbours_among_eight_ranks_settle_nothing_alone(export: Export) -> None:
-    line = Line()
-    line.call("ncclCommInitRank", init(7, 8))
-    line.all(ROUTER, GEMM)
-    line.exchange(2, 4)
-    line.all(GEMM)
-    assert kinds(rank(export, line)) == ["sendrecv_unresolved"]
-
-
 def test_several_tensors_for_one_peer_are_no_all_to_all(export: Export) -> None:
     line = Line()
     line.all(ROUTER, GEMM)

@@ -85,10 +85,6 @@ def test_a_knob_taken_at_its_default_is_said() -> None:
     assert not sized(tiny()).assumed
 
 
-def test_mamba_layers_are_not_counted_as_attention() -> None:
-    assert isinstance(model_size(tiny(hybrid_override_pattern="MEM*")), Missing)
-
-
 def test_a_pattern_of_the_wrong_length_is_refused() -> None:
     assert isinstance(model_size(tiny(moe_layer_freq=(1, 1, 1))), Missing)
 

@@ -34,14 +34,6 @@ def test_an_iteration_line_is_read_behind_any_prefix(tmp_path: Path, prefix: str
     assert (read.index, read.length_ns) == (2, 100_000_000)
 
 
-def test_step_time_lines_alone_are_iterations_in_their_order(tmp_path: Path) -> None:
-    log = log_of(tmp_path, step_time(20.15, 299.4), step_time(20.25, 297.0))
-    assert [(one.index, one.length_ns, one.tflops_per_gpu) for one in log.iterations] == [
-        (1, 20_150_000_000, 299.4),
-        (2, 20_250_000_000, 297.0),
-    ]
-
-
 def test_a_step_time_line_adds_its_throughput_to_the_iteration_of_its_length(tmp_path: Path) -> None:
     lines = (step_time(1.00, 10.0), iteration(1, 1000.0), iteration(2, 2000.0), step_time(2.00, 5.0))
     log = log_of(tmp_path, *lines, iteration(3, 3000.0))
@@ -177,11 +169,6 @@ def test_versions_are_those_the_log_prints(tmp_path: Path) -> None:
         "bridge": "0.6.0",
         "python": "3.12",
     }
-
-
-def test_an_assert_tells_the_version_it_found(tmp_path: Path) -> None:
-    line = "AssertionError: TE version >= 2.7.0 is required for x. Current TE version: 2.6.0"
-    assert log_of(tmp_path, line).versions == {"te": "2.6.0"}
 
 
 def test_arguments_become_settings_with_the_line_that_said_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from reports.content.analysis.hang import hang_words
 from tests.places import ROOT
 from traces.missing import Missing
-from traces.names.process_groups import known_group, operation_named, settings_of
+from traces.names.process_groups import operation_named
 from traces.sections.hang import Hang, HangKind, WitnessSource
 from traces.witness.dump import Dump, Entered, GroupSaid
 from traces.witness.hang import find_hang
@@ -60,11 +60,6 @@ def test_ranks_that_call_two_groups_in_another_order_wait_for_each_other(pattern
     assert (hang.kind, hang.group) == (HangKind.OTHER_ORDER, "EXPERT_MODEL_PARALLEL_GROUP")
     assert (hang.ranks_missing, hang.ranks_entered) == ((1,), (0,))
     assert {one.group for one in hang.elsewhere} == {"default_pg"}
-
-
-@pytest.mark.parametrize("pattern", ["trace_rank_?", "*.json"])
-def test_a_run_that_goes_on_hangs_nowhere(pattern: str) -> None:
-    assert by_torch("none", pattern) is None
 
 
 def entered(sequence: int, *, group=EXPERT, finished=True, operation="ALLREDUCE", size="8 Float") -> Entered:  # type: ignore[no-untyped-def]
@@ -159,8 +154,3 @@ def test_finished_collectives_of_inspector_are_no_witness_of_a_hang() -> None:
 )
 def test_operations_are_named_alike_whoever_writes_them(text: str, operation: str) -> None:
     assert operation_named(text) == operation
-
-
-def test_a_description_of_a_users_own_goes_no_further() -> None:
-    assert known_group("my_secret_group") is None
-    assert settings_of("my_secret_group") == ()

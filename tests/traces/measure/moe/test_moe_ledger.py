@@ -1,17 +1,13 @@
-"""The MoE ledger: modules by pass and layer, held against what the simulator ran."""
+"""The MoE ledger: modules by pass and layer, their time and the tax of routing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.simulate.knobs import Knobs
-from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
-from bench.simulate.run import run
 from tests.recordings.launches import (
     ATTENTION,
     GATHER,
@@ -27,99 +23,13 @@ from tests.recordings.launches import (
     Line,
     rank_of,
 )
-from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows, true_tax
 from traces.measurements import measure_rank
-from traces.missing import Missing, known
+from traces.missing import Missing
 from traces.sections.rank import Moe
 from traces.steps.selection import Selection
 
 Export = Callable[..., Path]
-SMALL = Knobs(step_count=2, layer_count=3, microbatch_count=2, shared_expert=True)
 ACTIVATION = "scaled_gated_forward_kernel"
-NAMED, BARE = View(ranges="layers"), View(ranges="none")
-
-
-def told(knobs: Knobs, view: View, folder: Path) -> Moe:
-    """The ledger of a run whose rows are as the simulator ran them, and layers where there are any."""
-    simulated = run(knobs)
-    found = measured(simulated, view, folder)
-    assert isinstance(found.moe, Moe)
-    truth = true_rows(simulated, found.steps.windows)
-    rows: dict[tuple[str, str], Figures] = {
-        (row.module, row.pass_): (row.count, row.work_ns, row.wall_ns) for row in found.moe.rows
-    }
-    assert rows == over_layers(truth)
-    if not isinstance(found.moe.layers, Missing):
-        by_layer = {
-            (row.layer, row.module, row.pass_): (row.count, row.work_ns, row.wall_ns)
-            for row in found.moe.by_layer
-        }
-        assert by_layer == truth
-    return found.moe
-
-
-@pytest.mark.parametrize("recompute", ["none", "moe", "full"])
-@pytest.mark.parametrize("view", [NAMED, BARE], ids=["ranges", "bare"])
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
-def test_every_module_of_every_pass_and_layer_is_as_it_ran(
-    dispatcher: str, view: View, recompute: str, tmp_path: Path
-) -> None:
-    found = told(replace(SMALL, dispatcher=dispatcher, recompute=recompute), view, tmp_path)
-    assert found.layers == 3
-    assert ("dispatch", "recompute") in {(row.module, row.pass_) for row in found.rows} or recompute == "none"
-    assert not isinstance(found.tax_ns, Missing)
-
-
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
-def test_the_tax_is_what_routing_needs_and_nothing_hides(
-    dispatcher: str, overlap: bool, tmp_path: Path
-) -> None:
-    knobs = replace(SMALL, dispatcher=dispatcher, ep_overlap=overlap, token_sync=False)
-    simulated = run(knobs)
-    found = measured(simulated, BARE, tmp_path)
-    assert isinstance(found.moe, Moe)
-    tax_ns = true_tax(simulated, found.steps.windows).total_ns
-    assert (found.moe.tax_ns, found.moe.tax_frac) == (tax_ns, tax_ns / found.budget.window_ns)
-
-
-def test_the_wait_for_token_counts_is_tax_too(tmp_path: Path) -> None:
-    simulated = run(SMALL)
-    found = measured(simulated, BARE, tmp_path)
-    assert isinstance(found.moe, Moe)
-    assert not isinstance(found.account, Missing)
-    waits = [known(row.host_wait_ns) or 0 for row in found.moe.rows]
-    assert sum(waits) == found.account.launch_starved_ns["token_count_sync"] > 0
-    alone_ns = true_tax(simulated, found.steps.windows).total_ns
-    assert alone_ns < (known(found.moe.tax_ns) or 0) <= alone_ns + sum(waits)
-
-
-def test_a_gather_dispatcher_that_nothing_names_leaves_the_tax_open(tmp_path: Path) -> None:
-    found = measured(run(replace(SMALL, dispatcher="allgather")), BARE, tmp_path).moe
-    assert isinstance(found, Moe)
-    assert [row for row in found.rows if row.module in ("dispatch", "combine")] == []
-    assert isinstance(found.tax_ns, Missing)
-    assert isinstance(found.layers, Missing)
-
-
-def test_a_dense_model_has_no_ledger(tmp_path: Path) -> None:
-    found = measured(run(replace(SMALL, dispatcher="none")), BARE, tmp_path).moe
-    assert isinstance(found, Missing)
-    assert "routes" in found.reason
-
-
-def test_graphs_recorded_whole_hide_the_layers(tmp_path: Path) -> None:
-    view = View(ranges="steps", graphs="graph")
-    found = measured(run(replace(SMALL, graph_router=True)), view, tmp_path).moe
-    assert isinstance(found, Missing)
-    assert found.cure == "record with --cuda-graph-trace=node"
-
-
-def test_two_microbatches_in_one_sequence_are_refused(tmp_path: Path) -> None:
-    view = View(ranges="none", calls=False, events=False)
-    found = measured(run(replace(SMALL, dispatcher="deepep", ep_overlap=True)), view, tmp_path).moe
-    assert isinstance(found, Missing)
-    assert "do not close" in found.reason
 
 
 def ledger_of(path: Path) -> Moe:
@@ -185,21 +95,6 @@ def test_a_gather_between_router_and_dispatch_carries_counts(export: Export) -> 
         line.all(UNPERMUTE)
     found = walls(ledger_of(export(line.recording)))
     assert found["preprocess_and_token_sync", "forward"] == 4 * 40_000
-
-
-def test_experts_on_one_rank_are_told_by_name(export: Export) -> None:
-    recording = Recording()
-    for place, name in enumerate((ROUTER, PERMUTE, GROUPED, UNPERMUTE, GEMM)):
-        at = place * 10_000
-        recording.kernel(name, at, at + 8_000, launch_ns=at)
-    found = ledger_of(export(recording))
-    assert walls(found) == {
-        ("router", "forward"): 8_000,
-        ("permute", "forward"): 8_000,
-        ("expert_gemm", "forward"): 8_000,
-        ("unpermute", "forward"): 8_000,
-    }
-    assert isinstance(found.layers, Missing)
 
 
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"

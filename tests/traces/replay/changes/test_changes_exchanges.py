@@ -154,10 +154,3 @@ def test_without_the_number_of_sms_only_launches_go() -> None:
     run = begun()
     end = experts(run, 33, 33)
     assert changes(run.rank(), (0, end))["grouped_experts"].low_ns == 0
-
-
-def test_dense_gemms_in_a_row_are_no_experts() -> None:
-    run = begun()
-    run.work("gemm", 100, 200, launch=2, blocks=33)
-    run.work("gemm", 200, 300, launch=6, blocks=33)
-    assert "grouped_experts" not in changes(run.rank(), (0, 300), sm_count=132)
