@@ -68,6 +68,15 @@ def test_small_kernels_are_no_matter_of_filling(export: Export) -> None:
     assert (use.fill_frac, use.under_filled_ns, use.limiter_ns) == (1.0, 0, {"warps": 9 * US})
 
 
+def test_what_has_no_whole_launch_shape_is_not_judged(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)
+    some.kernel(PLAIN, 100 * US, 200 * US, grid=(200, 1, 1), block=(0, 1, 1))
+    some.kernel(PLAIN, 200 * US, 300 * US, grid=(200, 1, 1), block=(2048, 1, 1))  # more than an SM holds
+    use = measured(export(some))
+    assert (use.limiter_ns, use.occupancy_frac) == ({"warps": 100 * US}, 1.0)
+
+
 def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(export: Export) -> None:
     some = recording()
     kernel(some, 0, 100, blocks=90, name=NVJET)  # 0.9 of the SMs: the rest is left to communication

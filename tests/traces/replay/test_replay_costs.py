@@ -224,11 +224,11 @@ def test_copies_of_what_lives_on_the_host_take_no_time() -> None:
 
 
 def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -> Run:
-    """Steps from 100 and 200 us: memory is taken for 30 us, in some given back for 10 before."""
+    """Steps of 100 us: memory is taken for 30 us, in some given back for 10 before, once or more often."""
     run = begun()
     for at in steps:
-        if at in freed_at:
-            run.call("free", at, at + 10)
+        for place in range(count := freed_at.count(at)):
+            run.call("free", at + 10 // count * place, at + 10 // count * (place + 1))
         run.call("malloc", at + 10, at + 40)
         run.work("gemm", at + 60, at + 100, launch=(at + 50, at + 55))
     return run
@@ -240,9 +240,13 @@ def test_allocator_calls_go_in_steps_after_the_first_that_fills_the_cache() -> N
     assert dict(found.memory.by_kind_ns) == {"allocator": 40 * US}
 
 
-def test_a_first_step_that_gives_memory_back_as_the_next_does_fills_no_cache() -> None:
-    found = costs_of(allocating(freed_at=(100, 200)), (100, 200), (200, 300))
-    assert found.memory.step_ns == (40 * US, 40 * US)
+@pytest.mark.parametrize(("frees", "first_us"), [(1, 40), (2, 40), (5, 0)])
+def test_a_first_step_that_gives_memory_back_half_as_often_as_the_next_fills_no_cache(
+    frees: int, first_us: int
+) -> None:
+    """One free in the first step; the cache is full from the first free on."""
+    found = costs_of(allocating(freed_at=(100, *[200] * frees)), (100, 200), (200, 300))
+    assert found.memory.step_ns == (first_us * US, 40 * US)
 
 
 def test_a_cache_that_is_full_in_the_first_step_may_be_short_in_few_of_the_others() -> None:

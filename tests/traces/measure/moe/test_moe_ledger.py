@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from tests.recordings.launches import (
     ATTENTION,
     GATHER,
@@ -23,13 +27,60 @@ from tests.recordings.launches import (
     Line,
     rank_of,
 )
+from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows, true_tax
 from traces.measurements import measure_rank
 from traces.missing import Missing
 from traces.sections.rank import Moe
 from traces.steps.selection import Selection
 
 Export = Callable[..., Path]
+SMALL = Knobs(step_count=2, layer_count=3, microbatch_count=2, shared_expert=True)
+NAMED, BARE = View(ranges="layers"), View(ranges="none")
 ACTIVATION = "scaled_gated_forward_kernel"
+
+
+def told(knobs: Knobs, view: View, folder: Path) -> Moe:
+    """The ledger of a run whose rows are as the simulator ran them, and layers where there are any."""
+    simulated = run(knobs)
+    found = measured(simulated, view, folder)
+    assert isinstance(found.moe, Moe)
+    truth = true_rows(simulated, found.steps.windows)
+    rows: dict[tuple[str, str], Figures] = {
+        (row.module, row.pass_): (row.count, row.work_ns, row.wall_ns) for row in found.moe.rows
+    }
+    assert rows == over_layers(truth)
+    if not isinstance(found.moe.layers, Missing):
+        by_layer = {
+            (row.layer, row.module, row.pass_): (row.count, row.work_ns, row.wall_ns)
+            for row in found.moe.by_layer
+        }
+        assert by_layer == truth
+    return found.moe
+
+
+@pytest.mark.parametrize("recompute", ["none", "moe", "full"])
+@pytest.mark.parametrize("view", [NAMED, BARE], ids=["ranges", "bare"])
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
+def test_every_module_of_every_pass_and_layer_is_as_it_ran(
+    dispatcher: str, view: View, recompute: str, tmp_path: Path
+) -> None:
+    found = told(replace(SMALL, dispatcher=dispatcher, recompute=recompute), view, tmp_path)
+    assert found.layers == 3
+    assert ("dispatch", "recompute") in {(row.module, row.pass_) for row in found.rows} or recompute == "none"
+    assert not isinstance(found.tax_ns, Missing)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
+def test_the_tax_is_what_routing_needs_and_nothing_hides(
+    dispatcher: str, overlap: bool, tmp_path: Path
+) -> None:
+    knobs = replace(SMALL, dispatcher=dispatcher, ep_overlap=overlap, token_sync=False)
+    simulated = run(knobs)
+    found = measured(simulated, BARE, tmp_path)
+    assert isinstance(found.moe, Moe)
+    tax_ns = true_tax(simulated, found.steps.windows).total_ns
+    assert (found.moe.tax_ns, found.moe.tax_frac) == (tax_ns, tax_ns / found.budget.window_ns)
 
 
 def ledger_of(path: Path) -> Moe:

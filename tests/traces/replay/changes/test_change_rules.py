@@ -16,7 +16,7 @@ from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
-from traces.replay.changes.graphs import find_scopes
+from traces.replay.changes.graphs import _call_ns, find_scopes
 from traces.replay.changes.launches import merge, runs_of, uninterrupted
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
@@ -153,6 +153,15 @@ def test_of_launches_made_one_the_calls_of_its_thread_go_and_those_of_another_st
 )
 def test_neighbours_that_are_wanted_are_runs_of_two_at_least(wanted: str, runs: list[list[int]]) -> None:
     assert list(runs_of(range(len(wanted)), [one == "x" for one in wanted])) == runs
+
+
+def test_where_few_graphs_launch_all_a_launch_takes_what_its_nodes_do() -> None:
+    """200 ns a node, and nothing else, as no launch of one kernel tells more."""
+    run = Run()
+    for at in (100, 110, 120):
+        number = run.call("graph_launch", at - 4, at)
+        run.work("norm", at, at + 2, of=number, node=1)
+    assert _call_ns(recorded(run.rank()), np.array([3, 5])).tolist() == [600, 1_000]
 
 
 def fused(*names: str) -> int | None:
