@@ -129,6 +129,8 @@ def test_memory_taken_by_cu_mem_create_must_have_left_its_size(export: Export) -
     assert reason(found) == "memory was taken with cuMemCreate, and the recording does not have its size"
     recording.memory_use(5, size_bytes=7, address=0x20, correlation_id=77)
     assert peak(export(recording, "seen.sqlite")) == 17
+    recording.call("cuMemCreate", 7, 8, correlation_id=78)
+    assert reason(peak(export(recording, "one of two.sqlite"))) == reason(found)
 
 
 def test_clocks_apart_tell_no_peak(export: Export) -> None:

@@ -12,6 +12,7 @@ from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
+from tests.by_hand.run import Run
 from tests.recordings.launches import (
     ATTENTION,
     GATHER,
@@ -134,10 +135,36 @@ def test_without_a_shared_expert_no_gemm_is_taken_for_one(export: Export) -> Non
     assert found["router", "forward"] == 80_000
 
 
-def test_a_gather_between_router_and_dispatch_carries_counts(export: Export) -> None:
+def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
+    """The copy ends at 20, the host launches at 30 what starts at 40: for 10 of the 20 it had read counts."""
+    run = Run()
+    run.work("router", 0, 10)
+    run.work("d2h", 10, 20, launch=2, size_bytes=256)
+    run.call("sync", 5, 26)
+    for place, name in enumerate(("permute", "dispatch", "grouped_gemm", "combine", "unpermute")):
+        run.work(name, 40 + 10 * place, 50 + 10 * place, launch=30 + 2 * place)
+    moe = run.measured(window=(0, 90)).moe
+    assert isinstance(moe, Moe)
+    assert {
+        row.module: (row.wall_ns // 1_000, row.exposed_ns // 1_000, row.blocking_ns, row.host_wait_ns)
+        for row in moe.rows
+    } == {
+        "router": (10, 0, 0, 0),
+        "preprocess_and_token_sync": (10, 10, 10_000, 10_000),
+        "permute": (10, 0, 0, 0),
+        "dispatch": (10, 10, 10_000, 0),
+        "expert_gemm": (10, 0, 0, 0),
+        "combine": (10, 10, 10_000, 0),
+        "unpermute": (10, 0, 0, 0),
+    }
+    assert moe.tax_ns == 70_000  # all but the expert, and the wait
+
+
+@pytest.mark.parametrize("gate", [(GEMM,), ()])
+def test_a_gather_between_router_and_dispatch_carries_counts(export: Export, gate: tuple[str, ...]) -> None:
     line = Line()
     for _ in range(4):
-        line.all(NORM, GEMM, ROUTER)
+        line.all(NORM, *gate, ROUTER)
         line.run(GATHER, stream=24, length=30)
         line.all("_row_id_map_pass_1_kernel", PERMUTE)
         line.run(SENDRECV, stream=20)
@@ -168,6 +195,19 @@ def test_what_other_compute_hides_is_no_tax(export: Export) -> None:
     }
     assert [row.exposed_ns for row in found.rows] == [0, 0, 25_000]
     assert (found.tax_ns, found.tax_frac) == (45_000, 45 / 60)
+
+
+def test_where_no_launch_is_known_times_stand_and_what_waited_is_missing(export: Export) -> None:
+    recording = Recording()
+    for place, name in enumerate((ROUTER, PERMUTE, DISPATCH)):
+        recording.kernel(name, place * 10_000, place * 10_000 + 9_000, stream=20 if name == DISPATCH else 7)
+    found = ledger_of(export(recording))
+    assert {*walls(found).values()} == {9_000}
+    for row in found.rows:
+        assert isinstance(row.blocking_ns, Missing)
+        assert isinstance(row.host_wait_ns, Missing)
+    assert isinstance(found.tax_ns, Missing)
+    assert "waits for token counts" in found.tax_ns.reason
 
 
 def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
