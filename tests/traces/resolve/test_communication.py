@@ -32,6 +32,7 @@ from tests.recordings.launches import (
 from traces.resolve.kinds import resolve_kinds
 
 Export = Callable[..., Path]
+ALL_TO_ALL = "ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 
 
 def layer(sendrecv: Laid) -> Laid:
@@ -173,6 +174,23 @@ def test_the_same_trace_without_nvtx_and_permutes_stays_unresolved_and_says_what
     (open_stream,) = found.unresolved
     assert (open_stream.stream_id, open_stream.kernel_count, open_stream.work_ns) == (20, 4, 40_000)
     assert "--trace=cuda,nvtx" in open_stream.cure
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ((group(2, 2), GEMM, on(20)), "its NCCL groups fit more than one use"),
+        ((on(20), GEMM, on(20)), "no NCCL ranges, no named range around it"),
+        ((within("nccl:all_to_all"), GEMM, on(20)), "its range shows how it exchanges"),
+        ((on(20, ALL_TO_ALL), GEMM, on(20)), "its name shows how it exchanges"),
+    ],
+)
+def test_it_is_said_what_is_known_of_any_open_exchange_of_a_stream(
+    export: Export, parts: tuple[str | Laid, ...], reason: str
+) -> None:
+    (open_,) = resolve_kinds(rank_of(export(laid(GEMM, *parts, GEMM).recording))).unresolved
+    assert open_.reason.startswith(reason)
+    assert open_.reason.endswith(", and no router, permute or grouped GEMM ran")
 
 
 def test_a_group_whose_start_was_not_recorded_counts_for_nothing(export: Export) -> None:
