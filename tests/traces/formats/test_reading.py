@@ -125,17 +125,6 @@ def test_graph_launches_at_the_edges_of_a_cut_capture_are_not_missed(export: Exp
     assert "1 of 5 CUDA graph launches" in gap["reason"]
 
 
-def test_a_driver_row_within_a_runtime_row_is_the_launch(export: Export) -> None:
-    from traces.formats.open import read_trace
-    from traces.timeline import build
-
-    recording = Recording()
-    number = recording.kernel(GEMM, 100, 160, launch_ns=80, launch_end_ns=95)
-    recording.call("cuLaunchKernel", 85, 90, correlation_id=number)
-    (rank,) = build(read_trace(export(recording))).ranks
-    assert rank.activities.launch_ns.tolist() == [85]
-
-
 def test_rows_without_a_process_among_several_say_so(export: Export) -> None:
     path = change(export(two_ranks()), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL")
     document = diagnoser.analyze(path).to_dict()
@@ -198,14 +187,6 @@ def test_an_export_that_is_being_written_is_refused(export: Export, suffix: str)
     path.with_name(path.name + suffix).write_bytes(b"x" * 512)
     with pytest.raises(DamagedTrace, match="beside it"):
         diagnoser.analyze(path)
-
-
-def test_a_runtime_and_a_driver_row_are_one_graph_launch(export: Export) -> None:
-    recording = Recording()
-    number = recording.kernel(GEMM, 100, 160, launch_ns=80, api="cudaGraphLaunch_v10000", graph_node_id=1)
-    recording.call("cuGraphLaunch", 81, 82, correlation_id=number)
-    document = diagnoser.analyze(export(recording)).to_dict()
-    assert not [gap for gap in document["missing"] if gap["path"].endswith("graph_launches")]
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**62)])

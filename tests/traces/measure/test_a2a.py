@@ -20,7 +20,7 @@ from tests.recordings.launches import (
 )
 from traces.intervals import spans
 from traces.measure.a2a import measure_a2a
-from traces.missing import Missing, known
+from traces.missing import known
 from traces.resolve.kinds import resolve_kinds
 from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
@@ -139,12 +139,3 @@ def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Ex
             text = f"layer_{place}f-layer_{2 - place}b"
             recording.range(text, 80_000 * place, 80_000 * place + 79_000, tid=tid)
     assert layers_of(export(recording, "b.sqlite")) == [0, 2, 1, 1, 2, 0]
-
-
-def test_a_trace_of_whole_graphs_has_no_account_of_all_to_all(export: Export) -> None:
-    recording = Recording()
-    recording.graph_replay(100, 200, launch_ns=50)
-    rank = rank_of(export(recording))
-    chosen = from_steps("user", "the test's", (Step(0, 0, 1_000),))
-    found = measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen, NO_ACCOUNT)
-    assert isinstance(found, Missing)

@@ -4,8 +4,6 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.configurations.logs import crash, frame, iteration, log_of, out_of_memory, read, step_time
 from traces.errors import InputError
@@ -283,18 +281,6 @@ def test_what_is_no_log_is_an_input_error_that_names_it(tmp_path: Path) -> None:
     for name in ("empty.log", "binary.log", "cut.log.gz", "missing.log", "."):
         with pytest.raises(InputError, match="--log"):
             read(tmp_path / name)
-
-
-@given(
-    st.binary(min_size=1, max_size=400),
-    st.sampled_from([b"Error: ", b"memory (", b'File "', b" arguments -"]),
-)
-def test_random_bytes_never_raise_but_for_a_log_that_is_none(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, word: bytes
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "random.log"
-    path.write_bytes(b"text\n" + noise.replace(b"\0", b"") + word + noise.replace(b"\0", b"\n"))
-    assert read(path).line_count >= 2
 
 
 def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> None:

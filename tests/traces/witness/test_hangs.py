@@ -46,14 +46,6 @@ def test_a_rank_that_enters_another_operation_is_named(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["trace_rank_?", "*.json"])
-def test_a_rank_that_gives_another_size_is_named_though_gloo_ends_one_of_them(pattern: str) -> None:
-    hang = by_torch("other_size", pattern)
-    assert hang is not None
-    assert (hang.kind, hang.elsewhere[0].ranks) == (HangKind.OTHER_SIZE, (2,))
-    assert (hang.elements, hang.elsewhere[0].elements) == ("1,024 Float", "4,096 Float")
-
-
-@pytest.mark.parametrize("pattern", ["trace_rank_?", "*.json"])
 def test_ranks_that_call_two_groups_in_another_order_wait_for_each_other(pattern: str) -> None:
     hang = by_torch("other_order", pattern)
     assert hang is not None
