@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import pytest
@@ -83,3 +84,9 @@ def test_classes_of_letters_and_blanks_know_every_script() -> None:
 def test_the_first_row_counts() -> None:
     rows = compiled_rows(("both", "a.*b"), ("one", "a|b"))
     assert [first_found(rows, text) for text in ("xaxb", "b", "c")] == ["both", "one", None]
+
+
+def test_a_pattern_goes_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(Pattern(r"step_(\d+)")))
+    assert sent == Pattern(r"step_(\d+)")
+    assert sent.search("a step_12")[1] == "12"

@@ -169,3 +169,17 @@ def test_a_list_named_again_and_again_is_counted_each_time(tmp_path: Path) -> No
     path.write_bytes(pickle.dumps({"segments": [segment] * 3_000}))
     with pytest.raises(NotASnapshot, match="again and again"):
         read_memory_snapshot(path)
+
+
+def test_activations_and_temporary_memory_stand_at_a_peak_within_the_step(tmp_path: Path) -> None:
+    document = one_step()
+    del document["device_traces"][0][7], document["segments"][0]["blocks"][3]
+    found = device_of(tmp_path / "snapshot.pickle", document)
+    assert found.peak_bytes == 45 * MIB
+    assert found.at_peak_bytes == {
+        "parameters": 20 * MIB,
+        "before_recording": 10 * MIB,
+        "temporary": 7 * MIB,
+        "activations": 5 * MIB,
+        "gradients": 3 * MIB,
+    }

@@ -202,3 +202,13 @@ def test_work_that_takes_no_time_is_nothing_to_diagnose(export: Export) -> None:
     recording.kernel(GEMM, 200, 150)
     with pytest.raises(NothingToDiagnose):
         diagnoser.analyze(export(recording))
+
+
+def test_flipped_bytes_in_the_schema_are_damage_not_a_bug(export: Export) -> None:
+    path = export(two_ranks())
+    data = bytearray(path.read_bytes())
+    at = data.index(b'CREATE TABLE "CUPTI') if b'CREATE TABLE "CUPTI' in data else data.index(b"CREATE TABLE")
+    data[at : at + 8] = b"\xff\xfe\xfd\xfc\xff\xfe\xfd\xfc"
+    path.write_bytes(bytes(data))
+    with pytest.raises(DamagedTrace):
+        diagnoser.analyze(path)

@@ -263,3 +263,8 @@ def test_a_value_from_outside_a_script_is_a_note_and_of_a_path_enough() -> None:
 def test_a_mapping_merged_into_itself_is_no_configuration() -> None:
     with pytest.raises(NotAConfiguration, match="more entries than a configuration has"):
         configuration_of("model: &m\n  num_moe_experts: 8\n  <<: *m\n", "run.yaml")
+
+
+def test_an_alias_to_itself_is_refused() -> None:
+    with pytest.raises(NotAConfiguration, match="more entries"):
+        configuration_of("model: &m\n  num_layers: 4\n  x: {y: *m}\n", "a.yaml")

@@ -186,3 +186,10 @@ def test_item_13_precision_and_routing_decide_between_rows_of_one_gpu() -> None:
     run = published("qwen3_30b_a3b", seq_length=4096, world_size=16, moe_router_force_load_balancing=False)
     assert nearest_references(run, "H100", "bf16")[0].routing == "natural"
     assert nearest_references(run, "H100", "fp8_current")[0].precision == "FP8"
+
+
+def test_w11_no_gpu_is_faster_than_its_fastest_precision() -> None:
+    known = published("qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024)
+    found = throughput(known, 10**9, "H100", None)
+    assert isinstance(found, Missing)
+    assert "which no GPU reaches" in found.reason

@@ -196,3 +196,7 @@ def test_item_6_bridge_sends_no_part_of_the_optimizer_to_the_cpu_unless_a_fracti
     ]
     assert by_framework[0] == estimated(tiny()).optimizer_bytes
     assert by_framework[1] < by_framework[0]
+
+
+def test_fully_sharded_weights_are_not_guessed() -> None:
+    assert isinstance(estimate(tiny().changed({"ddp.use_megatron_fsdp": True}, "test")), Missing)

@@ -155,3 +155,7 @@ def test_interleaved_ranks_of_four_hold_19_17_15_13_chunks() -> None:
 def test_few_micro_batches_bound_what_is_in_flight() -> None:
     known = tiny(pipeline_model_parallel_size=2, world_size=2)
     assert estimated(known, stage=0).layer_microbatches == 1
+
+
+def test_mamba_layers_are_not_counted_as_attention() -> None:
+    assert isinstance(model_size(tiny(hybrid_override_pattern="MEM*")), Missing)

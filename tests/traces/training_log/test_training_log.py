@@ -300,3 +300,8 @@ def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> Non
     )
     assert len(log.messages) == 2
     assert "hunter2" not in repr(log)
+
+
+def test_an_assert_tells_the_version_it_found(tmp_path: Path) -> None:
+    line = "AssertionError: TE version >= 2.7.0 is required for x. Current TE version: 2.6.0"
+    assert log_of(tmp_path, line).versions == {"te": "2.6.0"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,41 @@ def test_the_tax_is_what_routing_needs_and_nothing_hides(
     assert isinstance(found.moe, Moe)
     tax_ns = true_tax(simulated, found.steps.windows).total_ns
     assert (found.moe.tax_ns, found.moe.tax_frac) == (tax_ns, tax_ns / found.budget.window_ns)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "view", "said"),
+    [
+        ({"dispatcher": "none"}, BARE, "routes"),
+        ({"graph_router": True}, View(ranges="steps", graphs="graph"), "graph replays were recorded whole"),
+        ({"dispatcher": "deepep", "ep_overlap": True}, View(ranges="none", calls=False, events=False),
+         "do not close"),
+    ],
+)  # fmt: skip
+def test_a_ledger_that_cannot_be_told_says_why(
+    knobs: dict[str, Any], view: View, said: str, tmp_path: Path
+) -> None:
+    found = measured(run(replace(SMALL, **knobs)), view, tmp_path).moe
+    assert isinstance(found, Missing)
+    assert said in found.reason
+
+
+def test_gathers_that_nothing_names_leave_the_tax_open(tmp_path: Path) -> None:
+    found = measured(run(replace(SMALL, dispatcher="allgather")), BARE, tmp_path).moe
+    assert isinstance(found, Moe)
+    assert isinstance(found.tax_ns, Missing)
+    assert "gathers and scatters of unknown purpose" in found.tax_ns.reason
+    assert isinstance(found.layers, Missing)
+
+
+def test_an_exchange_that_may_be_of_experts_leaves_the_tax_open(export: Export) -> None:
+    line = Line()
+    line.all(NORM, ROUTER, PERMUTE, GEMM)
+    line.run(SENDRECV, stream=20)
+    line.all(GEMM)
+    tax = ledger_of(export(line.recording)).tax_ns
+    assert isinstance(tax, Missing)
+    assert "some SendRecv could be expert traffic" in tax.reason
 
 
 def ledger_of(path: Path) -> Moe:
