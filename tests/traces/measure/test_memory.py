@@ -84,6 +84,7 @@ def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, thre
     found = training(export, LAYER, threads)
     assert modules(found)["attention"] == Passes(16, 8, 8, "threads" if threads else "counts")
     assert found.recompute_ns == 8 * 6 * 10_000
+    assert "attention" in found.again
     assert found.recompute_modules == {
         "attention": 80_000,
         "gemm": 160_000,
@@ -320,6 +321,13 @@ def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_
     assert found.host_resident_copies == 3 * 4 * len(sizes)
     assert found.host_resident_union_ns == 3 * 4 * len(sizes) * 20_000
     assert found.offload_copies == 0
+
+
+def test_a_model_that_is_loaded_in_one_step_of_three_does_not_live_on_the_host() -> None:
+    run = worked(3)
+    for place in range(20):
+        run.work("h2d", 210 + 10 * place, 219 + 10 * place, size_bytes=(1 + place % 3) * MIB)
+    assert memory_of(run, steps_of(3)).host_resident_copies == 0
 
 
 def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads() -> None:
