@@ -323,11 +323,19 @@ def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_
     assert found.offload_copies == 0
 
 
-def test_a_model_that_is_loaded_in_one_step_of_three_does_not_live_on_the_host() -> None:
+@pytest.mark.parametrize(("rows", "copies"), [(6, 0), (7, 6)])
+def test_weights_live_on_the_host_where_they_come_twice_a_step_in_the_mean(rows: int, copies: int) -> None:
+    """Three steps; in the first so many copies, each before a GEMM: fewer are a model that is loaded.
+
+    The last of them comes right before the loss, so that it may be a batch.
+    """
     run = worked(3)
-    for place in range(20):
-        run.work("h2d", 210 + 10 * place, 219 + 10 * place, size_bytes=(1 + place % 3) * MIB)
-    assert memory_of(run, steps_of(3)).host_resident_copies == 0
+    for end in (1_000, 2_000, 3_000):
+        run.work(LOSS, end - 20, end - 10)
+    for place in range(rows):
+        run.work("h2d", 210 + 100 * place, 250 + 100 * place, size_bytes=(1 + place) * MIB)
+        run.work("gemm", 260 + 100 * place, 300 + 100 * place)
+    assert memory_of(run, steps_of(3)).host_resident_copies == copies
 
 
 def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads() -> None:
