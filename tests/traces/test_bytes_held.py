@@ -10,10 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bench.speed.million import write_export
-from traces.account.device import find_queueing
 from traces.formats.open import read_trace
-from traces.intervals import spans
-from traces.replay.graph import build_graph
 from traces.timeline import RankTimeline, Source, build
 
 KERNELS = 4_000
@@ -43,24 +40,6 @@ def arrays_owner(array: NDArray[np.generic]) -> NDArray[np.generic]:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def bytes_by_kernel(held: object, but: object = ()) -> float:
-    known = {id(one) for one in arrays(but)}
-    return sum({id(one): one.nbytes for one in arrays(held) if id(one) not in known}.values()) / KERNELS
-
-
-def test_a_rank_takes_so_many_bytes_for_each_kernel(rank: RankTimeline) -> None:
-    assert len(rank.activities) == KERNELS
-    assert bytes_by_kernel(rank.activities, rank.columns) == 50  # three times of 8 bytes, a stream, names
-    assert 95 < bytes_by_kernel(rank) < 115
-
-
-def test_a_graph_takes_about_as_much_again(rank: RankTimeline) -> None:
-    whole = spans((int(rank.activities.start_ns.min()), int(rank.activities.end_ns.max())))
-    queueing = find_queueing(rank)
-    assert bytes_by_kernel(queueing, rank) < 30
-    assert bytes_by_kernel(build_graph(rank, whole, queueing), rank) < 160
 
 
 def test_the_columns_of_some_activities_are_taken_when_they_are_asked_for(rank: RankTimeline) -> None:

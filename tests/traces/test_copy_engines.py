@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import diagnoser
-from bench.simulate.recorded import View, record
 from bench.simulate.recording import Recording
-from bench.simulate.run import run
-from bench.simulate.scenarios import SCENARIOS
 from traces.formats.open import read_trace
 from traces.intervals import spans
 from traces.measure.budget import measure_budget
@@ -58,20 +54,3 @@ def test_several_copies_of_one_call_are_communication(export: Export, name: str,
 )
 def test_other_copies_stay_copies(export: Export, name: str, copies: int, kind: str) -> None:
     assert budget(export, name, copies, kind=kind) == (0, copies * 10_000)
-
-
-def test_a_simulated_run_is_the_same_with_copies_in_place_of_kernels(export: Export) -> None:
-    """The same run recorded twice: all buckets are the same to the nanosecond."""
-    done = run(SCENARIOS["communication"])
-    buckets = []
-    for place, view in enumerate((View(), View(copy_engines=True))):
-        path = export(record(done, view), f"{place}.sqlite", schema=view.schema)
-        buckets.append(diagnoser.analyze(path, ask_megatron=False).to_dict())
-    kernels, copies = (
-        [one["ranks"][0]["budget_ns"][name] for name in ("window", "compute", "exposed_comm", "exposed_copy")]
-        for one in buckets
-    )
-    assert copies == kernels
-    assert [one["verdict"]["wall"] for one in buckets] == ["communication"] * 2
-    (found,) = ({*one["ranks"][0]["exposed_comm_by_kind_ns"]} for one in buckets[1:])
-    assert {"ep_dispatch", "ep_combine"} <= found

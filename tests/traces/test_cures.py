@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-import diagnoser
 from reports.result.codec import Document
-from tests.recordings.kineto import one_run, overlapped_step, write
 from traces.cures import cure, cures
 
 OF_NSYS = re.compile(
     r"nsys (profile|export)|--(trace|cuda-(graph|event)-trace|cuda-memory|gpu-metrics)|export "
 )
-KINETO = ("hta_nccl_parser_config_nccl_data.json.gz", "hta_trace_diff_test_test.json.gz")
 
 
 def advised(document: Document) -> Iterator[str]:
@@ -30,18 +24,6 @@ def advised(document: Document) -> Iterator[str]:
 
 def of_nsys(document: dict[str, Any]) -> list[str]:
     return [text for text in advised(document) if OF_NSYS.search(text)]
-
-
-@pytest.mark.parametrize("events", [one_run(), overlapped_step()], ids=["one run", "a step"])
-def test_no_option_of_nsys_is_advised_for_a_trace_of_the_pytorch_profiler(
-    tmp_path: Path, events: list[dict[str, Any]]
-) -> None:
-    assert of_nsys(diagnoser.analyze(write(tmp_path / "run.json", events)).to_dict()) == []
-
-
-@pytest.mark.parametrize("name", KINETO)
-def test_none_is_advised_for_a_real_one(recordings: Path, name: str) -> None:
-    assert of_nsys(diagnoser.analyze(recordings / name).to_dict()) == []
 
 
 def test_every_cure_has_a_form_for_each_recorder() -> None:

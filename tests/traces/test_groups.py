@@ -30,10 +30,6 @@ def test_values_are_sorted_by_group_and_then_by_size(pairs: list[tuple[int, int]
     assert sorted_within(groups, values).tolist() == [value for _, value in sorted(pairs)]
 
 
-def test_numbers_that_span_32_bits_are_grouped() -> None:
-    assert group_of(np.array([2**31 - 1, 0, 2**31 - 1]), np.array([4, 4, 5])).tolist() == [1, 0, 2]
-
-
 def test_each_value_has_its_places_in_order() -> None:
     found = places_of_each(np.array([7, -2, 7, 9, -2]))
     assert [(value, places.tolist()) for value, places in found] == [(-2, [1, 4]), (7, [0, 2]), (9, [3])]

@@ -71,9 +71,3 @@ def test_times_beyond_two_to_the_53_stay_exact() -> None:
     late = 1_763_700_000_000_000_001
     assert spans((late, late + 3), (late + 2, late + 5)).pairs() == [[late, late + 5]]
     assert covered_ns(*arrays([(late + 1, late + 4)]), spans((late, late + 2))).tolist() == [1]
-
-
-def test_nothing_is_an_empty_set() -> None:
-    assert len(spans()) == 0
-    assert subtract(spans((0, 9)), spans()).pairs() == [[0, 9]]
-    assert covered_ns(*arrays([(0, 5)]), spans()).tolist() == [0]

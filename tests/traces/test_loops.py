@@ -49,11 +49,6 @@ def test_a_loop_that_comes_often_is_compiled_in_the_end() -> None:
     assert loop("sums")(add_up._text).over(rounds, times=4).__name__ == often.compiled.__name__
 
 
-def test_without_numba_everything_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_compiles", lambda: False)
-    assert add_up.over(10**9) == add_up.interpreted
-
-
 def test_a_numba_that_cannot_be_imported_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     loops._compiles.cache_clear()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from traces.missing import Missing, gap, unless
+from traces.missing import Missing, unless
 
 UNKNOWN: Any = Missing("ranks[0].totals", "no kernels were recorded", "record with --trace=cuda")
 
@@ -46,8 +46,3 @@ def test_it_is_so_on_the_right_side_and_for_sums() -> None:
     for used in (lambda: UNKNOWN > 1, lambda: sum([1, UNKNOWN]), lambda: 2 * UNKNOWN, lambda: float(UNKNOWN)):
         with pytest.raises(TypeError, match="is not known"):
             used()
-
-
-def test_a_gap_without_a_place_speaks_of_this_value() -> None:
-    with pytest.raises(TypeError, match="this value is not known: not recorded"):
-        abs(gap("not recorded", "record it"))

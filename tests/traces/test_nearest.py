@@ -1,9 +1,5 @@
 """The known names nearest to an unknown one, and what looking for them costs."""
 
-import time
-from pathlib import Path
-
-from tests.places import ROOT
 from traces.nearest import LONGEST_NAME, MOST_NAMES, nearest_names
 from traces.settings.names import lm_flags
 from traces.settings.read import configuration_of
@@ -27,15 +23,6 @@ def test_of_more_names_than_a_framework_has_the_first_are_looked_at() -> None:
     assert nearest_names("step", ["step", *many]) == ["step"]
 
 
-def test_a_script_of_unknown_flags_costs_no_more_than_its_length() -> None:
-    flags = " ".join(
-        f"--zz{number}-yy 1" for number in range(20_000)
-    )  # one problem, as the words are not shown
-    begun = time.process_time()
-    configuration_of(f"python pretrain_gpt.py --num-layers 4 {flags}", "run.sh")
-    assert time.process_time() - begun < 3.0
-
-
 def test_after_the_first_unknown_names_none_is_looked_for() -> None:
     flag = sorted(lm_flags())[0]
     many = " ".join(f"--zz{number}-yy 1" for number in range(int(MOST_PROBLEMS.value)))
@@ -45,10 +32,3 @@ def test_after_the_first_unknown_names_none_is_looked_for() -> None:
     assert flag in last
     late = configuration_of(f"pretrain_gpt.py --num-layers 4 {many} {flag}x", "run.sh").problems
     assert flag not in {one.instead for one in late}
-
-
-def test_one_place_alone_looks_for_near_names() -> None:
-    packages = ("moe_diag", "traces", "heuristics", "reports", "diagnoser")
-    files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
-    using = [path.relative_to(ROOT) for path in files if "from difflib" in path.read_text(encoding="utf-8")]
-    assert using == [Path("traces/nearest.py")]

@@ -55,12 +55,6 @@ def test_a_wrong_pattern_is_an_error_of_ours_and_the_engine_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_pattern_goes_to_another_process() -> None:
-    sent = pickle.loads(pickle.dumps(Pattern(r"step_(\d+)")))
-    assert sent == Pattern(r"step_(\d+)")
-    assert sent.search("a step_12")[1] == "12"
-
-
 @given(st.text(st.characters(codec=None), max_size=9), st.text("ab", max_size=3))
 def test_a_literal_finds_itself_and_a_star_stands_for_anything(text: str, more: str) -> None:
     assert compiled(literal(text)).fullmatch(text)
@@ -90,3 +84,9 @@ def test_classes_of_letters_and_blanks_know_every_script() -> None:
 def test_the_first_row_counts() -> None:
     rows = compiled_rows(("both", "a.*b"), ("one", "a|b"))
     assert [first_found(rows, text) for text in ("xaxb", "b", "c")] == ["both", "one", None]
+
+
+def test_a_pattern_goes_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(Pattern(r"step_(\d+)")))
+    assert sent == Pattern(r"step_(\d+)")
+    assert sent.search("a step_12")[1] == "12"

@@ -124,13 +124,6 @@ def test_no_other_file_spells_shares_or_units(package: str) -> None:
     assert found == [], "spell it by traces/spelling.py"
 
 
-@pytest.mark.parametrize(
-    "wrong", ['f"{x:.1%}"', 'f"{100 * x:.1f} %"', 'f"{ns / 1e6:.3f} ms"', "rounded(size / 1e9)"]
-)
-def test_the_test_of_other_spellings_can_fail(wrong: str) -> None:
-    assert [*other_spellings(ast.parse(wrong))] == [1]
-
-
 def test_ends_of_a_range_that_read_alike_are_one_figure() -> None:
     assert between("12 %", "12 %") == "12 %"
     assert between("9.5 %", "12 %") == "9.5 % to 12 %"

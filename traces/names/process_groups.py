@@ -25,11 +25,6 @@ def _rows() -> tuple[_Row, ...]:
     return read_table("traces.names", "process_groups.toml", dict[str, tuple[_Row, ...]])["rows"]
 
 
-def settings_of_all_groups() -> frozenset[str]:
-    """Every setting that a row names."""
-    return frozenset(knob for row in _rows() for knob in row.settings)
-
-
 def _row(description: str) -> _Row | None:
     return next((row for row in _rows() if row.pattern.fullmatch(description)), None)
 

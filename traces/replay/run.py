@@ -119,19 +119,15 @@ def happen(
                 continue
             at = back[before[place]] + pause[place]
             own_previous = own_before[place]
-            if own_previous != NONE and back[own_previous] > at:
-                at = back[own_previous]
+            if own_previous != NONE:
+                at = max(at, back[own_previous])
             for one in range(poll_from[place], poll_from[place + 1]):
-                ended = end[poll_work[one]] + poll_after[one]
-                if ended > at:
-                    at = ended
+                at = max(at, end[poll_work[one]] + poll_after[one])
             begun[place] = at
         else:
             at = begun[place] + own[place]
             for one in range(wait_from[place], wait_from[place + 1]):
-                ended = end[wait_work[one]] + wait_after[one]
-                if ended > at:
-                    at = ended
+                at = max(at, end[wait_work[one]] + wait_after[one])
             back[place] = at
 
 

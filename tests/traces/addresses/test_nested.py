@@ -47,13 +47,5 @@ def test_of_spans_that_nest_the_innermost_is_the_same_instant_by_instant(seed: i
     assert labels(spans, times) == [by_instant(spans, one) for one in times]
 
 
-def test_three_levels_that_end_together_leave_nothing_behind() -> None:
-    assert labels([(0, 9), (3, 9), (6, 9)], range(10)) == [0, 0, 0, 1, 1, 1, 2, 2, 2, -1]
-
-
 def test_a_span_that_outlives_the_one_around_it_ends_with_it() -> None:
     assert labels([(0, 4), (2, 5), (5, 6)], range(7)) == [0, 0, 1, 1, -1, 2, -1]
-
-
-def test_without_spans_nothing_is_there() -> None:
-    assert labels([], range(2)) == [-1, -1]

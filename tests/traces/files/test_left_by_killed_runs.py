@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.hostile.attachments import OTHER_USER, Seen, forged, looked_at, name_of_ours
+from tests.hostile.attachments import OTHER_USER, looked_at
 from tests.hostile.killed import TICKET, die, half_moved, killed, left_by_a_killed_run, older, ticket
 from traces.files.aside import aside, sweep
 from traces.files.folder import open_folder
@@ -65,23 +59,9 @@ def test_without_the_note_it_stays_and_one_line_says_so(tmp_path: Path) -> None:
     assert looked_at(tmp_path) == before
 
 
-def test_an_empty_folder_of_such_a_name_goes_as_nothing_is_lost(tmp_path: Path) -> None:
-    (tmp_path / name_of_ours()).mkdir(mode=0o700)
-    assert swept(tmp_path) == []
-    assert [*tmp_path.iterdir()] == []
-
-
 def test_a_copy_of_a_left_over_is_none(tmp_path: Path) -> None:
     left = half_moved(older(tmp_path / "one"), 2)
     shutil.copytree(left, older(tmp_path / "two") / left.name)
-    before = looked_at(tmp_path / "two")
-    assert len(swept(tmp_path / "two")) == 1
-    assert looked_at(tmp_path / "two") == before
-
-
-def test_a_left_over_that_was_moved_elsewhere_is_none(tmp_path: Path) -> None:
-    left = half_moved(older(tmp_path / "one"), 2)
-    left.rename(older(tmp_path / "two") / left.name)
     before = looked_at(tmp_path / "two")
     assert len(swept(tmp_path / "two")) == 1
     assert looked_at(tmp_path / "two") == before
@@ -95,14 +75,6 @@ def test_another_folder_under_the_name_of_a_left_over_is_none(tmp_path: Path) ->
     (tmp_path / "work").rename(left)
     assert len(swept(tmp_path)) == 1
     assert (left / "thesis.txt").exists()
-
-
-def test_the_note_goes_though_somebody_took_the_folder_away(tmp_path: Path) -> None:
-    with open_folder(tmp_path) as place, aside(place) as own:
-        own.write_new("x", b"x")
-        own.path.rename(tmp_path / "taken")
-    assert notes() == []
-    assert [*(tmp_path / "taken").iterdir()] == []
 
 
 def test_where_no_notes_can_be_kept_files_are_written_and_nothing_is_undone(
@@ -126,14 +98,6 @@ def test_notes_that_others_could_write_are_none(tmp_path: Path, mode: int) -> No
         os.chown(folder, 0, OTHER_USER)  # a group of others
     assert len(swept(tmp_path)) == 1
     assert left.exists()
-
-
-def test_a_half_ticket_is_put_back_by_whatever_is_written_there_next(tmp_path: Path) -> None:
-    folder = older(tmp_path / "t", (*TICKET, "notes.txt"))
-    before = {path: content for path, (*_, content) in looked_at(folder).items()}
-    half_moved(folder, 3)
-    assert swept(folder) == []
-    assert {path: content for path, (*_, content) in looked_at(folder).items()} == before
 
 
 def _edited(left: Path) -> None:
@@ -225,94 +189,3 @@ def test_putting_back_may_be_killed_too(tmp_path: Path, step: int) -> None:
     assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == {
         name: f"old {name}" for name in TICKET
     }
-
-
-PARTS: Final = ("made", "replaced", "moves", "moves.part", *TICKET, "a b", "two\nlines", "..data", "-rf")
-KINDS: Final = ("file", "folder", "link", "relative link", "dangling", "hard link", "pipe", "list")
-MODES: Final = (0o700, 0o755, 0o777, 0o1777, 0o2700, 0o600, 0o000)
-
-
-@contextmanager
-def world() -> Iterator[tuple[Path, Path]]:
-    """A home with things of the user's, and an attachment beside it."""
-    with tempfile.TemporaryDirectory() as place:
-        home, attachment = Path(place) / "home", Path(place) / "attachment"
-        for folder in (home, home / ".ssh", attachment):
-            folder.mkdir()
-        for path in (
-            home / ".ssh" / "id_rsa",
-            *(folder / name for folder in (home, attachment) for name in TICKET),
-        ):
-            path.write_text(str(path), encoding="utf-8")
-        os.mkfifo(home / "pipe")
-        yield home, attachment
-
-
-def grow(folder: Path, generator: random.Random, home: Path, depth: int) -> None:
-    """A random tree of files, links and folders."""
-    own = [path for path in home.rglob("*") if path.is_file()]
-    for name in generator.sample(PARTS, generator.randint(0, 6)):
-        path, kind = folder / name, generator.choice(KINDS)
-        target = generator.choice([*home.rglob("*"), home, folder.parent])
-        match kind:
-            case "folder":
-                path.mkdir()
-                grow(path, generator, home, depth - 1) if depth else None
-            case "link":
-                path.symlink_to(target)
-            case "relative link":
-                path.symlink_to(os.path.relpath(target, folder))
-            case "dangling":
-                path.symlink_to("nowhere")
-            case "hard link":
-                os.link(generator.choice(own), path)
-            case "pipe":
-                os.mkfifo(path)
-            case "list":
-                some = {generator.choice([*TICKET, "../home/pipe", str(one)]): one for one in own}
-                path.write_bytes(forged(some, some, generator.choice([*some, "none"])))
-            case _:
-                path.write_text("of the sender", encoding="utf-8")
-        if kind in ("file", "folder", "list"):
-            path.chmod(generator.choice(MODES))
-            if os.geteuid() == 0:
-                os.chown(path, generator.choice([0, 0, OTHER_USER]), 0)
-
-
-@given(st.randoms(use_true_random=False), st.integers(0, 6))
-def test_whatever_is_planted_nothing_is_read_moved_or_removed(generator: random.Random, step: int) -> None:
-    """Nothing but an empty folder of our form; also beside a genuine left-over, which is put back."""
-    with world() as (home, attachment):
-        planted = set()
-        for number in range(generator.randint(1, 3)):
-            name = generator.choice([name_of_ours(number), f".moe-diag-{number}", f".moe-diag-{number}.lock"])
-            left = attachment / name
-            left.mkdir()
-            grow(left, generator, home, 2)
-            left.chmod(generator.choice(MODES))
-            if generator.random() < 1 / 4:
-                left.rename(attachment / f"behind{number}")
-                left.symlink_to(f"behind{number}")
-            planted.add(left)
-        half = half_moved(attachment, step) if 0 < step <= len(TICKET) else None
-        before = looked_at(attachment)
-        outside = looked_at(home)
-        sweep(attachment)
-        sweep(attachment)
-        after = looked_at(attachment)
-        assert looked_at(home) == outside
-        if half is None:
-            assert gone(before, after) <= {str(path) for path in planted if not _holds(path, before)}
-            return
-        assert not half.exists()
-        assert {(attachment / name).read_text(encoding="utf-8") for name in TICKET} == {
-            str(attachment / name) for name in TICKET
-        }
-
-
-def gone(before: Seen, after: Seen) -> set[str]:
-    return {path for path in before if before[path] != after.get(path)}
-
-
-def _holds(folder: Path, before: Seen) -> bool:
-    return any(path.startswith(f"{folder}/") for path in before)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnoser.demo import unpack
@@ -109,42 +108,6 @@ def test_a_pattern_or_a_folder_gives_nothing_from_outside(places: tuple[Path, Pa
 
 
 PART = st.sampled_from(["in", "..", ".", "link", "folder", "run.yaml", "", "~", "proc"])
-
-
-@given(st.lists(PART, max_size=6))
-def test_whatever_a_name_is_made_of_what_is_opened_lies_inside(parts: list[str]) -> None:
-    root = made_once()
-    with only_beneath(root):
-        try:
-            with opened(Path(root, *parts)) as file:
-                found = os.fstat(file.fileno())
-        except (OSError, OutsideRoot):
-            return
-    inside = {path.stat().st_ino for path in root.rglob("*") if not path.is_symlink()}
-    assert found.st_ino in inside
-
-
-_MADE: list[Path] = []
-
-
-def made_once() -> Path:
-    return _MADE[0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    top = tmp_path_factory.mktemp("tree")
-    root, outside = top / "root", top / "outside"
-    for folder in (root, root / "in", outside):
-        folder.mkdir()
-        (folder / "run.yaml").write_text("a: 1\n", encoding="utf-8")
-    (root / "link").symlink_to("../outside/run.yaml")
-    (root / "folder").symlink_to(outside)
-    (root / "in" / "link").symlink_to("../run.yaml")
-    (root / "in" / "folder").symlink_to("..")
-    _MADE.append(root)
-    yield
-    _MADE.clear()
 
 
 @contextmanager
@@ -269,8 +232,3 @@ def test_no_other_file_opens_what_is_named() -> None:
     files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
     found = {path for path in files if [*opening(path.read_text(encoding="utf-8"))]}
     assert {str(path.relative_to(ROOT)) for path in found} == {*OWN}, "open it by traces/files/beneath.py"
-
-
-@pytest.mark.parametrize("text", ["open(path)", "path.open('rb')", "path.read_text()", "gzip.open(path)"])
-def test_the_search_for_opening_can_fail(text: str) -> None:
-    assert [*opening(text)] == [1]

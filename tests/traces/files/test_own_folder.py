@@ -65,12 +65,6 @@ def test_others_come_in_by_the_folder_above(own: Path, mode: int, is_shared: boo
     assert way_in(own) == (f"others can rename what is in {own.parent}" if is_shared else None)
 
 
-def test_below_a_folder_that_nobody_else_enters_modes_do_not_matter(own: Path) -> None:
-    own.parent.parent.chmod(0o700)
-    own.parent.chmod(0o777)
-    assert way_in(own) is None
-
-
 def test_where_the_folder_that_nobody_else_enters_can_be_replaced_they_do(own: Path) -> None:
     (own / "inner").mkdir()
     own.parent.chmod(0o777)

@@ -53,32 +53,11 @@ def test_the_peak_is_split_by_what_memory_is_for(tmp_path: Path, write: Callable
     assert found.curve.used_bytes == tuple(n * MIB for n in (10, 30, 35, 38, 45, 45, 38, 33, 73, 73))
 
 
-def test_activations_and_temporary_memory_stand_at_a_peak_within_the_step(tmp_path: Path) -> None:
-    document = one_step()
-    del document["device_traces"][0][7], document["segments"][0]["blocks"][3]
-    found = device_of(tmp_path / "snapshot.pickle", document)
-    assert found.peak_bytes == 45 * MIB
-    assert found.at_peak_bytes == {
-        "parameters": 20 * MIB,
-        "before_recording": 10 * MIB,
-        "temporary": 7 * MIB,
-        "activations": 5 * MIB,
-        "gradients": 3 * MIB,
-    }
-
-
 def test_stacks_show_frames_of_known_packages_alone(tmp_path: Path) -> None:
     found = device_of(tmp_path / "snapshot.pickle", one_step())
     assert found.stacks_at_peak[0].frames == ("torch/optim/adam.py: _init_group", "(own code)")
     assert "someone" not in repr(found)
     assert "secret" not in repr(found)
-
-
-def test_a_snapshot_without_history_has_no_peak(tmp_path: Path) -> None:
-    document = one_step() | {"device_traces": [[]]}
-    found = device_of(tmp_path / "snapshot.pickle", document)
-    assert found.used_bytes == 73 * MIB
-    assert not isinstance(found.peak_bytes, int)
 
 
 HEAD = b"\x80\x04"
@@ -190,3 +169,17 @@ def test_a_list_named_again_and_again_is_counted_each_time(tmp_path: Path) -> No
     path.write_bytes(pickle.dumps({"segments": [segment] * 3_000}))
     with pytest.raises(NotASnapshot, match="again and again"):
         read_memory_snapshot(path)
+
+
+def test_activations_and_temporary_memory_stand_at_a_peak_within_the_step(tmp_path: Path) -> None:
+    document = one_step()
+    del document["device_traces"][0][7], document["segments"][0]["blocks"][3]
+    found = device_of(tmp_path / "snapshot.pickle", document)
+    assert found.peak_bytes == 45 * MIB
+    assert found.at_peak_bytes == {
+        "parameters": 20 * MIB,
+        "before_recording": 10 * MIB,
+        "temporary": 7 * MIB,
+        "activations": 5 * MIB,
+        "gradients": 3 * MIB,
+    }

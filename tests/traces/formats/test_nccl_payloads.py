@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-import diagnoser
-from bench.simulate.export import write_export
-from bench.simulate.recording import Recording
-from tests.recordings.payloads import ENTRIES, SEND, SIZES, header, init, send, with_payloads
-from traces.arrays import IntArray
+from tests.recordings.payloads import ENTRIES, SEND, SIZES, header, init, send
 from traces.columns import NULL
 from traces.formats.nccl_payloads import (
-    PayloadField,
     PayloadSchema,
     build_schemas,
     decode_payloads,
-    read_nccl_calls,
-    read_schemas,
 )
-from traces.formats.sqlite_tables import SqliteTables
 
 SCHEMAS = build_schemas(SIZES, ENTRIES)
 
@@ -46,12 +34,6 @@ def test_an_init_gives_the_ranks_of_its_communicator_and_kinds_keep_their_rows()
 
 def test_a_hash_above_2_63_wraps_to_the_signed_number_of_the_same_bits() -> None:
     assert decode_payloads([send(2**64 - 1, 1, 0)], SCHEMAS).communicator.tolist() == [-1]
-
-
-def test_definitions_of_several_processes_count_once_where_they_agree() -> None:
-    twice = build_schemas(SIZES * 2, ENTRIES * 2)
-    assert twice == SCHEMAS
-    assert twice[1, SEND][0].fields[0] == PayloadField("communicator", "<u8", 0)
 
 
 def test_definitions_that_disagree_are_told_apart_by_size_or_not_decoded() -> None:
@@ -88,75 +70,3 @@ def test_an_enumeration_of_unknown_type_is_passed_over() -> None:
     assert schemas[1, SEND] == (PayloadSchema(24, schemas[1, SEND][0].fields),)
     assert len(schemas[1, SEND][0].fields) == 2
     assert decode_payloads([send(7, 10, 1)], schemas).size_bytes.tolist() == [10]
-
-
-def test_no_blobs_are_no_rows() -> None:
-    assert len(decode_payloads([], SCHEMAS).peer) == 0
-
-
-class Stored:
-    """An export in memory with two calls and a range that has no payload."""
-
-    reader = "memory"
-
-    def columns_of(self, table: str) -> frozenset[str]:
-        entries = {"domainId", "schemaId", "idx", "type", "name", "offset", "payloadSize"}
-        return frozenset({"start", "binaryData"} if table == "NVTX_EVENTS" else entries)
-
-    def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
-        return list(SIZES if table == "NVTX_PAYLOAD_SCHEMAS" else ENTRIES)
-
-    def read(
-        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: object = None
-    ) -> None:
-        raise AssertionError("whole columns are not needed")
-
-    def strings(self, ids: IntArray) -> dict[int, str]:
-        return {3: "ncclSend"}
-
-    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
-        assert (table, blob) == ("NVTX_EVENTS", "binaryData")
-        rows = np.array([[10, 12, 5, 3], [12, 14, 5, 4]], dtype=np.int64)
-        return rows, [send(7, 1_000, 0), send(7, 3_000, 1)]
-
-
-def test_a_reader_of_blobs_gives_calls_with_names_and_payloads() -> None:
-    calls = read_nccl_calls(Stored())  # type: ignore[arg-type]
-    assert calls is not None
-    assert [calls.names[code] if code >= 0 else None for code in calls.name] == ["ncclSend", None]
-    assert (calls.start_ns + calls.end_ns).tolist() == [22, 26]
-    assert int(calls.payloads.size_bytes.sum()) == 4_000
-
-
-def test_a_real_export_defines_eight_layouts_twice(recordings: Path) -> None:
-    with SqliteTables(recordings / "nsysai_mfu_2gpu_before.sqlite") as tables:
-        schemas = read_schemas(tables)
-    assert len(schemas) == 8
-    assert all(len(layouts) == 1 for layouts in schemas.values())
-    (layout,) = schemas[1, SEND]
-    assert [(field.name, field.offset) for field in layout.fields] == [
-        ("communicator", 0),
-        ("size_bytes", 8),
-        ("peer", 16),
-    ]
-    assert layout.size == 24
-
-
-def test_an_export_with_blobs_tells_nccls_messages_in_the_document(tmp_path: Path) -> None:
-    recording = Recording()
-    recording.kernel("ncclDevKernel_SendRecv(int)", 100, 200, launch_ns=90)
-    for peer in range(3):
-        recording.range("ncclSend", 80 + peer, 81 + peer, registered=True, domain=1)
-    path = tmp_path / "run.sqlite"
-    write_export(path, recording)
-    with_payloads(path, {80 + peer: send(7, 1_000, peer) for peer in range(3)})
-    document = diagnoser.analyze(path).to_dict()
-    assert document["traces"][0]["nccl_messages"] == [
-        {
-            "operation": "ncclSend",
-            "call_count": 3,
-            "size_bytes": 3_000,
-            "communicator_count": 1,
-            "peer_count": 3,
-        }
-    ]

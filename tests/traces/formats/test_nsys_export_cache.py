@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.killed import left_by_a_killed_run
-from tests.recordings.nsys import START_NS, Desk, contents, desk, write_export
+from tests.recordings.nsys import START_NS, Desk, contents, desk
 from traces.files.aside import aside
 from traces.files.folder import open_folder
 
@@ -40,20 +40,6 @@ def test_a_report_written_anew_is_exported_again(kept: Desk) -> None:
     assert kept.nsys.exports == 2
 
 
-def test_a_report_of_another_size_is_exported_again(kept: Desk) -> None:
-    before = kept.report.stat()
-    kept.report.write_bytes(kept.report.read_bytes() + b"U3w[END]")
-    os.utime(kept.report, ns=(before.st_atime_ns, before.st_mtime_ns))
-    kept.export()
-    assert kept.nsys.exports == 2
-
-
-def test_another_nsys_exports_again(kept: Desk) -> None:
-    kept.nsys.write(version="2023.1.1.127-aaa")
-    kept.export()
-    assert kept.nsys.exports == 2
-
-
 @pytest.mark.parametrize(
     "info", ['{"SessionStartTime": {"Nanoseconds since epoch": "5"}}', "{}", "[1]", "no JSON"]
 )
@@ -63,34 +49,11 @@ def test_another_or_no_session_start_exports_again(kept: Desk, info: str) -> Non
     assert kept.nsys.exports == 2
 
 
-def test_an_export_of_another_session_under_our_name_is_replaced(kept: Desk) -> None:
-    export = kept.export()
-    before = export.stat()
-    export.unlink()
-    write_export(export, START_NS + 1)
-    os.utime(export, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert export.stat().st_size == before.st_size
-    assert kept.export().read_bytes() == (kept.nsys.folder / "good.sqlite").read_bytes()
-    assert kept.nsys.exports == 2
-
-
 @pytest.mark.parametrize("record", ["", "[]", "{", '{"report_size_bytes": 1}'])
 def test_a_record_that_cannot_be_trusted_exports_again(kept: Desk, record: str) -> None:
     kept.export().with_suffix(".json").write_text(record)
     kept.export()
     assert kept.nsys.exports == 2
-
-
-def test_a_failed_second_export_keeps_neither_its_rest_nor_trust_in_the_first(kept: Desk) -> None:
-    first = contents(kept.cache)
-    os.utime(kept.report, ns=(0, 1))
-    kept.nsys.write('echo junk >"$out"; exit 1')
-    with pytest.raises(Exception, match="could not export"):
-        kept.export()
-    assert contents(kept.cache) == first
-    kept.nsys.write()
-    kept.export()
-    assert kept.nsys.exports == 3
 
 
 def test_what_a_killed_run_left_goes_with_the_next_one_whatever_the_clock_says(kept: Desk) -> None:
@@ -134,19 +97,6 @@ def test_without_locks_what_is_young_stays(kept: Desk, monkeypatch: pytest.Monke
     assert len(list(kept.cache.iterdir())) == 2
 
 
-def test_clocks_that_jump_do_not_matter_to_a_kept_export(kept: Desk) -> None:
-    export = kept.export()
-    in_a_year = time.time_ns() + 365 * 24 * 3600 * 10**9
-    os.utime(kept.report, ns=(in_a_year, in_a_year))
-    kept.export()
-    assert kept.nsys.exports == 2
-    kept.export()
-    assert kept.nsys.exports == 2
-    os.utime(export, ns=(in_a_year, in_a_year))  # not as it was written: no longer trusted
-    kept.export()
-    assert kept.nsys.exports == 3
-
-
 def test_runs_at_once_on_one_report_export_it_once(tmp_path: Path) -> None:
     here = desk(tmp_path, export='sleep 0.3; cat "$here/good.sqlite" >"$out"')
     told: list[str] = []
@@ -159,19 +109,6 @@ def test_runs_at_once_on_one_report_export_it_once(tmp_path: Path) -> None:
     }
 
 
-def test_a_run_that_waits_exports_where_the_other_failed(tmp_path: Path) -> None:
-    here = desk(
-        tmp_path,
-        export='[ -e "$here/once" ] && cat "$here/good.sqlite" >"$out" && exit 0; '
-        '>"$here/once"; sleep 0.3; exit 1',
-    )
-    with ThreadPoolExecutor(2) as pool:
-        errors = [done.exception() for done in [pool.submit(here.export) for _ in range(2)]]
-    assert sorted(error is None for error in errors) == [False, True]
-    assert here.nsys.exports == 2
-    assert len(list(here.cache.iterdir())) == 2
-
-
 def test_the_cache_is_the_users_alone_and_names_no_folder(kept: Desk) -> None:
     export = kept.export()
     assert stat.S_IMODE(kept.cache.stat().st_mode) == 0o700
@@ -180,12 +117,6 @@ def test_the_cache_is_the_users_alone_and_names_no_folder(kept: Desk) -> None:
     told = json.loads(record(export).read_text())
     assert told["session_start_ns"] == START_NS
     assert str(kept.report.parent) not in json.dumps(told)
-
-
-def test_two_reports_of_one_name_are_kept_apart(kept: Desk, tmp_path: Path) -> None:
-    other = desk(tmp_path / "other")
-    same_cache = Desk(other.report, other.nsys, kept.cache)
-    assert same_cache.export() != kept.export()
 
 
 def record(export: Path) -> Path:

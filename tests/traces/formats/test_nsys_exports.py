@@ -88,11 +88,6 @@ def test_ctrl_c_kills_nsys_and_all_it_started(tmp_path: Path) -> None:
     assert here.export().is_file()
 
 
-def test_nothing_nsys_prints_reaches_the_screen(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    desk(tmp_path).export()
-    assert capfd.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize("says", ["", "	--include-blobs=\n\n	Possible values are 'true' or 'false'.\n"])
 def test_what_nccl_notes_is_exported_by_an_nsys_that_can(tmp_path: Path, says: str) -> None:
     here = desk(tmp_path)

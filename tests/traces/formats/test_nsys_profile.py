@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from traces.errors import ExportFailed
-from traces.formats.nsys_tool import OPTIONS, Nsys, profile_line, report_of
+from traces.formats.nsys_tool import Nsys, profile_line, report_of
 from traces.recording.line import recording
 
 IMPORTS = 'shift; cp "$1" "$3"'
@@ -57,12 +57,6 @@ def test_on_a_gpu_all_is_recorded_that_doctor_asks_for_and_only_the_marked_steps
     assert {word for word in asked if word.startswith("--")} - newer <= set(line)
 
 
-def test_on_a_cpu_nothing_of_cuda_is_recorded(tmp_path: Path) -> None:
-    line = profile_line(nsys_in(tmp_path), "cpu", "rank0", ["python"])
-    assert line[1:] == ["profile", *OPTIONS["cpu"], "--output=rank0", "python"]
-    assert not any("cuda" in word for word in line[1:])
-
-
 def test_a_report_is_taken_as_it_is(tmp_path: Path) -> None:
     work = work_in(tmp_path, "rank0.nsys-rep", "rank0.qdstrm")
     report = report_of(nsys_in(tmp_path), work, "rank0")
@@ -78,15 +72,6 @@ def test_a_raw_stream_is_imported_by_the_importer_around_nsys(tmp_path: Path, pl
     report = report_of(nsys, work, "rank0")
     assert report.imported_by_hand
     assert report.path.read_text(encoding="utf-8") == "recorded"
-
-
-def test_an_importer_beside_what_nsys_is_a_link_to_is_found(tmp_path: Path) -> None:
-    nsys, linked = nsys_in(tmp_path / "real"), tmp_path / "bin" / "nsys"
-    importer(tmp_path / "real" / "lib" / "nsight-systems" / "host-linux-x64", IMPORTS)
-    linked.parent.mkdir()
-    linked.symlink_to(nsys.path)
-    work = work_in(tmp_path, "rank0.qdstrm")
-    assert report_of(Nsys(linked, nsys.version, nsys.text), work, "rank0").imported_by_hand
 
 
 def test_a_stream_that_no_importer_takes_is_named_with_what_to_do(tmp_path: Path) -> None:

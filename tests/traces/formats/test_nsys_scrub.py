@@ -67,12 +67,3 @@ def test_ranks_stay_as_far_apart_as_they_were_and_lose_the_date(tmp_path: Path) 
         database.execute(f"UPDATE {TABLE_OF_STARTS} SET utcEpochNs = utcEpochNs + 1234")
     scrub_exports(paths, outs)
     assert [read_trace(out).session_start_ns for out in outs] == [1234, 0]
-
-
-def test_the_export_itself_is_not_changed(tmp_path: Path) -> None:
-    path = tmp_path / "run.sqlite"
-    write_export(path, moe_recording(steps=2, layers=1))
-    before = path.read_bytes()
-    scrubbed(path)
-    assert path.read_bytes() == before
-    assert {one.name for one in tmp_path.iterdir()} == {"run.sqlite", "scrubbed.sqlite"}

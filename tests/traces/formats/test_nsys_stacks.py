@@ -70,8 +70,3 @@ def test_a_stack_of_a_call_lasts_as_long_as_the_call(tmp_path: Path) -> None:
         db.execute("INSERT INTO CUDA_CALLCHAINS VALUES (5, 90001, 90002, 0)")
         db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET callchainId = 5 WHERE start = 1000000")
     assert frames(path) == [("/srv/megatron/core/x.py(0): wait_for_batch", 1_000_000, 4_000_000)]
-
-
-def test_without_stacks_there_are_no_frames(tmp_path: Path) -> None:
-    write_export(tmp_path / "run.sqlite", recording())
-    assert read_trace(tmp_path / "run.sqlite").frames is None

@@ -61,24 +61,3 @@ def test_equal_ids_in_two_processes_are_two_ids(export: Export) -> None:
     assert not both.warnings
     for rank in both.ranks:
         assert (rank.activities.launch_ns == alone.launch_ns).all()
-
-
-def test_a_driver_call_inside_a_runtime_call_shares_its_id(export: Export) -> None:
-    recording = Recording()
-    for turn in range(3):
-        at = turn * 300 * US
-        own = recording.kernel("elementwise_kernel", at + 9 * US, at + 99 * US, launch_ns=at + US)
-        recording.call("cudaLaunchKernel", at, at + 4 * US, correlation_id=own)
-    timeline = build(read_trace(export(recording)))
-    assert not timeline.warnings
-    assert timeline.ranks[0].activities.launch_ns.tolist() == [1_000, 301_000, 601_000]
-
-
-@pytest.mark.parametrize("kernel", ["multi_tensor_apply_kernel_adam", "elementwise_kernel"])
-def test_one_call_that_launches_everything_is_read(export: Export, kernel: str) -> None:
-    recording = training(None)
-    rows = recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"]
-    for row in rows:
-        row["correlationId"] = rows[-1 if kernel.startswith("multi") else 0]["correlationId"]
-    (rank,) = diagnoser.analyze(export(recording), ask_megatron=False).to_dict()["ranks"]
-    assert rank["kernels_without_launch"] == 0

@@ -11,7 +11,6 @@ import pytest
 
 from diagnoser.demo import compressed
 from tests.recordings.two_readers import both
-from traces.formats import sqlite_tables
 from traces.formats.sqlite_tables import RowFilter
 
 DEMOS = sorted(
@@ -56,11 +55,3 @@ def test_on_every_recording_of_the_demo(engine: str, tmp_path: Path, name: str) 
     count, left = agree(path)
     assert count > 5
     assert left == []
-
-
-@pytest.mark.parametrize("folder", [".", "added", "second-simulator"])
-def test_on_every_real_recording(engine: str, recordings: Path, folder: str) -> None:
-    paths = [path for path in sorted((recordings / folder).iterdir()) if path.is_file()]
-    exports = [path for path in paths if path.read_bytes()[:16] == sqlite_tables.MAGIC]
-    assert exports
-    assert all(agree(path)[0] for path in exports)

@@ -14,7 +14,6 @@ import pytest
 import diagnoser
 from bench.simulate.export import schema_versions, write_export
 from bench.simulate.recording import Recording
-from tests.doubles.pages import first_screen, flat
 from traces.errors import DamagedTrace, NothingToDiagnose
 
 Export = Callable[..., Path]
@@ -76,42 +75,8 @@ def test_every_schema_gives_the_same_numbers(export: Export, schema: str, lazy: 
     assert [gpu["sm_count"] for gpu in trace["gpus"]] == [132]
 
 
-def test_shuffled_rows_give_the_same_document(export: Export) -> None:
-    plain = diagnoser.analyze(export(two_ranks())).to_dict()
-    shuffled = diagnoser.analyze(export(two_ranks(), "b.sqlite", shuffle_seed=3)).to_dict()
-    for document in (plain, shuffled):
-        del document["command"]  # it names the file
-        for part in (*document["traces"], *document["ranks"], *document["run"]["problems"]):
-            part.pop("name", None)
-            part.pop("trace", None)
-            part.pop("traces", None)
-    assert plain == shuffled
-
-
 def test_empty_enum_tables_change_nothing(export: Export) -> None:
     expect_two_ranks(export(two_ranks(), enum_rows=False))
-
-
-def test_hardware_bits_make_ids_negative_and_processes_stay_right(export: Export) -> None:
-    recording = Recording(hardware_id=0xFE, vm_id=0xFF)
-    recording.kernel(GEMM, 100, 160, launch_ns=90)
-    (rank,) = ranks(export(recording))
-    assert rank["process"] == 1000
-    assert (
-        diagnoser.analyze(export(recording, "b.sqlite")).to_dict()["traces"][0]["capture"]["correlation_frac"]
-        == 1
-    )
-
-
-def test_a_users_own_columns_tables_views_and_indexes_do_no_harm(export: Export) -> None:
-    path = change(
-        export(two_ranks()),
-        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN kernel_name TEXT",
-        "CREATE TABLE mine (start INTEGER)",
-        "CREATE VIEW seen AS SELECT * FROM StringIds",
-        "CREATE INDEX fast ON CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId)",
-    )
-    expect_two_ranks(path)
 
 
 def test_a_read_only_file_in_a_read_only_folder_is_read_and_not_touched(tmp_path: Path) -> None:
@@ -141,49 +106,11 @@ def test_any_path_is_opened(tmp_path: Path, name: str) -> None:
     expect_two_ranks(path)
 
 
-def test_graph_rows_alone_are_busy_and_the_rest_is_not_told(export: Export) -> None:
-    recording = Recording()
-    recording.graph_replay(100, 180, launch_ns=90)
-    recording.copy("h2d", 180, 200, size_bytes=4)
-    document = diagnoser.analyze(export(recording)).to_dict()
-    (rank,) = document["ranks"]
-    assert rank["totals"] is None
-    assert rank["exposed_comm_by_kind_ns"] is None
-    assert rank["budget_ns"] == {
-        "window": 100,
-        "compute": 80,
-        "exposed_comm": None,
-        "exposed_copy": 20,
-        "idle": 0,
-    }
-    assert rank["compute_by_class_ns"] == {"graph_replay": 80}
-    assert document["verdict"]["bound"] is None
-
-
-def test_graph_rows_beside_kernels_count_as_compute(export: Export) -> None:
-    recording = Recording()
-    recording.graph_replay(100, 180)
-    recording.kernel(GEMM, 170, 200)
-    (rank,) = ranks(export(recording))
-    assert rank["compute_by_class_ns"] == {"graph_replay": 80, "gemm": 20}
-    assert rank["totals"]["kernel_count"] == 1
-
-
 def test_graph_launches_whose_work_was_dropped_end_without_a_diagnosis(export: Export) -> None:
     recording = Recording()
     recording.graph_replay(100, 180, launch_ns=90)
     with pytest.raises(NothingToDiagnose, match=r"1 CUDA graph launches.*--cuda-graph-trace=node"):
         diagnoser.analyze(export(recording, schema="3.0.0"))
-
-
-def test_graph_launches_without_work_beside_kernels_are_named(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 160, launch_ns=90)
-    recording.call("cudaGraphLaunch_v10000", 200, 210)
-    document = diagnoser.analyze(export(recording)).to_dict()
-    assert "1 of 1 CUDA graph launches" in next(
-        gap["reason"] for gap in document["missing"] if gap["path"] == "traces[0].graph_launches"
-    )
 
 
 def test_graph_launches_at_the_edges_of_a_cut_capture_are_not_missed(export: Export) -> None:
@@ -198,48 +125,11 @@ def test_graph_launches_at_the_edges_of_a_cut_capture_are_not_missed(export: Exp
     assert "1 of 5 CUDA graph launches" in gap["reason"]
 
 
-def test_kernels_without_launches_are_counted(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 160, launch_ns=90)
-    recording.kernel(GEMM, 160, 170)
-    assert diagnoser.analyze(export(recording)).to_dict()["traces"][0]["capture"]["correlation_frac"] == 0.5
-
-
-def test_a_driver_row_within_a_runtime_row_is_the_launch(export: Export) -> None:
-    from traces.formats.open import read_trace
-    from traces.timeline import build
-
-    recording = Recording()
-    number = recording.kernel(GEMM, 100, 160, launch_ns=80, launch_end_ns=95)
-    recording.call("cuLaunchKernel", 85, 90, correlation_id=number)
-    (rank,) = build(read_trace(export(recording))).ranks
-    assert rank.activities.launch_ns.tolist() == [85]
-
-
-def test_rows_without_a_process_belong_to_the_only_one(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 160, launch_ns=90)
-    path = change(export(recording), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL")
-    (rank,) = ranks(path)
-    assert (rank["process"], rank["budget_ns"]["compute"]) == (1000, 60)
-
-
 def test_rows_without_a_process_among_several_say_so(export: Export) -> None:
     path = change(export(two_ranks()), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL")
     document = diagnoser.analyze(path).to_dict()
     assert document["ranks"][0]["process"] is None
     assert "ranks[0].process" in [gap["path"] for gap in document["missing"]]
-
-
-@pytest.mark.parametrize(
-    "column", ["correlationId", "globalPid", "graphNodeId", "mangledName", "shortName", "demangledName"]
-)
-def test_an_absent_column_is_no_reason_to_fail(export: Export, column: str) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 160, launch_ns=90)
-    path = change(export(recording), f"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN {column}")
-    (rank,) = ranks(path)
-    assert rank["compute_by_class_ns"] == {"gemm": 60}
 
 
 @pytest.mark.parametrize(
@@ -284,45 +174,6 @@ def test_rows_without_times_are_left_out_and_counted(export: Export) -> None:
     assert any("end before they start, counted as empty: 1" in warning for warning in document["warnings"])
 
 
-@pytest.mark.parametrize("by", [-(10**6), 155 * 10**9, 1_763_700_000_000_000_000])
-def test_the_origin_of_time_does_not_matter(export: Export, by: int) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100 + by, 161 + by, launch_ns=90 + by)
-    recording.kernel(SENDRECV, 150 + by, 180 + by, stream=20)
-    (rank,) = ranks(export(recording))
-    assert rank["windows_ns"] == [[100 + by, 180 + by]]
-    assert rank["budget_ns"]["compute"] == 61
-
-
-def test_copies_between_gpus_are_communication(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 120)
-    recording.copy("p2p", 120, 150, size_bytes=4)
-    recording.copy("d2d", 150, 160, size_bytes=4, to_device=1)
-    recording.copy("d2d", 160, 170, size_bytes=4)
-    (rank,) = ranks(export(recording))
-    assert rank["exposed_comm_by_kind_ns"] == {"other_comm": 40}
-    assert rank["exposed_copy_by_kind_ns"] == {"memcpy_d2d": 10}
-    assert rank["totals"]["comm_union_ns"] == 0  # kernels only
-
-
-def test_ranks_recorded_by_mpi_are_told_and_can_be_chosen(export: Export) -> None:
-    recording = two_ranks()
-    recording.mpi_rank(1000, 0)
-    recording.mpi_rank(2000, 1)
-    path = export(recording)
-    assert [rank["rank"] for rank in ranks(path)] == [0, 1]
-    chosen = diagnoser.analyze(path, rank=1).to_dict()["ranks"]
-    assert [rank["process"] for rank in chosen] == [2000]
-
-
-def test_text_that_is_no_utf8_is_read(export: Export) -> None:
-    path = change(
-        export(two_ranks()), f"UPDATE StringIds SET value = CAST(x'ff6d79fe' AS TEXT) WHERE value = '{GEMM}'"
-    )
-    assert ranks(path)[0]["unknown_kernels"][0]["name"] == "\ufffdmy\ufffd"
-
-
 @pytest.mark.parametrize("value", ["'soon'", "1.5", "x'00'"])
 def test_times_that_are_no_whole_numbers_are_damage(export: Export, value: str) -> None:
     path = change(export(two_ranks()), f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = {value}")
@@ -338,54 +189,11 @@ def test_an_export_that_is_being_written_is_refused(export: Export, suffix: str)
         diagnoser.analyze(path)
 
 
-def test_without_any_name_communication_is_not_told_and_never_zero(export: Export) -> None:
-    document = diagnoser.analyze(change(export(two_ranks()), "DROP TABLE StringIds")).to_dict()
-    (rank, _) = document["ranks"]
-    assert rank["budget_ns"] == {
-        "window": 100,
-        "compute": 80,
-        "exposed_comm": None,
-        "exposed_copy": 15,
-        "idle": 5,
-    }
-    assert (rank["totals"]["comm_union_ns"], rank["exposed_comm_by_kind_ns"]) == (None, None)
-    assert document["verdict"]["bound"] is None
-
-
-def test_a_runtime_and_a_driver_row_are_one_graph_launch(export: Export) -> None:
-    recording = Recording()
-    number = recording.kernel(GEMM, 100, 160, launch_ns=80, api="cudaGraphLaunch_v10000", graph_node_id=1)
-    recording.call("cuGraphLaunch", 81, 82, correlation_id=number)
-    document = diagnoser.analyze(export(recording)).to_dict()
-    assert not [gap for gap in document["missing"] if gap["path"].endswith("graph_launches")]
-
-
-def test_changes_beside_the_target_of_a_link_are_seen(export: Export, tmp_path: Path) -> None:
-    path = export(two_ranks())
-    path.with_name(path.name + "-wal").write_bytes(b"x" * 512)
-    (tmp_path / "elsewhere").mkdir()
-    link = tmp_path / "elsewhere" / "link.sqlite"
-    link.symlink_to(path)
-    with pytest.raises(DamagedTrace, match="beside it"):
-        diagnoser.analyze(link)
-
-
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**62)])
 def test_impossible_times_are_damage(export: Export, value: int) -> None:
     path = change(export(two_ranks()), f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = {value}")
     with pytest.raises(DamagedTrace, match="impossible times"):
         diagnoser.analyze(path)
-
-
-def test_a_row_without_a_device_belongs_to_the_only_one(export: Export) -> None:
-    schema = ", ".join(("start", "end", "streamId", "correlationId", "globalPid", "demangledName"))
-    path = change(
-        export(two_ranks()),
-        f"CREATE TABLE k AS SELECT {schema}, NULL AS deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL",
-        "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL",
-        "ALTER TABLE k RENAME TO CUPTI_ACTIVITY_KIND_KERNEL",
-    )
-    assert [rank["device"] for rank in ranks(path)] == [0, 0]
 
 
 def test_work_that_takes_no_time_is_nothing_to_diagnose(export: Export) -> None:
@@ -396,17 +204,6 @@ def test_work_that_takes_no_time_is_nothing_to_diagnose(export: Export) -> None:
         diagnoser.analyze(export(recording))
 
 
-def test_a_file_name_that_is_no_utf8_is_opened(tmp_path: Path) -> None:
-    import os
-
-    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.sqlite"))
-    write_export(tmp_path / "run.sqlite", two_ranks())
-    (tmp_path / "run.sqlite").rename(path)
-    assert diagnoser.analyze(path).to_dict()["traces"][0]["name"] == "WITHHELD.sqlite"
-    found = diagnoser.analyze(path, redact=False).to_dict()["traces"][0]["path"]
-    assert found.endswith("a\ufffd.sqlite")
-
-
 def test_flipped_bytes_in_the_schema_are_damage_not_a_bug(export: Export) -> None:
     path = export(two_ranks())
     data = bytearray(path.read_bytes())
@@ -415,26 +212,3 @@ def test_flipped_bytes_in_the_schema_are_damage_not_a_bug(export: Export) -> Non
     path.write_bytes(bytes(data))
     with pytest.raises(DamagedTrace):
         diagnoser.analyze(path)
-
-
-def test_ties_go_to_the_lower_stream_then_the_lower_correlation_id(export: Export) -> None:
-    recording = Recording()
-    recording.kernel("void rmsnorm_fwd_kernel(int)", 100, 150, stream=9, correlation_id=1)
-    recording.kernel(GEMM, 100, 150, stream=7, correlation_id=9)
-    recording.kernel("void flash_fwd_kernel(int)", 200, 250, stream=7, correlation_id=11)
-    recording.kernel(GEMM, 200, 250, stream=7, correlation_id=10)
-    (rank,) = ranks(export(recording, shuffle_seed=5))
-    assert rank["compute_by_class_ns"] == {"gemm": 100}
-
-
-def test_work_hidden_in_graphs_is_never_called_an_idle_gpu(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 100, 160, launch_ns=90)
-    recording.call("cudaGraphLaunch_v10000", 170, 180)
-    recording.kernel(GEMM, 9_000, 9_060, launch_ns=8_990)
-    document = diagnoser.analyze(export(recording)).to_dict()
-    assert document["ranks"][0]["absent_ns"] is None
-    text = flat(first_screen(document))
-    assert "nothing recorded" in text
-    assert "idle" not in text.partition("Could save")[0]
-    assert "100 % of the CUDA graph launches show no work" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,45 +29,6 @@ def test_a_view_without_an_end_is_an_error(tmp_path: Path, rows: str) -> None:
         said, ran = read(path, reader, "t", ("a",))
         assert ran == "none"
         assert "a view or a table that does not end, in t" in str(said)
-
-
-def test_after_a_table_without_an_end_another_is_read(tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "run.sqlite",
-        f"CREATE VIEW t AS {ENDLESS} SELECT n AS a FROM c",
-        "CREATE TABLE u (a INTEGER)",
-        "INSERT INTO u VALUES (?)",
-        rows=[(number,) for number in range(1000)],
-    )
-    with SqliteTables(path) as tables:
-        with pytest.raises(Exception, match="does not end"):
-            tables.read("t", ("a",))
-        assert len(tables.read("u", ("a",))) == 1000
-
-
-def test_pages_in_a_circle_are_an_error(tmp_path: Path) -> None:
-    """Every child of a table's root is the root itself."""
-    rows = [(number,) for number in range(3000)]
-    path = database(
-        tmp_path / "run.sqlite",
-        "PRAGMA page_size = 512",
-        "CREATE TABLE t (a INTEGER)",
-        "INSERT INTO t VALUES (?)",
-        rows=rows,
-    )
-    with closing(sqlite3.connect(path)) as opened:
-        root = opened.execute("SELECT rootpage FROM sqlite_master").fetchone()[0]
-    content, base = bytearray(path.read_bytes()), (root - 1) * 512
-    cells = int.from_bytes(content[base + 3 : base + 5], "big")
-    assert content[base] == 5
-    places = [base + 8]
-    for cell in range(cells):
-        at = base + 12 + 2 * cell
-        places.append(base + int.from_bytes(content[at : at + 2], "big"))
-    for place in places:
-        content[place : place + 4] = root.to_bytes(4, "big")
-    path.write_bytes(content)
-    assert read(path, PageTables, "t", ("a",))[1] == read(path, SqliteTables, "t", ("a",))[1] == "none"
 
 
 def test_pages_that_stand_in_many_places_do_not_keep_it_busy(tmp_path: Path) -> None:
@@ -101,11 +60,6 @@ def test_pages_that_stand_in_many_places_do_not_keep_it_busy(tmp_path: Path) -> 
         said, ran = read(path, reader, "t", ("a",))
         assert ran == "none"
         assert "is damaged" in str(said)
-
-
-def test_a_text_longer_than_its_file_is_an_error(tmp_path: Path) -> None:
-    path = database(tmp_path / "run.sqlite", "CREATE VIEW t AS SELECT hex(zeroblob(300000000)) AS s")
-    assert read(path, SqliteTables, "t", (), ("s",))[1] == "none"
 
 
 def test_the_number_that_stands_for_null_is_no_wanted_row(tmp_path: Path) -> None:

@@ -83,22 +83,6 @@ def test_a_table_of_many_pages_is_read_in_its_order(engine: str, tmp_path: Path,
     assert both(path, "t", ("a", "b"), ("s",)) == both(path, "t", ("b", "a")) == "pages"
 
 
-def test_a_wide_table_is_read_by_name(engine: str, tmp_path: Path) -> None:
-    names = [f"c{number}" for number in range(300)]
-    path = database(
-        tmp_path / "run.sqlite",
-        f"CREATE TABLE t ({', '.join(f'{name} INTEGER' for name in names)})",
-        f"INSERT INTO t VALUES ({', '.join('?' * 300)})",
-        rows=[[row * 1_000 + number for number in range(300)] for row in range(20)],
-    )
-    assert both(path, "t", ("c299", "c0", "c128")) == "pages"
-
-
-def test_an_empty_table_has_no_rows(engine: str, tmp_path: Path) -> None:
-    path = database(tmp_path / "run.sqlite", "CREATE TABLE t (a INTEGER, s TEXT)")
-    assert both(path, "t", ("a",), ("s",)) == "pages"
-
-
 def test_a_column_added_later_is_read_where_its_rows_have_it(engine: str, tmp_path: Path) -> None:
     made = ("CREATE TABLE t (a INTEGER, s TEXT, b INTEGER, u TEXT)", "INSERT INTO t VALUES (?, ?, ?, ?)")
     added = "ALTER TABLE t ADD COLUMN late INTEGER DEFAULT 7"
@@ -140,31 +124,6 @@ def test_an_unusual_file_is_read_by_sqlite(engine: str, tmp_path: Path, pragma: 
         rows=SMALL,
     )
     assert both(path, "t", ("a",), ("s",)) == "sqlite3"
-
-
-def test_a_view_is_read_by_sqlite(engine: str, tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "run.sqlite",
-        "CREATE TABLE t (a INTEGER, s TEXT, b INTEGER, u TEXT)",
-        "INSERT INTO t VALUES (?, ?, ?, ?)",
-        "CREATE VIEW v AS SELECT b AS a FROM t",
-        rows=SMALL,
-    )
-    assert both(path, "v", ("a",)) == "pages, sqlite3 for v"
-
-
-def test_different_bytes_that_read_as_one_text_are_one_text(engine: str, tmp_path: Path) -> None:
-    path = database(
-        tmp_path / "run.sqlite",
-        "CREATE TABLE t (s TEXT)",
-        "INSERT INTO t VALUES ('b'), (CAST(x'61ff' AS TEXT)), (CAST(x'61fe' AS TEXT)), ('b'), (NULL)",
-    )
-    found, ran = read(path, PageTables, "t", (), ("s",))
-    assert (found, ran) == (
-        {"s": ["b", "a\ufffd", "a\ufffd", "b", None], "texts of s": ["b", "a\ufffd"]},
-        "pages",
-    )
-    assert both(path, "t", (), ("s",)) == "pages"
 
 
 def test_auto_decodes_pages_of_large_files_where_loops_compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,19 +17,13 @@ from tests.recordings.launches import (
     Line,
     measured,
     rank_of,
-    told,
 )
-from tests.recordings.moe_pattern import moe_recording
 from traces.intervals import spans
-from traces.measure.a2a import dispatcher_of, measure_a2a
-from traces.measure.budget import measure_budget
-from traces.missing import Missing, known
+from traces.measure.a2a import measure_a2a
+from traces.missing import known
 from traces.resolve.kinds import resolve_kinds
-from traces.resolve.resolution import with_kinds
 from traces.sections.rank import A2a
-from traces.steps.choose import choose_steps
 from traces.steps.found import Step, from_steps
-from traces.steps.selection import Selection
 
 Export = Callable[..., Path]
 
@@ -83,11 +76,6 @@ def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:
     assert (found.instances, found.payload_ns, found.waiting_like_ns) == (6, 190_000, 0)
 
 
-def test_one_instance_has_nothing_to_compare_with(export: Export) -> None:
-    found = measured(rank_of(export(deepep_steps([10]))), [(0, 100)])
-    assert isinstance(found.waiting_like_ns, Missing)
-
-
 def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Export) -> None:
     rank = rank_of(export(deepep_steps([10, 10])))
     chosen = from_steps("user", "the test's", (Step(0, 0, 100_000),))
@@ -98,18 +86,6 @@ def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Expo
         ("ep_dispatch", 10_000, 20_000, 0, 0, "fwd"),
         ("ep_combine", 55_000, 60_000, 0, 0, "fwd"),
     ]
-
-
-def test_layers_count_up_in_forward_and_down_in_backward(export: Export) -> None:
-    rank = rank_of(export(moe_recording(steps=3, layers=3)))
-    steps = choose_steps(rank, Selection())
-    found = measure_a2a(rank, resolve_kinds(rank), steps.windows, steps, NO_ACCOUNT)
-    assert isinstance(found, A2a)
-    first = [(s.kind[3:], s.layer) for s in found.spans if s.step == 0 and s.phase == "fwd"]
-    moves = [one for one in first if one[0] != "control"]
-    assert moves == [(kind, k) for k in range(3) for kind in ("dispatch", "dispatch", "combine")]
-    back = [(s.kind[3:], s.layer) for s in found.spans if s.step == 2 and s.phase == "bwd"]
-    assert back == [(kind, k) for k in (2, 1, 0) for kind in ("dispatch", "combine", "combine")]
 
 
 def hybrid_passes(order: Sequence[tuple[str, int]], step_us: int = 1_000) -> Recording:
@@ -163,48 +139,3 @@ def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Ex
             text = f"layer_{place}f-layer_{2 - place}b"
             recording.range(text, 80_000 * place, 80_000 * place + 79_000, tid=tid)
     assert layers_of(export(recording, "b.sqlite")) == [0, 2, 1, 1, 2, 0]
-
-
-def test_the_demo_resolves_by_neighbours_to_the_last_nanosecond(export: Export) -> None:
-    rank = rank_of(export(moe_recording(steps=4, layers=4)))
-    resolution = resolve_kinds(rank)
-    count = Counter((kind, phase, why) for kind, _, phase, why, _ in told(rank, resolution))
-    assert count == {
-        ("ep_dispatch", "fwd", "neighbours"): 32,
-        ("ep_combine", "fwd", "neighbours"): 16,
-        ("ep_dispatch", "bwd", "neighbours"): 16,
-        ("ep_combine", "bwd", "neighbours"): 32,
-        ("ep_control", "fwd", "neighbours"): 16,
-        ("dp_reduce_scatter", None, "stream"): 16,
-        ("dp_all_gather", None, "neighbours"): 12,
-        ("dp_all_gather", None, "stream"): 4,
-        ("all_reduce", None, "name"): 4,
-    }
-    steps = choose_steps(rank, Selection())
-    found = measure_a2a(rank, resolution, steps.windows, steps, NO_ACCOUNT)
-    before = measure_budget(rank.activities, steps.windows)
-    after = measure_budget(with_kinds(rank, resolution).activities, steps.windows)
-    assert isinstance(found, A2a)
-    assert dispatcher_of(rank, resolution, steps.windows) == "alltoall"
-    by_kind = after.exposed_comm_by_kind_ns
-    assert found.exposed_ns == sum(by_kind[kind] for kind in ("ep_dispatch", "ep_combine", "ep_control"))
-    assert after.exposed_comm_ns == before.exposed_comm_ns
-    assert "sendrecv_unresolved" not in by_kind
-
-
-def test_no_expert_work_and_no_exchange_is_no_dispatcher(export: Export) -> None:
-    line = Line()
-    line.all(NORM, GEMM)
-    rank = rank_of(export(line.recording))
-    found = measured(rank, [(0, 1_000)])
-    assert (found.instances, found.exposed_ns, found.spans) == (0, 0, ())
-    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 1_000_000))) == "none"
-
-
-def test_a_trace_of_whole_graphs_has_no_account_of_all_to_all(export: Export) -> None:
-    recording = Recording()
-    recording.graph_replay(100, 200, launch_ns=50)
-    rank = rank_of(export(recording))
-    chosen = from_steps("user", "the test's", (Step(0, 0, 1_000),))
-    found = measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen, NO_ACCOUNT)
-    assert isinstance(found, Missing)

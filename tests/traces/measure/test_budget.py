@@ -1,17 +1,12 @@
-"""The partition of a window, by hand and nanosecond by nanosecond."""
+"""The partition of a window, by hand."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
-from traces.columns import COPY_KINDS, NULL, Calls
-from traces.intervals import Spans, spans, union
-from traces.measure.budget import Budget, measure_budget, measure_totals
-from traces.names.kernels import COMM_KINDS
+from traces.columns import NULL, Calls
+from traces.intervals import spans
+from traces.measure.budget import measure_budget, measure_totals
 from traces.sections.rank import Totals
 from traces.timeline import KEYS, Activities, Bucket, Source
 
@@ -36,79 +31,6 @@ def activities(rows: list[Row]) -> Activities:
     return Activities(**columns, calls=NO_CALLS)
 
 
-def by_hand(rows: list[Row], windows: Spans) -> Budget:
-    """The definition, one nanosecond at a time: no interval algebra."""
-    ordered = sorted(enumerate(rows), key=lambda row: (row[1][3], row[1][2], row[0]))
-    buckets: Counter[str] = Counter()
-    keys: dict[Bucket, Counter[str]] = {bucket: Counter() for bucket in Bucket}
-    hidden, hidden_of = 0, Counter[str]()
-    for start, end in windows.pairs():
-        for t in range(start, end):
-            running = [row for _, row in ordered if row[3] <= t < row[4]]
-            compute = [row[1] for row in running if row[0] == Bucket.COMPUTE]
-            comm = sorted((row[1] for row in running if row[0] == Bucket.COMM), key=COMM_KINDS.index)
-            copy = [row[1] for row in running if row[0] == Bucket.COPY]
-            hidden += bool(compute and comm)
-            hidden_of.update({*comm} if compute else ())
-            for bucket, found in ((Bucket.COMPUTE, compute), (Bucket.COMM, comm), (Bucket.COPY, copy)):
-                if found:
-                    buckets[bucket.name] += 1
-                    keys[bucket][found[0]] += 1
-                    break
-            else:
-                buckets["IDLE"] += 1
-    return Budget(
-        window_ns=windows.total_ns,
-        compute_ns=buckets["COMPUTE"],
-        exposed_comm_ns=buckets["COMM"],
-        exposed_copy_ns=buckets["COPY"],
-        idle_ns=buckets["IDLE"],
-        compute_by_class_ns=dict(keys[Bucket.COMPUTE]),
-        exposed_comm_by_kind_ns=dict(keys[Bucket.COMM]),
-        exposed_copy_by_kind_ns=dict(keys[Bucket.COPY]),
-        hidden_comm_ns=hidden,
-        hidden_comm_by_kind_ns=dict(hidden_of),
-    )
-
-
-def adds_up(budget: Budget) -> bool:
-    parts = (budget.compute_ns, budget.exposed_comm_ns, budget.exposed_copy_ns, budget.idle_ns)
-    return (
-        sum(parts) == budget.window_ns
-        and sum(budget.compute_by_class_ns.values()) == budget.compute_ns
-        and sum(budget.exposed_comm_by_kind_ns.values()) == budget.exposed_comm_ns
-        and sum(budget.exposed_copy_by_kind_ns.values()) == budget.exposed_copy_ns
-    )
-
-
-keys = st.sampled_from(
-    [(Bucket.COMPUTE, key) for key in ("gemm", "norm", "grouped_gemm", "graph_replay")]
-    + [(Bucket.COMM, kind) for kind in COMM_KINDS]
-    + [(Bucket.COPY, kind) for kind in COPY_KINDS]
-)
-times = st.tuples(st.integers(-20, 40), st.integers(0, 15)).map(lambda pair: (pair[0], sum(pair)))
-rows = st.lists(
-    st.builds(lambda key, stream, time: (*key, stream, *time), keys, st.integers(0, 3), times), max_size=25
-)
-windows = st.lists(times, min_size=1, max_size=3).map(
-    lambda pairs: union(*np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
-)
-
-
-@given(rows, windows)
-def test_the_partition_equals_a_count_of_single_nanoseconds(some: list[Row], window: Spans) -> None:
-    budget = measure_budget(activities(some), window)
-    assert adds_up(budget)
-    assert budget == by_hand(some, window)
-
-
-@given(rows, windows, st.integers(-(10**18), 10**18))
-def test_shifting_all_times_changes_nothing(some: list[Row], window: Spans, by: int) -> None:
-    shifted = [(bucket, key, stream, start + by, end + by) for bucket, key, stream, start, end in some]
-    moved = Spans(window.start_ns + by, window.end_ns + by)
-    assert measure_budget(activities(shifted), moved) == measure_budget(activities(some), window)
-
-
 def test_a_step_that_one_can_add_in_the_head() -> None:
     budget = measure_budget(
         activities(
@@ -129,6 +51,27 @@ def test_a_step_that_one_can_add_in_the_head() -> None:
     )
     assert budget.compute_by_class_ns == {"gemm": 40, "norm": 20}
     assert budget.hidden_comm_ns == 10
+
+
+def test_what_runs_at_once_counts_once_and_between_windows_nothing_does() -> None:
+    """From 0 to 5 compute, to 20 a dispatch, from 10 to 30 an all-reduce, from 25 to 38 two copies."""
+    budget = measure_budget(
+        activities(
+            [
+                (Bucket.COMPUTE, "gemm", 7, 0, 5),
+                (Bucket.COMM, "all_reduce", 21, 3, 30),
+                (Bucket.COMM, "ep_dispatch", 20, 0, 20),
+                (Bucket.COPY, "memcpy_h2d", 9, 25, 38),
+                (Bucket.COPY, "memset", 10, 26, 38),
+            ]
+        ),
+        spans((0, 10), (15, 40)),
+    )
+    assert (budget.compute_ns, budget.window_ns) == (5, 35)
+    assert budget.exposed_comm_by_kind_ns == {"ep_dispatch": 5 + 5, "all_reduce": 10}
+    assert budget.exposed_copy_by_kind_ns == {"memcpy_h2d": 8}
+    assert (budget.exposed_comm_ns, budget.exposed_copy_ns, budget.idle_ns) == (20, 8, 2)
+    assert (budget.hidden_comm_ns, budget.hidden_comm_by_kind_ns) == (5, {"ep_dispatch": 5, "all_reduce": 2})
 
 
 def test_of_two_kernels_at_once_the_first_gives_the_class_and_the_lower_stream_breaks_a_tie() -> None:

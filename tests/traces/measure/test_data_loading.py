@@ -9,7 +9,6 @@ import pytest
 
 import diagnoser
 from bench.simulate.export import write_export
-from tests.doubles.pages import first_screen
 from tests.recordings.loading import MS, loading
 from traces.measure.data_loading import loads_apart, workers_by_rhythm
 
@@ -33,12 +32,6 @@ def test_without_a_rhythm_no_number_is_told() -> None:
     assert workers([]) is None
     assert workers([0.0] * 20) is None
     assert workers([90.0, 5.0, 60.0, 70.0, 2.0, 80.0, 3.0, 4.0, 95.0, 6.0, 85.0, 5.0]) is None
-
-
-def test_random_waits_hardly_ever_look_like_a_round() -> None:
-    rng = np.random.default_rng(7)
-    found = [workers(rng.exponential(100.0, 16).tolist()) for _ in range(300)]
-    assert sum(one is not None and one > 1 for one in found) <= 9
 
 
 def test_input_copies_that_nothing_hides_are_all_of_those_that_run_alone(tmp_path: Path) -> None:
@@ -70,21 +63,6 @@ def test_where_the_memory_of_copies_was_not_recorded_it_is_unknown(tmp_path: Pat
     document = diagnoser.analyze(path).to_dict()
     assert document["ranks"][0]["data_loading"]["input_copies_pageable"] is None
     assert "ranks[0].data_loading.input_copies_pageable" in {one["path"] for one in document["missing"]}
-
-
-@pytest.mark.parametrize(
-    ("pause_ms", "size", "said"),
-    [(0, 1 << 20, ""), (10, 1 << 20, "from pinned memory")],
-)
-def test_exposed_input_copies_are_named_with_their_memory(
-    tmp_path: Path, pause_ms: int, size: int, said: str
-) -> None:
-    """A copy of 1 ms in steps of 26 is below 5 %, so only a wall of data asks for it."""
-    path = tmp_path / "run.sqlite"
-    write_export(path, loading(pause_ms, size))
-    text = " ".join(first_screen(diagnoser.analyze(path).to_dict()).split())
-    assert ("Exposed copies of the input" in text) is bool(said)
-    assert said in text
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.measure.folding import Folded, fold
+from traces.measure.folding import fold
 
 
 def test_alike_neighbours_are_one_run() -> None:
@@ -39,38 +38,3 @@ def test_nothing_has_no_runs() -> None:
 LAYERS = st.lists(
     st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.integers(1, 5)), max_size=6
 )
-
-
-@given(LAYERS, st.integers(1, 3))
-def test_written_out_a_folded_sequence_is_what_it_was(
-    layers: list[tuple[list[int], int]], times: int
-) -> None:
-    once = [number for body, count in layers for number in body * count]
-    numbers = once * times
-    folded = fold(np.array(numbers, dtype=np.int64), 1_000)
-    assert folded is not None
-    rows = list(_rows(folded))
-    assert [int(folded.of[run]) for run in rows] == numbers
-    assert rows == folded.run.tolist()
-
-
-def _rows(folded: Folded) -> list[int]:
-    """The run of each row, by walking through the loops one pass after the other: the slow way."""
-
-    def walk(first: int, end: int, inner: list[tuple[int, int, int]]) -> list[int]:
-        found: list[int] = []
-        at = first
-        while at < end:
-            around = next((one for one in inner if one[0] == at), None)
-            if around is None:
-                found += [at] * int(folded.length[at])
-                at += 1
-                continue
-            begin, count, times = around
-            rest = inner[inner.index(around) + 1 :]
-            found += walk(begin, begin + count, rest) * times
-            at += count
-            inner = [one for one in rest if one[0] >= at]
-        return found
-
-    return walk(0, len(folded.of), list(folded.loops))

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from bench.simulate.knobs import draw_knobs
-from bench.simulate.recorded import draw_view
 from bench.simulate.recording import Recording
-from bench.simulate.run import run
-from reports.result.fill.rank import rank as section
 from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
-from tests.recordings.moe_truth import Found, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
-from traces.intervals import Spans, intersect, spans, union
+from traces.intervals import Spans, spans
 from traces.measure.budget import measure_budget
-from traces.measure.ledger import Borders, cut_at, measure_ledger, per_step_ns
-from traces.measurements import measure_rank
+from traces.measure.ledger import Borders, measure_ledger, per_step_ns
 from traces.missing import Missing
 from traces.sections.tables import LedgerRow
-from traces.steps.found import Step, Steps, from_steps, one_window
-from traces.steps.selection import Selection
+from traces.steps.found import Step, from_steps, one_window
 
 Export = Callable[..., Path]
 NO_MOE = Missing("moe", "none", "none")
@@ -36,60 +26,6 @@ def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[i
     """The rows of a group whose name begins so, added up by step."""
     mine = [row.per_step_ns for row in rows if row.group == group and row.row.startswith(begin)]
     return [sum(step) for step in zip(*mine, strict=True)]
-
-
-def lengths(steps: Steps) -> list[int]:
-    return steps.lengths_ns() or [steps.windows.total_ns]
-
-
-def check(found: Found) -> None:
-    """Rows of each step against its length, and all steps against what was measured over all at once."""
-    rows, whole = found.ledger, lengths(found.steps)
-    assert per_step(rows, "budget") == whole
-    total = {row.row: sum(row.per_step_ns) for row in rows}
-    compute = {f"compute.{key}": ns for key, ns in found.budget.compute_by_class_ns.items()}
-    comm = {f"exposed_comm.{key}": ns for key, ns in found.budget.exposed_comm_by_kind_ns.items()}
-    assert (compute | comm).items() <= total.items()
-    if isinstance(found.account, Missing):
-        assert [row for row in rows if row.group == "absent"] == []
-        return
-    idle = {row: ns for row, ns in total.items() if row.startswith("idle.")}
-    assert sum(idle.values()) == found.budget.idle_ns
-    assert all(ns <= total[row.removeprefix("idle.")] for row, ns in idle.items())
-    absent = [step - busy for step, busy in zip(whole, per_step(rows, "budget", "compute."), strict=True)]
-    assert per_step(rows, "absent") == absent
-    starved = {f"launch_starved.{key}": ns for key, ns in found.account.launch_starved_ns.items()}
-    blocking = {f"blocking.{key}": ns for key, ns in found.account.blocking_ns.items()}
-    assert (starved | blocking).items() <= total.items()
-    assert total.get("trailing", 0) == found.account.trailing_ns
-    assert total.get("graph_opaque", 0) == found.account.graph_opaque_ns
-
-
-@settings(max_examples=15)
-@given(st.integers(0, 10_000))
-def test_rows_add_up_to_the_integer_in_every_step_of_any_run(seed: int) -> None:
-    with TemporaryDirectory() as folder:
-        knobs = draw_knobs(seed, step_count=3, microbatch_count=1, layer_count=2)
-        check(measured(run(knobs), draw_view(seed), Path(folder)))
-
-
-Times = list[tuple[int, int]]
-
-
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20))), st.lists(st.integers(1, 20), max_size=4))
-def test_time_is_cut_at_the_steps_as_single_nanoseconds_say(pairs: Times, sizes: list[int]) -> None:
-    edges = np.cumsum([10, *sizes])
-    borders = Borders(edges[:-1], edges[1:])
-    start, length = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    steps = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    by_hand = [sum(low <= t < high for s, size in pairs for t in range(s, s + size)) for low, high in steps]
-    pieces = cut_at(start, start + length, borders)
-    found = np.zeros(len(borders), dtype=np.int64)
-    np.add.at(found, pieces.step, pieces.end_ns - pieces.start_ns)
-    assert found.tolist() == by_hand
-    held = union(start, start + length)
-    assert per_step_ns(held, borders).tolist() == [intersect(held, spans(step)).total_ns for step in steps]
-    assert (pieces.end_ns >= pieces.start_ns).all()
 
 
 def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
@@ -121,12 +57,6 @@ def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
     assert blocking <= {"blocking.sendrecv_unresolved"}
 
 
-def test_work_counts_what_runs_beside_other_work_and_wall_time_does_not(export: Export) -> None:
-    _, rows = two_steps(export)
-    work = {row.row: row.work_ns for row in rows if row.group == "budget"}
-    assert (work["compute.gemm"], work["exposed_comm.sendrecv_unresolved"]) == (130, 40)
-
-
 def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 0, 40, launch_ns=-10)
@@ -140,14 +70,6 @@ def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None
         ("compute.norm", (50,)),
         ("idle", (10,)),
     ]
-
-
-def test_both_ledgers_stand_in_the_result(export: Export) -> None:
-    recording, _ = two_steps(export)
-    found = section(measure_rank(rank_of(export(recording, "again.sqlite")), Selection()), None)
-    assert isinstance(found.ledger, tuple)
-    assert found.ledger[0] == LedgerRow("compute.gemm", "budget", "compute", 1, 130, (130,))
-    assert isinstance(found.moe, Missing)
 
 
 def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:

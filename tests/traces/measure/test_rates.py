@@ -127,28 +127,3 @@ def test_the_roof_and_the_products_stand_on_one_plane_by_powers_of_ten(tmp_path:
     assert begin == pytest.approx((0, 0.171), abs=0.001)  # 3.35 TFLOP/s at one FLOP a byte
     assert ridge == pytest.approx((0.6176, 3 / 3.1), abs=0.001)  # at 295 FLOP a byte
     assert end == pytest.approx((1, 3 / 3.1), abs=0.001)
-
-
-def test_the_page_has_the_rates_their_roof_and_what_moves_them(tmp_path: Path) -> None:
-    copies = [
-        call("cudaMemcpyAsync", 300, 5, 2),
-        on_gpu("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 320, 10, 2, bytes=1_000_000),
-    ]
-    text = printed(tmp_path / "run.json", [*product(0, 1, 1000, 1000, 1000), *copies])
-    for said in (
-        "By class of kernel",
-        "GEMMs 1 0.100 20.0 2.0 % 333 2.0 % peak",
-        "aten::mm bf16 1 0.100 20.0 2.0 % 333 2.0 % peak",
-        "^ the ridge: left of it the limit is memory, right of it the peak.",
-        "GEMMs: the peak is the lower roof. A lower precision raises it",
-        "shapes are known of 100 % of the matrix work.",
-        "copies from host to GPU 1 1.00 MB 0.01 100",
-    ):
-        assert said in text
-
-
-def test_the_page_says_how_to_learn_rates_that_nobody_recorded(tmp_path: Path) -> None:
-    events = product(0, 1, 1000, 1000, 1000)
-    del events[0]["args"]
-    assert "TFLOP/s are unknown: " in printed(tmp_path / "run.json", events)
-    assert "record_shapes=True" in printed(tmp_path / "run.json", events)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.by_hand.run import Run
 from tests.recordings.launches import GEMM, Line, rank_of
 from traces.intervals import spans
 from traces.measure.recompute import Recompute, measure_recompute
+from traces.measure.recompute_extent import recompute_at_most_ns
+from traces.training import roles_of
 
 Export = Callable[..., Path]
 CONVOLVE = "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt64x128x32"
@@ -109,6 +113,30 @@ def test_what_another_thread_launches_as_forward_did_may_run_again(export: Expor
 
 def test_what_backward_alone_launches_is_no_forward(export: Export) -> None:
     assert by_threads(export, (MAIN, (PLAIN, SHORT)), (AUTOGRAD, (GEMM, GEMM)), named=False).at_most_ns == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "thread", "at_most_ns"),
+    [
+        (["spin_kernel"] * 3, 0, None),  # whatever it is, it may be run again
+        (["void at::native::copy(int)", *["spin_kernel"] * 3], 0, 0),  # backward has threads of its own
+        (["void at::native::copy(int)", *["spin_kernel"] * 3], 1, None),
+        (["norm", *["spin_kernel"] * 3], 1, None),
+        ([*["norm"] * 28, *["spin_kernel"] * 3], 1, 0),  # less than a tenth is unknown
+        ([*["norm"] * 27, *["spin_kernel"] * 3], 1, None),
+    ],
+)
+def test_unknown_kernels_may_run_again_unless_they_are_few_or_one_thread_of_pytorch_launches_all(
+    names: list[str], thread: int, at_most_ns: int | None
+) -> None:
+    """Of 10 us each, the last by that thread."""
+    run = Run()
+    for place, name in enumerate(names):
+        own = thread if place == len(names) - 1 else 0
+        run.work(name, 10 * place, 10 * place + 10, launch=10 * place - 10, thread=own)
+    rank = run.rank()
+    inside = np.ones(len(rank.activities), dtype=np.bool_)
+    assert recompute_at_most_ns(rank, roles_of(rank), inside, spans((0, 10**9))) == at_most_ns
 
 
 ATTENTION = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"

@@ -69,13 +69,6 @@ def test_copies_have_their_kind_and_bytes(export: Export) -> None:
     assert {kind.size_bytes for kind in found.kinds if kind.name} == {None}
 
 
-def test_what_updates_weights_is_the_optimizers(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(ADAM, 0, 10)
-    (kind,) = _sequence(export, recording, _one(0, 100)).kinds
-    assert kind.phase == "optimizer"
-
-
 def test_without_steps_it_is_of_the_window(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 0, 10)

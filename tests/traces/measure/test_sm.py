@@ -68,6 +68,15 @@ def test_small_kernels_are_no_matter_of_filling(export: Export) -> None:
     assert (use.fill_frac, use.under_filled_ns, use.limiter_ns) == (1.0, 0, {"warps": 9 * US})
 
 
+def test_what_has_no_whole_launch_shape_is_not_judged(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)
+    some.kernel(PLAIN, 100 * US, 200 * US, grid=(200, 1, 1), block=(0, 1, 1))
+    some.kernel(PLAIN, 200 * US, 300 * US, grid=(200, 1, 1), block=(2048, 1, 1))  # more than an SM holds
+    use = measured(export(some))
+    assert (use.limiter_ns, use.occupancy_frac) == ({"warps": 100 * US}, 1.0)
+
+
 def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(export: Export) -> None:
     some = recording()
     kernel(some, 0, 100, blocks=90, name=NVJET)  # 0.9 of the SMs: the rest is left to communication
@@ -133,15 +142,6 @@ def test_what_is_beside_communication_for_a_part_is_stretched_in_that_part(expor
     assert stretch.frac == pytest.approx(0.2)
 
 
-def test_kernels_of_many_lengths_alone_say_nothing_of_stretch(export: Export) -> None:
-    some = recording()
-    for turn in range(8):
-        kernel(some, 1000 * turn, 120, blocks=200)
-        kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
-        kernel(some, 1000 * turn + 500, 80 + 10 * turn, blocks=200)
-    assert isinstance(measured(export(some)).stretch, Missing)
-
-
 def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(export: Export) -> None:
     some = recording()
     for turn in range(8):
@@ -171,12 +171,6 @@ def test_kernels_that_ran_faster_beside_communication_are_of_another_size(export
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
     assert stretch.group_count == 1
-
-
-def test_where_all_ran_faster_beside_communication_nothing_is_stretched(export: Export) -> None:
-    stretch = known(measured(export(two_kernels(second_beside_us=60, first_beside_us=90))).stretch)
-    assert stretch is not None
-    assert (stretch.frac, stretch.group_count) == (0.0, 2)
 
 
 def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:
@@ -297,6 +291,8 @@ def test_samples_count_for_what_ran_in_them(export: Export) -> None:
     assert found is not None
     assert (found.samples, found.pure_frac) == (2, 0.5)  # in the third nothing ran
     assert found.sm_issue_frac == pytest.approx((0.1 + 0.6) / 2)
+    assert found.sm_active_frac == pytest.approx((0.9 + 0.8) / 2)
+    assert found.tensor_active_frac == pytest.approx((0.0 + 0.4) / 2)
 
 
 def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
@@ -317,29 +313,3 @@ def test_without_metrics_nothing_is_measured_and_it_says_how_to(export: Export) 
     use = measured(export(half_gemm_half_norm()))
     assert isinstance(use.measured, Missing)
     assert "moe-diag capture --for metrics" in use.measured.cure
-
-
-def test_an_a100_and_an_h200_give_what_the_occupancy_calculator_gives(recordings: Path) -> None:
-    a100 = measured(recordings / "a100_llm_2_7B_nvtx.sqlite", 0, 10**12)
-    h200 = measured(recordings / "fuser_h200_2025.sqlite", 0, 10**12)
-    # sgemm 128x64: 122 registers are 4096 a warp, so 16 warps an SM of 64, in 4 blocks
-    # its grid of 20 x 32 makes 640 / (108 x 4) = 1.48 waves; one kernel has 80 blocks
-    assert a100.limiter_ns == {"warps": 291_944_556, "registers": 3_116_436_433}
-    assert (a100.under_filled_ns, round(known(a100.tail_ns) or 0, -6)) == (2_050_162, 403_000_000)
-    # three nvjet kernels with 2 x 66 blocks on 132 SMs
-    assert h200.persistent_ns == 2_187_752 + 2_115_529 + 2_140_073
-    assert isinstance(h200.by_class["gemm"].fill_frac, Missing)
-    loss = h200.by_class["loss"]  # one block of one warp: 32 blocks fit, half of 64 warps
-    assert (loss.occupancy_frac, loss.limiter_ns) == (0.5, {"blocks": 136_895})
-    assert loss.launch_occupancy_frac == pytest.approx(1 / 132 / 64)
-
-
-def test_trimmed_exports_without_a_gpu_table_say_so(recordings: Path) -> None:
-    path = recordings / "nsysai_mfu_2gpu_before.sqlite"
-    with SqliteTables(path) as tables:
-        columns = read_export(tables, path)
-    for rank in build(columns).ranks:
-        use = measure_sm(rank, spans((0, 10**15)), rank.gpu).sm
-        assert isinstance(use.sm_count, Missing)
-        assert (use.fill_frac, use.capability_at_least) == (use.sm_count, None)
-        assert use.comm_blocks == 32

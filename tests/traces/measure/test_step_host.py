@@ -11,7 +11,6 @@ from bench.simulate.recording import Recording
 from tests.recordings.launches import GEMM, rank_of
 from traces.measure.step_timeline import (
     OTHER_ROWS,
-    OTHER_STEPS,
     Texts,
     host_kinds,
     host_lanes,
@@ -29,14 +28,6 @@ def every(length_ns: int, count: int) -> Steps:
     return from_steps(
         "user", "the test's", tuple(Step(n, n * length_ns, (n + 1) * length_ns) for n in range(count))
     )
-
-
-def test_an_activity_has_the_start_of_its_launch_which_may_lie_before_the_step(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 110, 150, launch_ns=60)
-    recording.kernel(GEMM, 160, 190, launch_ns=155)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 100, 200), BLIND)[0]
-    assert shown.lanes[0].launch_ns == (-40, 55)
 
 
 def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at_the_step(
@@ -63,15 +54,6 @@ def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at
     assert shown.host_left_out == 0
 
 
-def test_a_range_of_unknown_text_is_shown_without_it(export: Export) -> None:
-    recording = Recording()
-    recording.range("/home/somebody/secret", 0, 90)
-    recording.kernel(GEMM, 10, 50, launch_ns=5)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND)[0]
-    assert (shown.host[0].kind, shown.host[0].name) == ("ranges", (-1,))
-    assert shown.names == (GEMM, "cudaLaunchKernel")
-
-
 def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 10, 50, launch_ns=5)
@@ -84,18 +66,6 @@ def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Ex
     assert left_out == 6
 
 
-def test_other_steps_point_to_the_names_of_the_one_in_full(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 10, 50)
-    recording.kernel(GEMM, 110, 155)
-    recording.kernel("only_in_the_last", 210, 265)
-    found = measure_timelines(rank_of(export(recording)), every(100, 3), BLIND)
-    assert [step.step for step in (found[0], *found[1])] == [0, 1, 2]
-    last = found[1][-1]
-    assert (last.start_ns, last.names, last.lanes[0].at_ns) == (200, (), (10,))
-    assert [found[0].names[one] for one in last.lanes[0].name] == ["only_in_the_last"]
-
-
 def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Export) -> None:
     recording, most = Recording(), int(OTHER_ROWS.value) // 2
     for step in range(3):
@@ -106,16 +76,6 @@ def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Expo
     for other in found[1]:
         assert (other.left_out, len(other.lanes[0].at_ns)) == (10, most)
         assert sum(length_ns == 5 for length_ns in other.lanes[0].length_ns) == most // 2 - 5
-
-
-def test_of_very_many_steps_some_that_lie_evenly_apart_are_there(export: Export) -> None:
-    recording = Recording()
-    for step in range(200):
-        recording.kernel(GEMM, step * 100, step * 100 + 50)
-    found = measure_timelines(rank_of(export(recording)), every(100, 200), BLIND)
-    indexes = [step.step for step in found[1]]
-    assert (len(indexes), indexes[-1], found[0].step) == (int(OTHER_STEPS.value), 199, 0)
-    assert len(set(indexes)) == len(indexes)
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from bench.simulate.knobs import draw_knobs
-from bench.simulate.recorded import draw_view
 from bench.simulate.recording import Recording
-from bench.simulate.run import run
 from tests.recordings.launches import GEMM, NORM, SENDRECV, rank_of
-from tests.recordings.moe_truth import measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.measure.step_timeline import MOST, measure_timelines
-from traces.missing import Missing, known
+from traces.missing import Missing
 from traces.sections.tables import ReasonLane
 from traces.steps.found import Step, from_steps, one_window
 
@@ -59,27 +51,3 @@ def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -
         recording.kernel(GEMM, 10 * place, 10 * place + 8)
     shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND)[0]
     assert (shown.left_out, shown.end_ns, len(shown.lanes[0].at_ns)) == (3, 10 * most, most)
-
-
-@settings(max_examples=8)
-@given(st.integers(0, 10_000))
-def test_its_time_is_that_of_the_ledger_in_any_run(seed: int) -> None:
-    with TemporaryDirectory() as folder:
-        knobs = draw_knobs(seed, step_count=3, microbatch_count=1, layer_count=2)
-        found = measured(run(knobs), draw_view(seed), Path(folder))
-    shown = found.timeline
-    place = [step.index for step in found.steps.used].index(known(shown.step) or 0) if found.steps.used else 0
-    compute_ns = sum(row.per_step_ns[place] for row in found.ledger if row.row.startswith("compute."))
-    busy = sorted(
-        (at_ns, at_ns + length_ns)
-        for lane in shown.lanes
-        for at_ns, length_ns, key in zip(lane.at_ns, lane.length_ns, lane.key, strict=True)
-        if shown.keys[key].startswith("compute.")
-    )
-    union_ns, latest_ns = 0, 0
-    for start_ns, end_ns in busy:
-        union_ns += max(0, end_ns - max(start_ns, latest_ns))
-        latest_ns = max(latest_ns, end_ns)
-    assert union_ns == compute_ns
-    if isinstance(shown.reasons, ReasonLane):
-        assert sum(shown.reasons.length_ns) == shown.end_ns - shown.start_ns - compute_ns

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.names.file_names import WITHHELD, own_words, recorder_of, told_name, told_path, told_paths
+from traces.names.file_names import WITHHELD, recorder_of, told_name, told_path, told_paths
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,6 @@ def test_the_profiler_names_a_file_by_its_host() -> None:
     assert recorder_of(Path("bigbox_1234.169000.pt.trace.json")) == ("bigbox",)
     assert recorder_of(Path("bigbox.lab_1234.169000.pt.trace.json.gz")) == ("bigbox.lab", "bigbox")
     assert recorder_of(Path("trace.json")) == ()
-
-
-def test_words_of_the_field_are_nobodys_own() -> None:
-    assert own_words(["host", "moe", "x1", "alice", "node7.corp"]) == ("alice", "node7.corp", "node7")
 
 
 def test_files_that_would_be_told_alike_are_numbered() -> None:

@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from itertools import product
-from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
 from traces.recording.line import Recording, passes, profiler_call, question_for, recording
-from traces.recording.options import Question, Section, TrainedWith, asked, options
+from traces.recording.options import Question, TrainedWith, asked, options
 from traces.settings.knobs import knobs
-
-EVERY = [(question, framework) for question, framework in product(Question, TrainedWith)]
 
 
 def of_nsys(how: Recording) -> list[str]:
@@ -30,14 +25,6 @@ def test_memory_is_recorded_from_the_start_and_all_else_in_a_range() -> None:
         assert ("cudaProfilerApi" in words, "--capture-range-end=stop" in words) == (ranged, ranged)
         assert ("--cuda-memory-usage=true" in words) == (not ranged)
         assert ("--kill=none" in words) == (not ranged)  # --duration alone ends the training
-
-
-def test_counters_are_a_pass_of_their_own_on_one_rank() -> None:
-    for question in Question:
-        how = recording(question)
-        counters = [word for word in of_nsys(how) if word.startswith("--gpu-metrics")]
-        assert bool(counters) == (question is Question.METRICS)
-        assert not counters or how.script
 
 
 @pytest.mark.parametrize("question", Question)
@@ -87,16 +74,6 @@ def test_the_script_starts_nsys_on_rank_0_alone() -> None:
     assert said["1"] == "python train.py"
 
 
-@pytest.mark.parametrize(("question", "framework"), EVERY)
-def test_every_option_has_a_reason_and_a_cost_of_one_line(question: Question, framework: TrainedWith) -> None:
-    how = recording(question, framework)
-    for one in (*how.options, *how.flags, *how.export):
-        assert one.why
-        assert one.cost
-        assert not re.search(r"[<>\n]|\.$", one.why + one.cost)
-        assert "<" not in one.text
-
-
 def test_every_flag_of_megatron_and_bridge_is_a_setting_that_we_know() -> None:
     for question in Question:
         for one in options(TrainedWith.MEGATRON_LM, question, "RANK"):
@@ -129,33 +106,6 @@ def test_the_call_of_the_pytorch_profiler_is_python() -> None:
         text = "\n".join(profiler_call(lacking))
         compile(text, "call", "exec")
         assert ("profile_memory=True" in text) == bool(lacking)
-
-
-def test_no_other_place_spells_a_whole_line_of_nsys() -> None:
-    parts = ("traces", "heuristics", "reports", "diagnoser")
-    texts = {path: path.read_text(encoding="utf-8") for part in parts for path in (ROOT / part).rglob("*.py")}
-    assert [path.name for path, text in texts.items() if re.search(r"nsys profile -.* -o ", text)] == []
-
-
-@pytest.mark.parametrize("question", Question)
-def test_the_nsys_of_this_machine_takes_every_option_of_its_release(
-    question: Question, real_nsys: str, tmp_path: Path
-) -> None:
-    def asks(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([real_nsys, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
-
-    def typed(section: Section) -> str:
-        here = release(asks("--version").stdout)
-        rows = options(section, question, "HOME")
-        return " ".join(one.older if one.since and release(one.since) > here else one.text for one in rows)
-
-    for section, of in ((Section.NSYS, "profile"), (Section.EXPORT, "export")):
-        known = asks(of, "--help").stdout
-        for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", f" {typed(section)}"):
-            assert re.search(rf"(?<![\w-]){option}(?![\w-])", known), option
-    taken = [word for word in shlex.split(typed(Section.NSYS)) if "q{" not in word and word != "-o"]
-    refused = asks("profile", *taken, "--output=taken", "true").stderr
-    assert not re.search(r"usage: nsys|Illegal|unrecognised", refused), refused
 
 
 def release(text: str) -> tuple[int, ...]:

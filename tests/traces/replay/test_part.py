@@ -2,126 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
-
 import numpy as np
-import pytest
 
-import traces.steps.sample as sample
-from bench.simulate.export import write_export
-from bench.simulate.knobs import Knobs
-from bench.simulate.recorded import START_NS, View, record
-from bench.simulate.run import run
-from tests.doubles.opinions import measured
-from tests.recordings.changes import Found, changes_of
-from traces.account.device import find_queueing
-from traces.formats.open import read_trace
-from traces.intervals import spans
-from traces.limits import Limit
-from traces.replay.changes.costs import part_of
-from traces.replay.edits import Edits, Subject
-from traces.replay.graph import Graph, build_graph, happens_in
-from traces.replay.run import Borders, Replayed, replay
-from traces.steps.found import Step, Steps, from_steps, one_window
+from tests.recordings.replay import begun
+from traces.replay.run import Borders, Replayed
+from traces.steps.found import one_window
 from traces.steps.sample import WHOLE, sample_of
-from traces.timeline import Activities, RankTimeline, build
-
-STEPS = 12
-KNOBS = Knobs(
-    step_count=STEPS, layer_count=2, microbatch_count=1, dispatch_us=400, peer_late_us=40, python_us=12,
-    recompute="moe",
-)  # fmt: skip
-BORDERS_NS = [START_NS + at for at in run(KNOBS).borders_ns]
-STRETCHES = spans((BORDERS_NS[2], BORDERS_NS[4]), (BORDERS_NS[7], BORDERS_NS[9]))
-LATER = spans((BORDERS_NS[3], BORDERS_NS[4]), (BORDERS_NS[8], BORDERS_NS[9]))
+from traces.timeline import Activities
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("cut") / "run.sqlite"
-    view = View(ranges="steps")
-    write_export(found, record(run(KNOBS), view), view.schema)
-    return found
-
-
-@pytest.fixture(scope="module")
-def rank(path: Path) -> RankTimeline:
-    (found,) = build(read_trace(path)).ranks
-    return found
-
-
-@pytest.fixture(scope="module")
-def steps() -> Steps:
-    return from_steps(
-        "user", "", tuple(Step(number, *pair) for number, pair in enumerate(pairwise(BORDERS_NS)))
-    )
-
-
-@pytest.fixture(scope="module")
-def whole(rank: RankTimeline, steps: Steps) -> Subject:
-    places = np.arange(len(rank.activities))
-    nowhere = np.empty(0, dtype=np.int64)
-    return Subject(rank, steps, places[::7], nowhere, nowhere, sm_count=132)
-
-
-@pytest.fixture(scope="module")
-def graph(whole: Subject, steps: Steps) -> Graph:
-    return build_graph(
-        whole.rank, spans((steps.used[0].start_ns, steps.used[-1].end_ns)), find_queueing(whole.rank)
-    )
-
-
-@pytest.fixture(scope="module")
-def part(whole: Subject) -> tuple[Subject, Graph]:
-    """Steps 2 and 3, and steps 7 and 8."""
-    subject, queueing = part_of(whole, find_queueing(whole.rank), STRETCHES)
-    return subject, build_graph(subject.rank, STRETCHES, queueing)
-
-
-def test_only_what_happens_in_the_stretches_moves(part: tuple[Subject, Graph]) -> None:
-    _, graph = part
-    halved = replace(graph.timing, duration_ns=graph.timing.duration_ns // 2)
-    moved = replay(graph, halved).end_ns != graph.rows.end_ns
-    assert moved.any()
-    assert not (moved & ~happens_in(graph.rows, STRETCHES)).any()
-
-
-def test_the_graph_of_a_part_is_smaller_and_gives_back_the_recording(
-    part: tuple[Subject, Graph], graph: Graph
-) -> None:
-    subject, found = part
-    assert len(found.rows) < 0.4 * len(graph.rows)
-    assert len(found.calls) < 0.4 * len(graph.calls)
-    assert len(subject.rank.activities) == len(found.rows)
-    assert (replay(found, found.timing).end_ns == found.rows.end_ns).all()
-
-
-@pytest.mark.parametrize("wall", ["communication", "host_overhead", "memory", "compute"])
-def test_the_graph_of_a_part_replays_as_the_whole_one(
-    whole: Subject, part: tuple[Subject, Graph], graph: Graph, wall: str
-) -> None:
-    """The lengths of the later step of each stretch."""
-    subject, found = part
-    pairs = [(start, end) for start, end in LATER.pairs()]
-    lengths = [
-        Borders(one.rows, pairs).lengths_ns(replay(one, Edits(of, one, one.timing).walls()[wall][0]()))
-        for of, one in ((whole, graph), (subject, found))
-    ]
-    assert lengths[0].tolist() == lengths[1].tolist()
-
-
-def at(rows: Activities, start_ns: list[int], end_ns: list[int]) -> Activities:
-    """As many of some activities, at other times."""
-    some = rows.take(np.arange(len(start_ns)))
+def at(start_ns: list[int], end_ns: list[int]) -> Activities:
+    """As many activities at these times."""
+    some = begun().rank().activities.take(np.zeros(len(start_ns), dtype=np.int64))
     taken = {name: getattr(some, name) for name in Activities.__slots__}
     return Activities(**{**taken, "start_ns": np.array(start_ns), "end_ns": np.array(end_ns)})
 
 
-def test_work_that_ends_late_in_one_stretch_does_not_make_the_next_begin_late(graph: Graph) -> None:
+def test_work_that_ends_late_in_one_stretch_does_not_make_the_next_begin_late() -> None:
     """Two steps of 100 ns, 100 ns apart; all work of the first takes 900 ns longer."""
-    rows = at(graph.rows, [0, 210], [100, 300])
+    rows = at([0, 210], [100, 300])
     done = Replayed(rows.start_ns, np.array([1_000, 300]))
     pairs = [(0, 100), (200, 300)]
     together, apart = Borders(rows, pairs), Borders(rows, pairs, [100, 500], [150])
@@ -129,44 +28,10 @@ def test_work_that_ends_late_in_one_stretch_does_not_make_the_next_begin_late(gr
     assert apart.lengths_ns(done).tolist() == [1_000, 500]
 
 
-def test_a_step_counts_for_those_that_it_stands_for(graph: Graph) -> None:
-    rows = at(graph.rows, [0], [100])
+def test_a_step_counts_for_those_that_it_stands_for() -> None:
+    rows = at([0], [100])
     found = Borders(rows, [(0, 100)], [1_000])
     assert found.lengths_ns(Replayed(rows.start_ns, np.array([60]))).tolist() == [600]
-
-
-def costs_with(monkeypatch: pytest.MonkeyPatch, rank: RankTimeline, steps: Steps, most: int) -> Found:
-    monkeypatch.setattr(sample, "MOST", Limit(most, "steps", "a test's"))
-    return changes_of(rank, steps)
-
-
-def test_a_third_of_the_steps_tells_nearly_what_all_of_them_do(
-    monkeypatch: pytest.MonkeyPatch, rank: RankTimeline, steps: Steps
-) -> None:
-    every = costs_with(monkeypatch, rank, steps, STEPS)
-    some = costs_with(monkeypatch, rank, steps, 4)
-    assert some.window_ns == every.window_ns
-    for wall in ("communication", "host_overhead", "memory", "compute"):
-        cost, other = every.costs.of(wall), some.costs.of(wall)
-        assert cost is not None
-        assert other is not None
-        assert (len(cost.step_ns), len(other.step_ns)) == (STEPS, 4)
-        assert abs(other.ns - cost.ns) < 0.02 * every.window_ns
-        assert other.by_kind_ns.keys() == cost.by_kind_ns.keys()
-    assert some.changes.keys() == every.changes.keys()
-    for kind, change in some.changes.items():
-        assert abs(change.high_ns - every.changes[kind].high_ns) < 0.02 * every.window_ns
-
-
-def test_the_partition_counts_every_step_whatever_is_replayed(
-    monkeypatch: pytest.MonkeyPatch, path: Path
-) -> None:
-    every = measured(path)
-    monkeypatch.setattr(sample, "MOST", Limit(4, "steps", "a test's"))
-    some = measured(path)
-    assert (some.budget, some.steps, some.account) == (every.budget, every.steps, every.account)
-    assert (some.ledger, some.bounds) == (every.ledger, every.bounds)
-    assert some.costs != every.costs
 
 
 def test_slices_of_a_long_window_stand_for_all_of_it() -> None:
@@ -178,18 +43,3 @@ def test_slices_of_a_long_window_stand_for_all_of_it() -> None:
     assert found.stretches.pairs()[:2] == [[250, 750], [1_250, 1_750]]
     assert set(found.stand_for_ns) == {1_000}
     assert (len(found.pairs_ns), sum(found.stand_for_ns)) == (32, 32_000)
-
-
-def test_slices_tell_nearly_what_the_whole_window_does(
-    monkeypatch: pytest.MonkeyPatch, rank: RankTimeline
-) -> None:
-    window = one_window("none", "", BORDERS_NS[0], BORDERS_NS[-1])
-    every = changes_of(rank, window)
-    monkeypatch.setattr(sample, "WHOLE", Limit(len(rank.activities) / 2, "activities", "a test's"))
-    some = changes_of(rank, window)
-    assert some.costs.replayed_ns < 0.26 * every.costs.replayed_ns
-    for wall in ("communication", "host_overhead", "memory", "compute"):
-        cost, other = every.costs.of(wall), some.costs.of(wall)
-        assert cost is not None
-        assert other is not None
-        assert abs(other.ns - cost.ns) < 0.02 * every.window_ns

@@ -45,16 +45,6 @@ def test_the_usual_gap_stays_between_dependent_kernels() -> None:
     assert found.times(work={0: 50})[1:] == [(52, 150), (152, 250), (252, 350)]
 
 
-def test_waiting_beyond_the_usual_gap_is_a_residual_that_stays() -> None:
-    run = begun()
-    run.work("gemm", 102, 200, launch=10)
-    run.work("gemm", 202, 300, launch=13)
-    run.work("gemm", 340, 400, launch=16)
-    found = again(run)
-    assert found.graph.timing.residual_ns.tolist()[1:] == [0, 0, 38 * US]
-    assert found.times(work={0: 50})[3] == (290, 350)
-
-
 def test_a_recorded_event_holds_another_stream() -> None:
     run = begun()
     run.work("send_recv", 50, 180, launch=10, stream=20)
@@ -71,24 +61,6 @@ def test_without_an_event_another_stream_holds_nothing() -> None:
     run.work("gemm", 100, 160, launch=20)
     found = again(run)
     assert found.times(work={1: 1_000}) == [(0, 100), (50, 1_050), (100, 160)]
-
-
-def test_a_copy_waits_for_the_copy_before_it_in_its_direction_on_any_stream() -> None:
-    run = begun()
-    run.work("h2d", 100, 200, launch=(10, 11), stream=20)
-    run.work("h2d", 201, 211, launch=(12, 13), stream=21)
-    run.work("d2h", 211, 220, launch=(14, 15), stream=22)
-    found = again(run)
-    assert found.graph.timing.engine.tolist() == [-1, -1, 1, -1]
-    assert found.times(work={1: 40})[2] == (141, 151)
-
-
-def test_a_copy_long_after_another_did_not_wait_for_it() -> None:
-    run = begun()
-    run.work("h2d", 100, 200, launch=(10, 11), stream=20)
-    run.work("h2d", 206, 216, launch=(12, 13), stream=21)
-    found = again(run)
-    assert found.graph.timing.engine.tolist() == [-1, -1, -1]
 
 
 def test_nodes_of_a_graph_follow_their_one_launch_and_their_own_streams() -> None:
@@ -178,17 +150,6 @@ def test_a_device_wide_sync_waits_for_every_stream() -> None:
     assert found.times(work={2: 10, 1: 10})[3] == (130, 200)
 
 
-def test_freeing_memory_waits_for_every_stream() -> None:
-    run = begun()
-    run.work("send_recv", 100, 150, launch=20, stream=20)
-    run.work("send_recv", 100, 160, launch=(23, 24), stream=21)
-    run.call("free", 30, 180)
-    run.work("gemm", 195, 250, launch=(185, 190))
-    found = again(run)
-    assert found.graph.timing.own_ns[3] == 20 * US
-    assert found.times(work={2: 10})[3] == (185, 240)
-
-
 def test_freeing_memory_in_stream_order_waits_for_nothing() -> None:
     run = begun()
     run.work("send_recv", 100, 150, launch=20, stream=20)
@@ -205,23 +166,6 @@ def test_a_long_copy_call_waits_for_its_own_copy() -> None:
     assert found.times(work={1: 25})[1:] == [(130, 155), (180, 225)]
     # without the copy it still takes 20 of its own
     assert found.times(work={1: 0})[2] == (155, 200)
-
-
-def test_a_copy_from_pageable_memory_may_return_before_its_copy_ends() -> None:
-    run = begun()
-    run.work("h2d", 130, 230, launch=(120, 190), stream=20)
-    run.work("gemm", 200, 250, launch=195)
-    found = again(run)
-    assert by_call(found.graph.timing.waits)[1] == [(1, -40 * US)]
-    assert found.times(work={1: 70})[2] == (170, 220)
-
-
-def test_a_long_copy_call_does_not_wait_for_a_copy_that_begins_long_after_its_return() -> None:
-    run = begun()
-    run.work("d2d", 300, 350, launch=(20, 50), stream=20)
-    found = again(run)
-    assert by_call(found.graph.timing.waits) == {}
-    assert found.graph.timing.own_ns[1] == 30 * US
 
 
 def test_a_launch_into_a_full_queue_waits_until_an_earlier_launch_has_made_room() -> None:
@@ -256,16 +200,6 @@ def test_what_was_queued_before_the_recording_takes_room_in_the_queue_as_well() 
     assert found.times(work={0: 0})[252] == (2_510, 2_520)
 
 
-def test_a_long_launch_with_few_before_it_is_the_hosts_own() -> None:
-    run = begun()
-    for number in range(30):
-        run.work("gemm", 100 + 10 * number, 110 + 10 * number, launch=(2 * number, 2 * number + 1))
-    run.work("gemm", 400, 410, launch=(100, 201))
-    found = again(run)
-    assert by_call(found.graph.timing.waits) == {}
-    assert found.graph.timing.own_ns[31] == us(101)
-
-
 def test_the_host_goes_on_when_the_control_kernel_that_it_polls_for_has_ended() -> None:
     run = begun()
     for layer in range(3):
@@ -275,16 +209,6 @@ def test_the_host_goes_on_when_the_control_kernel_that_it_polls_for_has_ended() 
     found = again(run)
     assert found.times(work={1: 20})[1:3] == [(100, 120), (135, 220)]
     assert by_call(found.graph.timing.polled)[2] == [(1, 5 * US)]
-
-
-def test_of_two_control_kernels_in_a_row_the_host_polls_for_the_last() -> None:
-    run = begun()
-    for layer in range(3):
-        at = 200 * layer
-        run.work("layout", at + 90, at + 100, launch=at + 56)
-        run.work("token_counts", at + 100, at + 150, launch=at + 60)
-        run.work("gemm", at + 165, at + 250, launch=(at + 155, at + 160))
-    assert by_call(again(run).graph.timing.polled)[3] == [(2, 5 * US)]
 
 
 def test_a_host_that_comes_late_by_itself_does_not_poll() -> None:
@@ -337,15 +261,6 @@ def test_a_control_kernel_that_mostly_ends_within_calls_is_not_polled_for() -> N
     run.work("token_counts", 250, 300, launch=(260, 310))
     found = again(run)
     assert by_call(found.graph.timing.polled) == {}
-
-
-def test_a_host_that_goes_on_now_sooner_now_later_does_not_poll() -> None:
-    run = begun()
-    for layer, after in enumerate((5, 45, 5, 45)):
-        at = 200 * layer
-        run.work("layout", at + 100, at + 150, launch=at + 60)
-        run.work("gemm", at + 199, at + 250, launch=(at + 150 + after, at + 152 + after))
-    assert not len(again(run).graph.timing.polled)
 
 
 def test_a_thread_hands_over_to_another() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.recordings.launches import (
@@ -31,14 +29,10 @@ from tests.recordings.launches import (
     told,
     within,
 )
-from traces.formats.open import read_trace
-from traces.intervals import spans
-from traces.measure.budget import measure_budget
 from traces.resolve.kinds import resolve_kinds
-from traces.resolve.resolution import with_kinds
-from traces.timeline import build
 
 Export = Callable[..., Path]
+ALL_TO_ALL = "ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 
 
 def layer(sendrecv: Laid) -> Laid:
@@ -182,21 +176,21 @@ def test_the_same_trace_without_nvtx_and_permutes_stays_unresolved_and_says_what
     assert "--trace=cuda,nvtx" in open_stream.cure
 
 
-def test_an_annotated_all_to_all_is_expert_traffic_where_experts_run(export: Export) -> None:
-    line = Line()
-    moe_layer(line, lambda: line.within("nccl:all_to_all, seq = 7"))
-    assert {row[3:] for row in told(rank_of(export(line.recording)))} == {("nvtx_range", "medium")}
-    assert kinds(rank_of(export(line.recording, "b.sqlite"))) == ["ep_dispatch", "ep_dispatch", "ep_combine"]
-
-
-def test_two_sends_and_two_receives_alone_settle_nothing(export: Export) -> None:
-    line = Line()
-    line.all(GEMM)
-    line.group(2, 2)
-    line.all(GEMM)
-    found = resolve_kinds(rank_of(export(line.recording)))
-    assert found.of_kind("sendrecv_unresolved").all()
-    assert "more than one use" in found.unresolved[0].reason
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ((group(2, 2), GEMM, on(20)), "its NCCL groups fit more than one use"),
+        ((on(20), GEMM, on(20)), "no NCCL ranges, no named range around it"),
+        ((within("nccl:all_to_all"), GEMM, on(20)), "its range shows how it exchanges"),
+        ((on(20, ALL_TO_ALL), GEMM, on(20)), "its name shows how it exchanges"),
+    ],
+)
+def test_it_is_said_what_is_known_of_any_open_exchange_of_a_stream(
+    export: Export, parts: tuple[str | Laid, ...], reason: str
+) -> None:
+    (open_,) = resolve_kinds(rank_of(export(laid(GEMM, *parts, GEMM).recording))).unresolved
+    assert open_.reason.startswith(reason)
+    assert open_.reason.endswith(", and no router, permute or grouped GEMM ran")
 
 
 def test_a_group_whose_start_was_not_recorded_counts_for_nothing(export: Export) -> None:
@@ -274,38 +268,3 @@ def test_copies_of_nccl_s_copy_engines_are_an_all_to_all_too(export: Export) -> 
     line.now = 40
     line.all(GROUPED)
     assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "other_comm"]
-
-
-def test_only_keys_of_communication_change(export: Export) -> None:
-    line = Line()
-    moe_layer(line, lambda: line.group(4, 4))
-    rank = rank_of(export(line.recording))
-    resolution = resolve_kinds(rank)
-    changed = with_kinds(rank, resolution)
-    moved = np.flatnonzero(changed.activities.key != rank.activities.key)
-    assert moved.tolist() == resolution.index.tolist()
-    assert changed.activities.start_ns is rank.activities.start_ns
-
-
-@pytest.mark.parametrize(("place", "exposed_ns"), [(0, 17_172_652), (1, 8_229_100)])
-def test_sequence_parallel_all_to_all_of_a_real_run_is_context_parallel_and_wholly_exposed(
-    recordings: Path, place: int, exposed_ns: int
-) -> None:
-    rank = build(read_trace(recordings / "nsysai_mfu_2gpu_before.sqlite")).ranks[place]
-    resolution = resolve_kinds(rank)
-    assert Counter(row[0] for row in told(rank, resolution)) == {"cp": 33}
-    # 32 by their groups of two sends and two receives; one was launched before the recording began
-    assert Counter(row[3] for row in told(rank, resolution)) == {"nccl_groups": 32, "stream": 1}
-    rows = rank.activities
-    windows = spans((int(rows.start_ns.min()), int(rows.end_ns.max())))
-    budget = measure_budget(with_kinds(rank, resolution).activities, windows)
-    assert budget.exposed_comm_by_kind_ns == {"cp": exposed_ns}
-    assert budget.hidden_comm_ns == 0
-
-
-def test_annotated_all_to_all_of_a_real_recommender_is_never_expert_traffic(recordings: Path) -> None:
-    rank = build(read_trace(recordings / "hta_trace_diff_test_test.json.gz")).ranks[0]
-    resolution = resolve_kinds(rank)
-    assert not resolution.moe_kernels
-    assert Counter(kinds(rank)) == {"sendrecv_unresolved": 43, "all_reduce": 21}
-    assert [row.kernel_count for row in resolution.unresolved] == [43]

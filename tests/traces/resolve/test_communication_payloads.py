@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.recordings.launches import (
     FILL,
     GATHER,
@@ -23,7 +19,6 @@ from tests.recordings.launches import (
     told,
 )
 from tests.recordings.payloads import init, send, with_payloads
-from traces.resolve.nccl_calls import CallPayloads
 from traces.timeline import RankTimeline
 
 Export = Callable[..., Path]
@@ -55,15 +50,6 @@ def test_an_exchange_with_all_ranks_of_a_communicator_of_two_is_an_all_to_all(ex
 
 def test_a_split_counts_the_ranks_of_its_parent_so_it_settles_nothing(export: Export) -> None:
     assert kinds(rank(export, two_of_two("ncclCommSplit"))) == ["sendrecv_unresolved"]
-
-
-def test_two_neighbours_among_eight_ranks_settle_nothing_alone(export: Export) -> None:
-    line = Line()
-    line.call("ncclCommInitRank", init(7, 8))
-    line.all(ROUTER, GEMM)
-    line.exchange(2, 4)
-    line.all(GEMM)
-    assert kinds(rank(export, line)) == ["sendrecv_unresolved"]
 
 
 def test_several_tensors_for_one_peer_are_no_all_to_all(export: Export) -> None:
@@ -149,19 +135,6 @@ def test_an_exchange_between_permute_and_experts_names_the_others_of_its_communi
         ("ep_a2a", "communicator", "low"),
     ]
     assert kinds(without(export, line))[1] == "sendrecv_unresolved"
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 3), st.integers(-1, 2)), max_size=12))
-def test_peers_and_communicators_of_groups_are_those_of_their_sets(calls: list[tuple[int, int, int]]) -> None:
-    rows = np.array([*calls, (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)], dtype=np.int64)
-    group, peer, communicator = rows.T
-    payloads, every = CallPayloads(communicator, peer, peer), np.ones(len(group), dtype=np.bool_)
-    counts, ones = payloads.peer_count(group, every), payloads.one_communicator(group, every)
-    for number in range(4):
-        peers = set(peer[group == number].tolist())
-        assert counts[number] == (-1 if -1 in peers else len(peers))
-        found = set(communicator[group == number].tolist())
-        assert ones[number] == (found.pop() if len(found) == 1 else -1)
 
 
 def test_payloads_of_another_process_say_nothing_here(export: Export) -> None:

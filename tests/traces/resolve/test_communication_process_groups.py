@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ from tests.recordings.launches import (
     rank_of,
     told,
 )
-from traces.formats.open import read_trace
 from traces.resolve.kinds import resolve_kinds
-from traces.timeline import RankTimeline, build
+from traces.timeline import RankTimeline
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -207,20 +205,3 @@ def test_only_whole_known_descriptions_count(tmp_path: Path, stranger: str) -> N
     run.collective(SENDRECV, "all_to_allv", stranger)
     run.run(GEMM)
     assert kinds(rank(tmp_path, run)) == ["sendrecv_unresolved"]
-
-
-def test_the_only_real_recording_with_groups_has_one_of_two_ranks_that_is_for_nothing_known(
-    recordings: Path,
-) -> None:
-    # its 21 NCCL kernels (15 allreduce, 6 broadcast) all name group "0", described as "default_pg": no
-    # exchange among them, and a group of all ranks says nothing of what for, so names settle all of it
-    columns = read_trace(recordings / "hta_nccl_parser_config_nccl_data.json.gz")
-    assert columns.collectives is not None
-    assert Counter(columns.collectives.group.tolist()) == {0: 21, -1: len(columns.kernels) - 21}
-    assert set(columns.collectives.exchange.tolist()) == set(columns.collectives.purpose.tolist()) == {-1}
-    (one,) = build(columns).ranks
-    assert Counter((row[0], row[3]) for row in told(one)) == {
-        ("all_reduce", "name"): 15,
-        ("other_comm", "name"): 6,
-    }
-    assert read_trace(recordings / "hta_trace_diff_test_test.json.gz").collectives is None

@@ -11,6 +11,7 @@ import pytest
 from tests.recordings.launches import (
     ADAM,
     ATTENTION,
+    FILL,
     GATHER,
     GEMM,
     GROUPED,
@@ -37,6 +38,8 @@ from traces.resolve.ranges import enclosing_ranges
 from traces.timeline import RankTimeline
 
 Export = Callable[..., Path]
+CAST = "transformer_engine::quantize_kernel"
+ALL_TO_ALL = "ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 DISPATCH, COMBINE = (f"void deep_ep::intranode::{one}<(int)8>(int4 *)" for one in ("dispatch", "combine"))
 
 
@@ -187,6 +190,48 @@ def test_a_name_tells_the_phase_before_a_range_does(export: Export) -> None:
     line.within("moe backward", "void hybrid_ep::dispatch_kernel<8, true>(P)")
     line.within("moe backward", DISPATCH)
     assert [row[2] for row in told(rank_of(export(line.recording)))] == ["fwd", "bwd"]
+
+
+@pytest.mark.parametrize(
+    ("between", "kind"),
+    [((), "ep_dispatch"), ((FILL, CAST), "ep_dispatch"), ((NORM,), "sendrecv_unresolved")],
+)
+def test_fills_and_casts_stand_between_anything_and_a_norm_parts_it(
+    export: Export, between: tuple[str, ...], kind: str
+) -> None:
+    line = Line()
+    line.all(PERMUTE, *between)
+    line.run(SENDRECV, stream=20)
+    line.all(*between, GROUPED)
+    assert kinds(rank_of(export(line.recording))) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "after", "phase"),
+    [
+        (NORM, DISPATCH, NORM_BACKWARD, "bwd"),  # of what comes next
+        (NORM_BACKWARD, DISPATCH, NORM, "fwd"),
+        (NORM, COMBINE, NORM_BACKWARD, "fwd"),  # of what came before
+        (NORM_BACKWARD, COMBINE, NORM, "bwd"),
+        (NORM, ALL_TO_ALL, NORM, "fwd"),
+        (NORM, ALL_TO_ALL, NORM_BACKWARD, None),  # neighbours that disagree
+    ],
+)
+def test_the_phase_is_that_of_the_side_to_which_an_exchange_belongs(
+    export: Export, before: str, name: str, after: str, phase: str | None
+) -> None:
+    line = Line()
+    line.all(GROUPED, before)
+    line.run(name, stream=20)
+    line.all(after)
+    assert [row[2] for row in told(rank_of(export(line.recording)))] == [phase]
+
+
+def test_a_range_tells_the_phase_before_a_notify_does(export: Export) -> None:
+    line = Line()
+    line.run("void deep_ep::intranode::cached_notify_dispatch<(int)8>(int *)", stream=20)
+    line.within("moe forward", DISPATCH)
+    assert [row[2] for row in told(rank_of(export(line.recording)))] == ["bwd", "fwd"]
 
 
 @pytest.mark.parametrize(

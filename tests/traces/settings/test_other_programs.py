@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from traces.settings.read import configuration_of
+from traces.settings.settings import NotAConfiguration
 
 TITAN = """
 [model]
@@ -46,3 +49,8 @@ def test_flags_of_torchtitan_are_read_with_their_lines() -> None:
 def test_deepspeeds_json_gives_its_stage_and_batch() -> None:
     found = values(DEEPSPEED, "ds.json")
     assert (found["deepspeed.zero_stage"], found["train.micro_batch_size"], found["bf16"]) == (3, 1, True)
+
+
+def test_a_toml_of_one_section_alone_is_no_torchtitans() -> None:
+    with pytest.raises(NotAConfiguration):
+        configuration_of('[model]\nname = "llama3"\n', "run.toml")

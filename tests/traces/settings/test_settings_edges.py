@@ -235,6 +235,16 @@ def test_what_follows_is_set_only_where_nothing_was_said(
     assert (found.value(knob) if knob in found else NOT_THERE) == value
 
 
+def test_bars_of_a_pattern_and_a_head_for_each_query_outweigh_defaults_and_other_facts_do_not() -> None:
+    said: dict[str, Value] = {PATTERN: "ME|M*|ME|M*", "pipeline_model_parallel_size": 2}
+    said |= {"group_query_attention": False, "overlap_p2p_comm": False}
+    defaults = {VPP: None, "num_query_groups": 1, "batch_p2p_comm": False}
+    usual = {knob: Setting(value, "default") for knob, value in defaults.items()}
+    draft = Draft("a.sh", by_knob={**settings(said, "a.sh:1").by_knob, **usual})
+    add_derived(draft, False)
+    assert [draft.by_knob[knob].value for knob in defaults] == [2, None, False]
+
+
 def test_only_a_whole_set_of_arguments_has_what_nobody_said() -> None:
     values: dict[str, Value] = {"gated_linear_unit": False}
     whole, part = derived(values, is_complete=True), derived(values)

@@ -7,32 +7,10 @@ import tomllib
 import pytest
 
 from tests.places import DATA
-from traces.settings.corrections import is_alias
 from traces.settings.knobs import by_flag, by_path, knobs, known_in, release
 from traces.settings.names import lm_flags, nearest, shown
 
 CASES = tomllib.loads((DATA / "megatron_cases.toml").read_text(encoding="utf-8"))
-
-
-def test_every_knob_has_a_source_and_a_way_to_be_said() -> None:
-    for knob in knobs().values():
-        assert knob.source
-        assert (
-            knob.flag
-            or knob.off
-            or knob.bridge
-            or knob.is_core
-            or knob.dest
-            or knob.harness
-            or (knob.id.startswith(("env.", "launcher.", "deepspeed.", "data_loader.")))
-            or is_alias(knob.id)
-        )
-        assert knob.until is None or knob.since < knob.until
-
-
-def test_every_knob_of_the_ninety_cases_is_in_the_table() -> None:
-    used = set(CASES["base"]) | {knob for case in CASES["case"] for knob in case["changes"]}
-    assert used - knobs().keys() == {"moe_a2a_overlap"}  # case 87: a knob that no release has
 
 
 @pytest.mark.parametrize(
@@ -70,10 +48,6 @@ def test_a_default_that_moved_is_told_only_where_the_release_is() -> None:
     assert sms.default_in(release("0.19.0")) == (None,)
     assert sms.default_in(None) is None
     assert knobs()["moe_router_topk"].default_in(None) == (2,)
-
-
-def test_ordinary_flags_of_megatron_lm_are_known() -> None:
-    assert {"--lr", "--data-path", "--tokenizer-model", "--save-interval", "--wandb-project"} <= lm_flags()
 
 
 def test_the_nearest_name_is_found_and_a_far_one_is_not() -> None:

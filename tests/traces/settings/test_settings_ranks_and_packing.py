@@ -78,22 +78,6 @@ def test_the_batch_of_a_preset_grows_with_the_gpus_and_since_0_6_with_the_data_p
     assert settings.value("train.global_batch_size") == batch
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        "-g h100 -ng 16 -c fp8_mx",
-        "-g h100 -ng 16 --use_recipes",
-        "-g h100 -ng 16 -cv dev",
-        "-g a -ng 16",
-        "-ng 16",
-    ],
-)
-def test_a_layout_that_no_recipe_has_is_unknown(other: str) -> None:
-    settings = read(HARNESS + other, "w15.sh").settings
-    assert settings.value("num_layers") == 48
-    assert "expert_model_parallel_size" not in settings
-
-
 def test_the_stages_of_a_recipe_are_cut_as_it_cuts_them() -> None:
     text = "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256 -pp 8 -vp 2"
     settings = read(text, "run.sh").settings
@@ -118,21 +102,6 @@ def test_item_6_packing_is_read_in_the_spelling_of_every_release(
     assert not read_.problems
     assert read_.settings.value("dataset.enable_offline_packing") == offline
     assert read_.settings.value("dataset.enable_in_batch_packing") == in_batch
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ('MODEL_ARGS:\n  --recompute-modules: "[moe_act layernorm]"\n', "model_config.yaml"),
-        ('torchrun pretrain_gpt.py --bf16 --recompute-modules "[moe_act layernorm]"', "run.sh"),
-        ('model:\n  recompute_modules: "[moe_act layernorm]"\n', "run.yaml"),
-        ("model:\n  recompute_modules: ['moe_act', 'layernorm']\n", "run.yaml"),
-        ("model.recompute_modules=[moe_act,layernorm]", "overrides.txt"),
-    ],
-)
-def test_item_6_a_list_in_brackets_is_read(text: str, name: str) -> None:
-    found = read(text, name)
-    assert (found.settings.value("recompute_modules"), found.problems) == (("moe_act", "layernorm"), ())
 
 
 @pytest.mark.parametrize("key", ["env", "env_vars"])

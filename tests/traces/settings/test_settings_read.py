@@ -18,57 +18,14 @@ def read(text: str, name: str = "run.sh", core: str | None = None) -> dict[str, 
     return {knob: setting.value for knob, setting in found.items()}
 
 
-def test_a_script_of_megatron_lm_is_followed_through_its_variables() -> None:
-    found = read_configuration(SETTINGS / "run.sh")
-    value, said = found.settings.value, found.settings.said
-    assert found.settings.framework == "megatron_lm"
-    assert (value("num_layers"), said("num_layers")) == (16, "run.sh:13")
-    assert (value("hidden_size"), said("hidden_size")) == (2048, "run.sh:14")
-    assert (value("num_moe_experts"), said("num_moe_experts")) == (64, "run.sh:20")
-    assert value("moe_layer_freq") == (0, *[1] * 15)
-    assert value("moe_token_dispatcher_type") == "alltoall"
-    assert (value("moe_grouped_gemm"), said("moe_grouped_gemm")) == (False, "default")
-    assert found.versions == {"container": "nemo:26.04"}
-
-
 def test_a_configuration_said_to_be_empty_tells_nothing() -> None:
     assert read("{}\n", "run.yaml") == {}
-
-
-def test_facts_of_megatron_lm_follow_from_its_flags() -> None:
-    value = read_configuration(SETTINGS / "run.sh").settings.value
-    assert value("virtual_pipeline_model_parallel_size") == 2  # 16 layers, 4 stages, 2 layers each
-    assert value("world_size") == 32
-    assert value("data_parallel_size") == 8
-    assert value("gated_linear_unit") is True
-    assert value("share_embeddings_and_output_weights") is False
-    assert value("recompute_granularity") == "selective"
-    assert value("ddp.overlap_grad_reduce") is True
-    assert value("ddp.check_for_nan_in_grad") is value("rerun.check_for_nan_in_loss") is False
-    assert value("launcher.numa_binding") is True
-    assert value("env.CUDA_DEVICE_MAX_CONNECTIONS") == "1"
-    assert value("params_dtype") == "bf16"
 
 
 def test_what_a_condition_decides_stays_unknown() -> None:
     found = read_configuration(SETTINGS / "run.sh")
     assert "fp8" not in found.settings
     assert [problem.where for problem in found.problems] == ["run.sh:28"]
-
-
-def test_a_dumped_container_is_read_with_types_enums_and_layout() -> None:
-    found = read_configuration(SETTINGS / "bridge.yaml")
-    value = found.settings.value
-    assert found.settings.framework == "megatron_bridge"
-    assert value("cuda_graph_modules") == ("moe_router", "moe_preprocess")
-    assert value("params_dtype") == "bf16"
-    assert value("activation_func") == "silu"
-    assert value("pipeline_model_parallel_layout") == "Et|tL"
-    assert value("mixed_precision") == "bf16_mixed"
-    assert "comm_overlap.delay_wgrad_compute" in found.settings
-    assert found.settings.said("num_layers") == "bridge.yaml:43"
-    assert found.problems == ()
-    assert found.versions["core_at_least"] == "0.18.0"
 
 
 DUMPED = "model:\n  _target_: megatron.bridge.models.gpt_provider.GPTModelProvider\n"
@@ -118,18 +75,6 @@ def test_nothing_of_bridge_is_defaulted() -> None:
     assert found.value("recompute_modules") == ("moe_act", "layernorm")
     assert "recompute_method" in found
     assert found.value("env.NCCL_NVLS_ENABLE") == "0"
-
-
-def test_the_harness_sets_more_than_it_says() -> None:
-    value = read_configuration(SETTINGS / "harness.sh").settings.value
-    assert value("comm_overlap.overlap_moe_expert_parallel_comm") is True
-    assert value("comm_overlap.delay_wgrad_compute") is True
-    assert value("moe_shared_expert_overlap") is False
-    assert value("mixed_precision") == "bf16_with_mxfp8_mixed"
-    assert value("recompute_granularity") == "selective"
-    assert value("world_size") == 16
-    assert value("moe_permute_fusion") is True
-    assert value("env.NCCL_GRAPH_REGISTER") == "0"
 
 
 def test_the_arguments_of_a_log_are_read_behind_a_rank() -> None:

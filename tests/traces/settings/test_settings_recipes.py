@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from traces.settings.harness_recipes import holds
-from traces.settings.knobs import knobs
 from traces.settings.read import configuration_of
 from traces.settings.settings import Settings, Value
-from traces.toml_tables import read_table
 
 QWEN = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16 -ng 256"
 ALL = ("attn", "moe_router", "moe_preprocess")
@@ -54,26 +49,6 @@ def test_a_preset_is_of_its_release_and_variant(
     assert settings.value("pipeline_model_parallel_size") == stages
     assert (settings.value(BACKEND), settings.value("cuda_graph_modules")) == (backend, modules)
     assert settings.value("train.global_batch_size") == batch
-
-
-@pytest.mark.parametrize(
-    ("recipe", "gpu", "code", "ep", "backend", "overlap", "impl"),
-    [
-        ("deepseek_v3", "b200", "fp8_mx", 8, "hybridep", False, "transformer_engine"),
-        ("deepseek_v3", "b200", "nvfp4", 8, "hybridep", False, "none"),
-        ("deepseek_v3", "gb300", "nvfp4", 32, "hybridep", True, "full_iteration"),
-        ("qwen3_235b_a22b", "b200", "nvfp4", 8, "hybridep", True, "full_iteration"),
-        ("deepseek_v3", "vr200", "bf16", 64, "hybridep", False, "transformer_engine"),
-        ("nemotron_3_ultra", "gb200", "nvfp4", 64, "hybridep", False, "none"),
-    ],
-)
-def test_a_preset_is_that_of_the_last_patch(
-    recipe: str, gpu: str, code: str, ep: int, backend: Value, overlap: Value, impl: str
-) -> None:
-    settings = _read(f"python run_script.py -m any -mr {recipe} -g {gpu} -c {code} -ng 256", "0.19.2")
-    assert (settings.value("expert_model_parallel_size"), settings.value(BACKEND)) == (ep, backend)
-    assert settings.value("comm_overlap.overlap_moe_expert_parallel_comm") is overlap
-    assert settings.value("cuda_graph_impl") == impl
 
 
 def test_presets_of_a_gpu_that_were_not_read_are_unknown_and_not_missing() -> None:
@@ -140,35 +115,6 @@ def test_the_scripts_fall_back_from_deepep_by_gpu_and_release(
     settings = _read(QWEN.replace("gb300", gpu) + " --moe_flex_dispatcher_backend deepep", core)
     assert (settings.value(DISPATCHER), settings.value(BACKEND)) == (dispatcher, backend)
     assert ("launcher.flex_backend" in settings) == (gpu == "gb300")
-
-
-def test_each_preset_stands_once_in_words_that_the_table_knows() -> None:
-    tables = read_table("traces.settings", "harness_recipes.toml", dict[str, Any])
-    words = {*tables["sizes"], *(word for choice in tables["choices"].values() for word in choice)}
-    seen: set[tuple[str, ...]] = set()
-    for recipe, rows in tables["presets"].items():
-        for gpus, precisions, *batches, ranks, text in rows:
-            assert {*gpus.split()} <= {*knobs()["launcher.gpu"].choices}
-            assert {one.partition("=")[0] for one in text.split()} <= words
-            modules = next((one[10:] for one in text.split() if one.startswith("recompute=")), "")
-            assert {*modules.split(",")} - {""} <= {*knobs()["recompute_modules"].choices}
-            for variant, cell in zip(("v1", "v2"), batches, strict=True):
-                if cell:
-                    spans, _, batch = cell.partition(" x ")
-                    assert float(batch) > 0
-                    one_by_one = {
-                        (recipe, gpu, precision, variant, str(minor), count)
-                        for gpu in gpus.split()
-                        for precision in precisions.split()
-                        for minor in range(2, 7)
-                        for count in ranks.split() or [""]
-                        if holds(minor, spans)
-                    }
-                    assert one_by_one
-                    assert not one_by_one & seen
-                    seen |= one_by_one
-    assert {row[3] for row in seen if row[4] == "2"} == {"v1"}
-    assert {row[3] for row in seen if row[4] == "6"} == {"v2"}
 
 
 @pytest.mark.parametrize(

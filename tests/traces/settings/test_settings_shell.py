@@ -50,12 +50,6 @@ def test_a_word_keeps_the_line_it_was_written_on() -> None:
     ]
 
 
-def test_a_command_in_quotes_is_followed_with_what_is_around_it() -> None:
-    (command,) = read_script("srun -N 2 bash -c 'run --a \"b c\"'").commands
-    assert [word.text for word in command.words] == ["run", "--a", "b c"]
-    assert [word.text for word in command.around][:3] == ["srun", "-N", "2"]
-
-
 def test_sums_are_whole_numbers_or_nothing() -> None:
     numbers = {"A": 7, "B": 2}
     assert sum_of("A / B + 1", numbers.get) == 4

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from heuristics.config.about import Given
-from heuristics.config.observed import Observed
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.run import Run
 from tests.configurations.spelling import read_back
 from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.settings import Framework, Settings, Value, settings
@@ -74,28 +66,6 @@ def with_the_same_flag(knob: Knob, framework: Framework) -> set[str]:
     return {other.id for other, _ in by_flag()[knob.flag or knob.off]}
 
 
-CHANGES = st.dictionaries(
-    st.sampled_from(
-        sorted(
-            one.id
-            for one in knobs().values()
-            if can_spell(one.id, "megatron_bridge") and not one.id.startswith("env.")
-        )
-    ),
-    st.integers(0, 1),
-    max_size=6,
-).map(
-    lambda picked: {
-        knob: examples(knobs()[knob])[at % len(examples(knobs()[knob]))] for knob, at in picked.items()
-    }
-)
-
-
-@given(changes=CHANGES)
-def test_a_whole_change_is_read_back(changes: dict[str, Value]) -> None:
-    assert read_back(spell(changes, "megatron_bridge")) == changes
-
-
 def test_names_follow_the_release() -> None:
     change: dict[str, Value] = {"cuda_graph_modules": ("attn", "moe_router")}
     assert spell(change, "megatron_lm", "0.17.0") == ("--cuda-graph-scope attn moe_router",)
@@ -109,11 +79,6 @@ def test_a_switch_is_set_by_its_flag_or_left_out() -> None:
     assert spell({"bf16": False}, "megatron_lm") == ("(leave out --bf16)",)
     assert spell({"add_bias_linear": False}, "megatron_lm") == ("--disable-bias-linear",)
     assert spell({"add_bias_linear": True}, "megatron_lm") == ("(leave out --disable-bias-linear)",)
-
-
-def test_one_flag_for_two_knobs_is_written_once() -> None:
-    both: dict[str, Value] = {"rng.te_rng_tracker": True, "use_te_rng_tracker": True}
-    assert spell(both, "megatron_lm") == ("--te-rng-tracker",)
 
 
 def test_a_knob_without_a_spelling_is_refused() -> None:
@@ -144,27 +109,3 @@ def test_reductions_are_of_the_wrapper_unless_the_section_says_them() -> None:
 def test_a_flag_sets_the_knobs_that_share_it() -> None:
     off: dict[str, Value] = {"ddp.check_for_nan_in_grad": False}
     assert with_twins(off) == {**off, "rerun.check_for_nan_in_loss": False}
-
-
-RUNS = [
-    Run(
-        Observed(moe=moe, dispatcher=dispatcher, recompute_modules=modules),
-        Given(gpu=gpu, core_version=core, ep=32, tp=2, pp=4, vpp=2, nvlink_domain=8, stage="tuned",
-              precision=precision, memory_tight=bool(modules), flex_package=True),
-    )
-    for moe, dispatcher, modules, gpu, core, precision in product(
-        (True, False), ("alltoall", "hybridep"), ((), ("moe",)), ("H100", "GB200"),
-        (None, "0.14.0", "0.16.1", "0.19.0"), ("bf16", "mxfp8"),
-    )
-]  # fmt: skip
-
-
-def test_every_line_of_every_card_reads_back_to_its_change() -> None:
-    for run, fix in product(RUNS, CATALOGUE.values()):
-        card, change = fix.knobs(run), fix.change(run)
-        spelled = {"megatron_lm": card.megatron_lm, "megatron_bridge": card.megatron_bridge}
-        for framework in FRAMEWORKS:
-            wanted = change.of(framework, run.settings)
-            for knob, value in read_back((*spelled[framework], *card.environment)).items():
-                assert wanted[knob] == value, fix.id
-        assert fix.id == "CMP-8" or read_back(card.bridge_harness, harness=True) is not None

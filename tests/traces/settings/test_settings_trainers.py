@@ -6,7 +6,6 @@ import pytest
 
 from traces.settings.read import configuration_of
 from traces.settings.settings import Configuration
-from traces.settings.trainers import trainers
 
 VERL = """
 export CUDA_DEVICE_MAX_CONNECTIONS=1
@@ -124,19 +123,7 @@ def test_switches_with_words_are_on_or_off() -> None:
     assert values(found, "train.global_batch_size", "moe_aux_loss_coeff") == (16, 0.0)
 
 
-def test_a_script_of_another_program_is_read_as_before() -> None:
-    found = read("python pretrain_gpt.py --bf16 --num-layers 4 --rollout-batch-size 8")
-    assert found.settings.value("num_layers") == 4
-    assert len(found.problems) == 1
-    assert "no flag of Megatron-LM that we know" in found.problems[0].text
-
-
 def test_an_unknown_model_gives_no_sizes_and_stops_nothing() -> None:
     found = read(SWIFT.replace("Qwen/Qwen3-30B-A3B", "someone/their-model"))
     assert "num_moe_experts" not in found.settings
     assert values(found, "expert_model_parallel_size") == (8,)
-
-
-def test_every_trainer_has_its_source_and_its_place_to_write() -> None:
-    assert [one.name for one in trainers()] == ["verl", "NeMo RL", "ms-swift", "slime"]
-    assert all(one.source and one.write for one in trainers())

@@ -45,12 +45,6 @@ def test_fragments_that_a_trainer_reports_are_memory_that_nobody_uses(tmp_path: 
     assert (report.inactive_bytes, most.unallocated_frac) == (60_000_000_000, 0.25)
 
 
-def test_one_line_from_the_middle_is_a_steady_step(tmp_path: Path) -> None:
-    steady = steady_step(log_of(tmp_path, iteration(20, 5920)))
-    assert steady is not None
-    assert (steady.count, steady.median_ns) == (1, 5_920_000_000)
-
-
 def test_lines_from_the_middle_are_all_steady(tmp_path: Path) -> None:
     steady = steady_step(log_of(tmp_path, *(iteration(index, 1000) for index in range(10, 14))))
     assert steady is not None

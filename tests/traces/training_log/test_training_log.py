@@ -4,8 +4,6 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.configurations.logs import crash, frame, iteration, log_of, out_of_memory, read, step_time
 from traces.errors import InputError
@@ -32,14 +30,6 @@ def test_an_iteration_line_of_megatron_lm_tells_number_length_and_throughput(tmp
 def test_an_iteration_line_is_read_behind_any_prefix(tmp_path: Path, prefix: str) -> None:
     (read,) = log_of(tmp_path, prefix + iteration(2, 100.0)).iterations
     assert (read.index, read.length_ns) == (2, 100_000_000)
-
-
-def test_step_time_lines_alone_are_iterations_in_their_order(tmp_path: Path) -> None:
-    log = log_of(tmp_path, step_time(20.15, 299.4), step_time(20.25, 297.0))
-    assert [(one.index, one.length_ns, one.tflops_per_gpu) for one in log.iterations] == [
-        (1, 20_150_000_000, 299.4),
-        (2, 20_250_000_000, 297.0),
-    ]
 
 
 def test_a_step_time_line_adds_its_throughput_to_the_iteration_of_its_length(tmp_path: Path) -> None:
@@ -179,11 +169,6 @@ def test_versions_are_those_the_log_prints(tmp_path: Path) -> None:
     }
 
 
-def test_an_assert_tells_the_version_it_found(tmp_path: Path) -> None:
-    line = "AssertionError: TE version >= 2.7.0 is required for x. Current TE version: 2.6.0"
-    assert log_of(tmp_path, line).versions == {"te": "2.6.0"}
-
-
 def test_arguments_become_settings_with_the_line_that_said_them(tmp_path: Path) -> None:
     def argument(name: str, value: str) -> str:
         return f"  {name} {'.' * (48 - len(name))} {value}"
@@ -298,48 +283,6 @@ def test_what_is_no_log_is_an_input_error_that_names_it(tmp_path: Path) -> None:
             read(tmp_path / name)
 
 
-@given(
-    st.binary(min_size=1, max_size=400),
-    st.sampled_from([b"Error: ", b"memory (", b'File "', b" arguments -"]),
-)
-def test_random_bytes_never_raise_but_for_a_log_that_is_none(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, word: bytes
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "random.log"
-    path.write_bytes(b"text\n" + noise.replace(b"\0", b"") + word + noise.replace(b"\0", b"\n"))
-    assert read(path).line_count >= 2
-
-
-LINE_PARTS = st.lists(
-    st.sampled_from(
-        [
-            "iteration 1/ 2 |",
-            "elapsed time per iteration (ms): 5.0 |",
-            "Step Time : 1.0s GPU utilization: 2.0MODEL_TFLOP/s/GPU",
-            "[Rank 1] (after 2 iterations) memory (MB) | allocated: 1.0 |",
-            "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 1 GiB of which",
-            "-------------------- arguments --------------------",
-            "Configuration Summary (Non-Default Values vs Megatron Core)",
-            "======================================================================",
-            "  num_layers: 1  (Mcore default: 0)",
-            "Error: DeepEP is not installed",
-            "NCCL version 2.29.3+cuda13.0",
-            "\n",
-        ]
-    ),
-    max_size=20,
-)
-
-
-@given(LINE_PARTS)
-def test_pieces_of_known_lines_in_any_order_never_raise(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "pieces.log"
-    path.write_text("x" + "".join(parts), encoding="utf-8")
-    assert read(path).skipped == ()
-
-
 def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> None:
     log = log_of(
         tmp_path,
@@ -357,3 +300,8 @@ def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> Non
     )
     assert len(log.messages) == 2
     assert "hunter2" not in repr(log)
+
+
+def test_an_assert_tells_the_version_it_found(tmp_path: Path) -> None:
+    line = "AssertionError: TE version >= 2.7.0 is required for x. Current TE version: 2.6.0"
+    assert log_of(tmp_path, line).versions == {"te": "2.6.0"}

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.configurations.logs import iteration, log_of
 from traces.settings.settings import Value, settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import Iteration, Message, TrainingLog
@@ -107,10 +104,3 @@ def test_a_profiled_step_is_compared_with_the_steady_one() -> None:
     steady = steady_step(made([900, 200, 150, 100, 100]))
     assert steady is not None
     assert perturbation_frac(125 * MS, steady) == 0.25
-
-
-def test_a_log_read_from_a_file_tells_its_steady_step(tmp_path: Path) -> None:
-    log = log_of(tmp_path, *(iteration(at, 500.0 if at == 1 else 100.0) for at in range(1, 7)))
-    steady = steady_step(log)
-    assert steady is not None
-    assert (steady.median_ns, steady.count) == (100 * MS, 3)

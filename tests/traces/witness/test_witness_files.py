@@ -109,10 +109,6 @@ def test_any_bytes_end_in_a_value_or_in_a_refusal(data: bytes) -> None:
         read_plain(b"\x80\x02" + data)
 
 
-def test_a_huge_place_in_the_memo_takes_no_memory() -> None:
-    assert read_plain(b"\x80\x02]r\xff\xff\xff\xff.") == []
-
-
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [

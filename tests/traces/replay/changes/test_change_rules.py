@@ -16,7 +16,7 @@ from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
-from traces.replay.changes.graphs import find_scopes
+from traces.replay.changes.graphs import _call_ns, find_scopes
 from traces.replay.changes.launches import merge, runs_of, uninterrupted
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
@@ -155,6 +155,15 @@ def test_neighbours_that_are_wanted_are_runs_of_two_at_least(wanted: str, runs: 
     assert list(runs_of(range(len(wanted)), [one == "x" for one in wanted])) == runs
 
 
+def test_where_few_graphs_launch_all_a_launch_takes_what_its_nodes_do() -> None:
+    """200 ns a node, and nothing else, as no launch of one kernel tells more."""
+    run = Run()
+    for at in (100, 110, 120):
+        number = run.call("graph_launch", at - 4, at)
+        run.work("norm", at, at + 2, of=number, node=1)
+    assert _call_ns(recorded(run.rank()), np.array([3, 5])).tolist() == [600, 1_000]
+
+
 def fused(*names: str) -> int | None:
     """How many microseconds a fusion of some kernels saves at most; None where there is none."""
     run = launched(*names)
@@ -247,10 +256,6 @@ def test_counts_are_read_beside_an_exchange_with_no_gemm_or_attention_between(
     assert read(after, before) is reads
 
 
-def test_a_large_copy_beside_an_exchange_holds_no_counts() -> None:
-    assert not read("gemm", size_bytes=1 << 20)
-
-
 def grouped(*names: str) -> bool:
     """Whether GEMMs of 100 us, in one kernel, would take less, between what else is named."""
     run = begun()
@@ -298,15 +303,6 @@ def test_a_step_that_did_not_collect_does_so_nowhere_and_one_that_did_as_long_as
     low, high = collecting((0, 340), (340, 540), gcs=[(140, 190), (250, 280), (410, 420)])
     # 50 and 30 in the first, 10 in the second: each then takes 50 once
     assert (low, high) == (-10 * US, 90)
-
-
-def test_no_retries_takes_allocator_calls_of_steps_after_the_first() -> None:
-    run = begun()
-    for at in (100, 200):
-        run.call("malloc", at + 10, at + 40)
-        run.work("gemm", at + 60, at + 100, launch=(at + 50, at + 55))
-    found = changes(run.rank(), (100, 200), (200, 300))["no_retries"]
-    assert (found.low_ns, found.high_ns) == (surely(30), 1_000_000 * US)
 
 
 def test_recompute_of_norms_alone_is_not_narrowed_nor_is_that_of_none() -> None:

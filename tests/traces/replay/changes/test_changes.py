@@ -59,19 +59,6 @@ def test_a_graph_that_is_there_says_what_a_graph_launch_takes() -> None:
     assert (found.low_ns, found.high_ns) == (surely(41), 44 * US)
 
 
-def test_a_change_whose_costs_are_small_is_left_out() -> None:
-    run = begun()
-    end = attention(run, 100)
-    assert changes(run.rank(), (100, end), most=0) == {}
-
-
-def test_no_gain_is_above_what_its_kinds_cost() -> None:
-    run = begun()
-    end = attention(run, 100)
-    found = changes(run.rank(), (100, end), most=5)["graph_attn"]
-    assert (found.low_ns, found.high_ns) == (5 * US, 5 * US)
-
-
 # fewer kernels
 
 

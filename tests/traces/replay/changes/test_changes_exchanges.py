@@ -7,8 +7,13 @@ from dataclasses import replace
 
 from tests.by_hand.run import Run
 from tests.recordings.measured_changes import changes, surely
-from tests.recordings.replay import US, begun
+from tests.recordings.replay import US, begun, subject_of, us
+from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS
+from traces.replay.changes.change import Recorded
+from traces.replay.changes.overlap import _drains, _pairs
+from traces.replay.graph import build_graph
+from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
 
@@ -70,6 +75,33 @@ def test_a_host_slow_to_hand_over_may_lose_by_the_overlap() -> None:
     found = changes(run.rank(), (0, end), stretch_frac=0.25)["expert_overlap"]
     assert found.low_ns is not None
     assert found.low_ns < 0 < found.high_ns
+
+
+def test_forward_that_reads_counts_makes_the_host_wait_for_backward_in_each_layer_once() -> None:
+    """Backward is three layers of four kernels of 100, from 100 on, one launched every 4 from 2 on.
+
+    The second layer's dispatch is launched at 18 behind attention, which ends at 500; the third's at 34
+    behind that which ends at 900, and the host has waited 482 already. Before the first there is nothing.
+    """
+    for counts, calls, waits in ((True, [18, 34], [482, 384]), (False, [], [])):
+        run, at, called = begun(), 100, 2
+        layers = (
+            ("dispatch", "gemm", "combine", "attention_backward"),
+            ("attention", "dispatch", "gemm", "combine"),
+        )
+        for layer, thread in zip(layers, (1, 0), strict=True):
+            for name in layer * 3:
+                run.work(name, at, at + 100, launch=called, thread=thread)
+                at, called = at + 100, called + 4
+        if counts:
+            run.work("d2h", at, at + 10, launch=called, size_bytes=256)
+            run.call("sync", called + 4, at + 18)
+        rank = run.rank()
+        window = from_steps("user", "", (Step(0, 0, us(10_000)),))
+        about = Recorded(subject_of(rank, window), build_graph(rank, window.windows, find_queueing(rank)))
+        places, waited = _drains(about, _pairs(about))
+        assert (about.graph.calls.start_ns[places] / US).tolist() == calls
+        assert (waited / US).tolist() == waits
 
 
 # a faster dispatcher
@@ -154,10 +186,3 @@ def test_without_the_number_of_sms_only_launches_go() -> None:
     run = begun()
     end = experts(run, 33, 33)
     assert changes(run.rank(), (0, end))["grouped_experts"].low_ns == 0
-
-
-def test_dense_gemms_in_a_row_are_no_experts() -> None:
-    run = begun()
-    run.work("gemm", 100, 200, launch=2, blocks=33)
-    run.work("gemm", 200, 300, launch=6, blocks=33)
-    assert "grouped_experts" not in changes(run.rank(), (0, 300), sm_count=132)
