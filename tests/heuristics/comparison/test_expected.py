@@ -226,7 +226,3 @@ def test_the_first_screen_says_what_was_predicted_what_came_and_what_to_conclude
     assert "PREDICTION MISSED" in text
     assert "COM-1, predicted to save 4.00 to 8.00 ms/step: the step changed by +0.500 ms" in text
     assert "judge a fix by the step, not by its part" in text
-
-
-def test_a_fix_that_is_not_there_leaves_the_screen_as_it_was() -> None:
-    assert "PREDICTION" not in text_of(base(), side(14, 80, OFF)).upper()

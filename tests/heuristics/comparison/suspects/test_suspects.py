@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from string import Formatter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.suspects.facts import VIEWED
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.suspects.table import causes, fix_movers, looks, movable
+from heuristics.comparison.suspects.table import causes, looks, movable
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import (
     ComparedChange,
@@ -455,25 +451,6 @@ def test_what_only_looks_like_a_cause_is_none(id_: str, said: str, _: list[str])
     assert id_ not in [one.id for side in (found, turned(found)) for one in find_suspects(side)]
 
 
-def test_each_rule_of_the_table_has_a_pair_that_it_explains_and_a_source() -> None:
-    """But for whole replays, buckets of other families, and late ranks, which take a run of several."""
-    left = {rule.id for rule in causes().rules} - {id_ for id_, *_ in FIRING}
-    assert {one for one in left if not one.startswith("buckets.") and not one.endswith("graph_replay")} == {
-        "late_rank"
-    }
-    assert len({rule.id for rule in causes().rules}) == len(causes().rules)
-    assert all(
-        rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in causes().rules
-    )
-    assert all(one.source and one.what for one in (*causes().movers, *fix_movers()))
-
-
-def test_every_figure_of_a_cause_is_a_fact() -> None:
-    signs = [sign if isinstance(sign, str) else sign[1] for rule in causes().rules for sign in rule.signs]
-    named = {name for sign in signs for _, name, _, _ in Formatter().parse(sign) if name is not None}
-    assert sorted(named - VIEWED.facts.keys()) == []
-
-
 MOVES = {
     "compute.activation +": "moe_layer_recompute batch_invariant_mode",
     "compute.activation -": "apply_rope_fusion",
@@ -613,37 +590,3 @@ def test_three_rows_are_said_and_of_more_their_sum(count: int, more: str) -> Non
 def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, expected: int) -> None:
     there, back = change("knob", base, new), change("knob", new, base)  # type: ignore[arg-type]
     assert (way(there), way(back)) == (expected, -expected)
-
-
-ROWS = ("gemm", "norm", "attention", "permute", "ep_dispatch", "tp", "launch", "gc", "kernel_gap", "idle")
-CHANGES = (
-    *('cuda_graph_modules ["attn"]>[]', "version.nccl 2.29.3>2.30.1", "fp8 null>hybrid", "tp 1>2"),
-    *("recompute_granularity full>null", "detected.precision bf16>fp8", "moe_permute_fusion true>false"),
-)
-PARTS = st.sampled_from(["count", "duration", "overlap", "none"])
-some_rows = st.lists(
-    st.tuples(st.sampled_from(ROWS), st.integers(0, 50), st.integers(0, 50), PARTS, st.integers(90, 130)),
-    unique_by=lambda one: one[0],
-    min_size=1,
-)
-
-
-@settings(max_examples=40)
-@given(
-    some_rows, st.sets(st.sampled_from(CHANGES)), st.sampled_from(["0", "0.6"]), st.sampled_from(["0", "0.6"])
-)
-def test_swapped_sides_have_the_same_suspects_mirrored(
-    rows: list[tuple[str, int, int, str, int]], changes: set[str], base_frac: str, new_frac: str
-) -> None:
-    moving = (f"{name} {base}>{new} {by} 100>{count}" for name, base, new, by, count in rows)
-    changing = (f"+ {one}" for one in CHANGES if one in changes)
-    found = told_of("; ".join((*moving, *changing, f"graphs {base_frac} > {new_frac}")))
-    there, back = find_suspects(found), find_suspects(turned(found))
-    assert [(one.id, one.rows, one.confidence) for one in there] == [
-        (one.id, one.rows, one.confidence) for one in back
-    ]
-    assert [one.explains_ns for one in there] == [-one.explains_ns for one in back]
-    explained = [one.can_explain for one in with_explained(found).changed]
-    assert explained == [one.can_explain for one in with_explained(turned(found)).changed]
-    deltas = {row.row: row.delta_ns for row in found.attribution.rows}
-    assert all(one.explains_ns == sum(deltas[name] for name in one.rows) for one in there)
