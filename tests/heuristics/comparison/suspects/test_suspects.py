@@ -273,6 +273,10 @@ arrival_wait: ep_dispatch 10>30; waits 1 > 11
 stretched: gemm 40>44; norm 10; stretch 0.1 > 0.3
 stretched: gemm 40>44; norm 10; stretch 0.1 > 0.2
 gpu_slower: gemm 40>44; attention 20>22; norm 10>11 => 7 ms
+gpu_slower: gemm 50>51; attention 50>51; norm 50>51
+kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 2>-; kernels gemm new ->2.5
+kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 9>-
+grouped_gemm_lost: grouped_gemm 40>20 count 8>4; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
 grouped_gemm_lost: grouped_gemm 40>0 count 8>0; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
   => high | 11 ms
 fusion_lost: PERMUTE; launch 1>5; kernel_gap 1>3; gemm 40; + FUSION true>false
@@ -388,6 +392,10 @@ gpu_slower: gemm 40>44; attention 20; norm 10
 gpu_slower: gemm 40>44; attention 20>22
 gpu_slower: gemm 40>44; attention 20>22; norm 10>11; loss 18
 gpu_slower: gemm 40>41; attention 20>21; norm 10>11
+gpu_slower: gemm 100>101; attention 100>102; norm 100>102
+kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 3>-; kernels gemm new ->3
+kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 10>-
+fusion_lost: PERMUTE; HOST; kernels permute gone 4>-; kernels permute new ->3
 kernels_slower.gemm: gemm 40>44; attention 20>22; norm 10>11
 grouped_gemm_lost: grouped_gemm 40>41; gemm 9>60 count 20>90
 grouped_gemm_lost: grouped_gemm 40>41 count 8>5; gemm 9>60 count 20>90
