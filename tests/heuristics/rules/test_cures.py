@@ -1,4 +1,4 @@
-"""A cure in a run: with what other rules ask for then, and none where it would break one that nothing meets."""
+"""A cure in a run: with what other rules ask for then, and none where it breaks one that nothing meets."""
 
 from __future__ import annotations
 
