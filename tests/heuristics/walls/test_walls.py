@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
@@ -102,6 +103,8 @@ def test_late_launches_and_what_masks_them_stand_beside_the_cost_of_the_host() -
     assert evidence(found, "launch_starved_frac").value == 0.3
     assert evidence(found, "masked_frac").value == 0.05
     assert "graph_share_frac" not in seen(found)
+    graphed = [rank(detected=replace_fields(rank().detected, graph_share_frac=one)) for one in (0.2, 0.7, 0)]
+    assert evidence(judge_host(graphed), "graph_share_frac").value == 0.7
 
 
 def test_start_up_above_a_twentieth_is_left_out_of_the_windows_and_of_the_hosts_cost() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from heuristics.comparison.files.comparison import compare_files
 from tests.configurations.pairs import said
 
@@ -46,3 +48,21 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
     compared = compare_files(said(MODEL, core_version="0.16.1"), said(more, core_version="0.16.1"))
     assert compared.comparable.state != "no"
     assert [one.id for one in compared.explanations] == ["mtp"]
+
+
+@pytest.mark.parametrize(
+    ("knob", "world", "batch", "state"),
+    [
+        ("pipeline_model_parallel_size", 64, BATCH, "with_differences"),
+        ("pipeline_model_parallel_size", None, BATCH, "no"),
+        ("pipeline_model_parallel_size", 64, "", "no"),
+        ("seq_length", 64, BATCH, "no"),
+    ],
+)
+def test_another_cut_of_the_same_batch_only_limits_a_comparison(
+    knob: str, world: int | None, batch: str, state: str
+) -> None:
+    sides = [said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4)]
+    found = compare_files(*sides).comparable
+    (one,) = (each for each in found.differences if each.base.endswith(" 2"))
+    assert (found.state, one.state, one.new[-2:]) == (state, state, " 4")
