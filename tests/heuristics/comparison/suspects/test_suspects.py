@@ -598,3 +598,9 @@ def test_three_rows_are_said_and_of_more_their_sum(count: int, more: str) -> Non
 def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, expected: int) -> None:
     there, back = change("knob", base, new), change("knob", new, base)  # type: ignore[arg-type]
     assert (way(there), way(back)) == (expected, -expected)
+
+
+def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -> None:
+    kernels = [Worked("first", "compute.gemm", 3, 2 * MS), Worked("second", "compute.gemm", 5, MS)]
+    assert ways._done(kernels, 3 * MS) == "3.00 ms (3 x first and others)"
+    assert ways._done((), 0).endswith("(none)")
