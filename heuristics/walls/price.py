@@ -306,8 +306,7 @@ def shown_frac(
 
 
 def only_in_first_step(wall: Wall) -> bool:
-    steady = [one.value for one in wall.evidence if one.measure == "steady_cost_frac"]
-    return bool(steady) and steady[0] < STEADY.value
+    return any(one.measure == "steady_cost_frac" and one.value < STEADY.value for one in wall.evidence)
 
 
 def judged(

@@ -78,14 +78,6 @@ FIT: tuple[Row, ...] = (
         not_applicable=run_with(given={"core_version": "0.15.3"}),
     ),
 )
-EVEN: Config = {
-    "pipeline_model_parallel_layout": None,
-    "num_layers_in_first_pipeline_stage": None,
-    "num_layers_in_last_pipeline_stage": None,
-    "account_for_embedding_in_pipeline_split": False,
-    "account_for_loss_in_pipeline_split": False,
-}
-STAGES: Config = {"num_layers": 16, "pipeline_model_parallel_size": 4}
 SCALE: tuple[Row, ...] = (
     *rows(
         "002",
@@ -131,29 +123,6 @@ SCALE: tuple[Row, ...] = (
         run_with({"pipeline_model_parallel_size": 8, "pipeline_model_parallel_layout": "Et|(tt|)*30L"}),
     ),
     *rows(
-        "000",
-        "layers-per-stage",
-        met=run_with({**EVEN, "num_layers": 32, "pipeline_model_parallel_size": 4}),
-        violated=run_with({**EVEN, "num_layers": 61, "pipeline_model_parallel_size": 8}),
-        not_applicable=run_with({"pipeline_model_parallel_layout": "Et|tL"}),
-    ),
-    *rows(
-        "000",
-        "layers-per-virtual-stage",
-        met=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": 2}),
-        violated=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": 3}),
-        not_applicable=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": None}),
-    ),
-    Row("002", "one-of-everything", "unknown"),
-    Row("002", "one-of-everything", "not_applicable", run_with({**CUT, "expert_tensor_parallel_size": 1})),
-    Row("002", "one-of-everything", "violated", run_with({**CUT, "expert_tensor_parallel_size": 2})),
-    Row(
-        "003",
-        "one-of-everything",
-        "met",
-        run_with({**CUT, "expert_tensor_parallel_size": 2, "expert_model_parallel_size": 64}),
-    ),
-    *rows(
         "002",
         "scale-cp-long-context",
         met=run_with({"seq_length": 32_768, "context_parallel_size": 8}),
@@ -187,26 +156,6 @@ SCALE: tuple[Row, ...] = (
     ),
 )
 FOLDING: tuple[Row, ...] = (
-    *rows(
-        "002",
-        "world-attention-mesh",
-        met=run_with(CUT),
-        violated=run_with({**CUT, "world_size": 100}),
-        unknown=run_with({**CUT, "world_size": None}),
-    ),
-    *rows(
-        "003",
-        "world-expert-mesh",
-        met=run_with(CUT),
-        violated=run_with({**CUT, "expert_model_parallel_size": 128}),
-        unknown=run_with({**CUT, "world_size": None}),
-    ),
-    *rows(
-        "002",
-        "experts-per-rank",
-        met=run_with(CUT),
-        violated=run_with({"num_moe_experts": 64, "expert_model_parallel_size": 6}),
-    ),
     *rows(
         "003",
         "folding-own-layout",

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from random import Random
-from statistics import fmean, stdev
 from typing import Any
 
 import pytest
@@ -73,12 +71,6 @@ def test_a_difference_that_runs_of_base_show_among_themselves_is_no_regression()
     assert judged.record.endswith("--more-base FILE")
 
 
-def test_one_pair_alone_is_told_what_further_recordings_add() -> None:
-    base, new = side(run(100)), side(run(120))
-    judged = judge_size(measure_size(base, new), Comparable("yes", ()), base, new)
-    assert judged.because[-1].endswith("further recordings of base add that, --more-base FILE")
-
-
 def test_logs_give_the_runs_where_every_side_has_one() -> None:
     logged = [side(run(100), *(one * MS, (one + 2) * MS) * 4) for one in (89, 91, 93)]
     new = side(run(100), *(99 * MS, 101 * MS) * 4)
@@ -98,30 +90,3 @@ def test_what_is_no_further_run_of_base_is_left_out_and_named() -> None:
     named = [one.partition(": ")[0] for one in found.warnings]
     assert named == ["--more-base a", "--more-base other", "--more-base window"]
     assert "it is the recording of another one" in found.warnings[0]
-
-
-@pytest.mark.parametrize("between_ms", [0, 1, 4])
-@pytest.mark.parametrize("count", [2, 3, 5])
-def test_the_interval_holds_no_change_between_runs_of_one_thing(between_ms: float, count: int) -> None:
-    """The expectation is 95 %; plain intervals of the steps hold it in 45 % of the cases at 1 ms."""
-    rng, repeats = Random(f"{between_ms} {count}"), 60
-
-    def drawn() -> Rank:
-        middle = rng.gauss(100, between_ms)
-        return steps(*(rng.gauss(middle, 1) for _ in range(8)))
-
-    held = 0
-    for _ in range(repeats):
-        size = sized(drawn(), *(drawn() for _ in range(count)))
-        assert size.ends_ns is not None
-        held += size.ends_ns[0] <= 0 <= size.ends_ns[1]
-    assert held / repeats >= 0.88
-
-
-def test_the_half_width_is_what_two_more_lines_of_arithmetic_give() -> None:
-    means = [100, 101, 103, 107, 109]
-    size = sized(run(140), *map(run, means))
-    half_ms = STUDENT[5] * stdev(means) * (6 / 5) ** 0.5
-    assert size.between_runs is not None
-    assert size.between_runs.half_ns / MS == pytest.approx(half_ms, rel=1e-4)
-    assert size.base_mean_ns == fmean(means) * MS

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from diagnoser import analyze
-from heuristics.comparison.alike import ALIKE
 from heuristics.comparison.comparable import judge_comparable, table
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.comparison.same_work import same_amount, shared_work_frac
+from heuristics.comparison.same_work import shared_work_frac
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
-from tests.doubles.comparison import configuration, kernel, log, rank, read_back, result, row, trace
+from tests.doubles.comparison import configuration, kernel, log, rank, result, row, trace
 from traces.sections.rank import Rank, StepSource, Unit
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work
@@ -100,11 +94,6 @@ def test_what_the_ranks_show_to_differ(what: str, base: dict[str, Any], new: dic
     assert of_ranks(rank(**base), rank(**new)) == what
 
 
-def test_a_gpu_that_was_given_counts_where_the_trace_names_none() -> None:
-    sides = (result(rank(gpu=None), given={"gpu": gpu}) for gpu in ("H100", "H200"))
-    assert of_results(*sides) == "GPU!"
-
-
 CONFIGURED: dict[str, tuple[str, tuple[Value, Value]]] = {
     "world_size": ("world size!", (8, 16)),
     "seq_length": ("sequence length!", (4096, 8192)),
@@ -159,14 +148,6 @@ def test_the_same_batch_on_as_many_gpus_may_be_cut_another_way() -> None:
             assert of_knobs({**one, knob: 1}, {**one, knob: 2}) == f"{what}{'' if settled else '!'}"
 
 
-def test_runs_of_one_family_may_be_two_models_and_a_batch_that_changed_goes_by_the_token() -> None:
-    sides = (knobbed({"mtp_num_layers": layers}, given={"family": "dsv3"}) for layers in (None, 1))
-    assert of_results(*sides) == "model!"
-    one = only(*(knobbed({"train.global_batch_size": size}) for size in (8, 16)))
-    assert (one.base, one.new) == ("8", "16")
-    assert "tokens per second per GPU" in one.because
-
-
 LAYOUT: Said = {"num_layers": 4, "pipeline_model_parallel_layout": "Et|tL"}
 
 
@@ -199,17 +180,6 @@ def test_a_script_that_does_not_name_forced_routing_does_not_force_it() -> None:
 def test_what_the_trace_says_of_a_knob_is_not_what_was_said() -> None:
     shown = result(configuration=configuration({"bf16": False}, said="trace"))
     assert of_results(knobbed({"bf16": True}), shown) == ""
-
-
-def test_real_recordings_of_one_program_and_of_two(recordings: Path) -> None:
-    two_gpus, other = (
-        read_back(analyze([recordings / name]))
-        for name in ("nsysai_mfu_2gpu_before.sqlite", "fuser_h200_2025.sqlite")
-    )
-    first, second, third = (Subject(two_gpus, one) for one in (*two_gpus.ranks, two_gpus.ranks[0]))
-    assert judge_comparable(first, third) == Comparable("yes", ())
-    assert differ(judge_comparable(first, second)) == "step"
-    assert "kernel set!" in differ(judge_comparable(first, Subject(other, other.ranks[0])))
 
 
 STACK: Said = {"container": "26.06", "routing": "dropless", "pp": 1}
@@ -294,15 +264,6 @@ def test_results_of_two_versions_of_this_tool_may_be_defined_otherwise() -> None
     assert of_results(*sides) == "moe-diag version"
 
 
-def test_every_rule_names_where_it_is_from_and_every_figure_is_a_fact() -> None:
-    rules, texts, rows = table().configured, table().texts, table().recorded
-    assert all("Megatron-Bridge, " in texts[rule.source] for rule in rules)
-    assert len({rule.what for rule in rules}) == len(rules)
-    shown = {f"{side}.{row.shows}" for row in rows for side in ("base", "new")}
-    named = {name for row in rows for _, name, _, _ in Formatter().parse(row.because) if name}
-    assert sorted((shown | named) - ALIKE.facts.keys() - texts.keys()) == []
-
-
 # Is a step the same work: as many kernels, of the same names, through as many layers.
 
 ATTENTION, BACKWARD = "flash_fwd_kernel", "flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel"
@@ -329,13 +290,6 @@ def passes(
 
 def window(*kernels: Kernel, length: int = 20) -> Rank:
     return rank(source="none", lengths_ns=(length,), kernels=kernels)
-
-
-def test_twice_the_kernels_of_the_same_length_is_not_the_same_step() -> None:
-    one, *_ = between(result(many(times=1)), result(many(times=2))).differences
-    assert (one.base, one.new) == ("by nvtx, 5 kernels", "by nvtx, 10 kernels")
-    assert "--steps" in one.because
-    assert "Not alike: backward kernels" in one.because
 
 
 WGRAD = kernel("wgrad", 80, count=8)
@@ -381,11 +335,6 @@ def test_a_step_of_other_work_is_another_and_one_found_otherwise_only_limits_it(
     base: Rank, new: Rank, what: str
 ) -> None:
     assert of_ranks(base, new) == what
-
-
-def test_backward_kernels_tell_the_amount_of_work() -> None:
-    sides = [rank(kernels=passes(*one)) for one in ((4, 4), (8, 4), (8, 8))]
-    assert [same_amount(sides[0], one) for one in sides] == [True, True, False]
 
 
 def test_a_rank_with_another_share_of_the_same_step_has_other_kernels_but_no_other_number_of_steps() -> None:
@@ -463,45 +412,3 @@ def test_a_block_is_compared_with_blocks_and_the_replay_that_it_became(
     assert (*words,) == tuple(
         side for one in between(result(base), result(new)).differences[:1] for side in (one.base, one.new)
     )
-
-
-@st.composite
-def sides(draw: st.DrawFn) -> Result:
-    counts = draw(st.lists(st.integers(0, 4), min_size=3, max_size=3))
-    keys = ("compute.gemm", "comm.ep_dispatch", "compute.graph_replay")
-    listed = [
-        kernel(name, 10 * count, count=count, key=key)
-        for name, count, key in zip("abc", counts, keys, strict=True)
-        if count
-    ]
-    one = rank(
-        source=draw(st.sampled_from(["nvtx", "none"])),
-        lengths_ns=(draw(st.integers(1, 2)),),
-        kernels=draw(st.sampled_from([tuple(listed), ()])),
-        gpu=draw(st.sampled_from([None, "NVIDIA H100 80GB HBM3", "NVIDIA H200"])),
-        detected={
-            "dispatcher": draw(st.sampled_from(["none", "alltoall", "deepep"])),
-            "graph_share_frac": draw(st.sampled_from([None, 0.0, 0.5])),
-        },
-        ledger=draw(st.sampled_from([(), None])),
-        absent_ns=draw(st.sampled_from([None, {}])),
-    )
-    values = st.integers(1, 2)
-    knobs = draw(
-        st.dictionaries(st.sampled_from(["world_size", "train.global_batch_size", "num_layers"]), values)
-    )
-    told = draw(st.dictionaries(st.sampled_from(["ep", "pp", "routing", "container"]), values))
-    return result(
-        one,
-        configuration=draw(st.sampled_from([None, configuration(knobs)])),
-        given=told,
-        traces=(trace(kind=draw(st.sampled_from(["nsys-sqlite", "kineto"]))),),
-    )
-
-
-@settings(max_examples=40)
-@given(sides(), sides())
-def test_swapped_sides_are_as_comparable_for_the_same_reasons(base: Result, new: Result) -> None:
-    one, other = between(base, new), between(new, base)
-    assert other.state == one.state
-    assert other.differences == tuple(replace(each, base=each.new, new=each.base) for each in one.differences)

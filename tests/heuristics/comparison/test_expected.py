@@ -14,9 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from diagnoser.options.given import predictions
+from heuristics.comparison import expected as rules
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.expected import Prediction
+from heuristics.comparison.size import Judged
 from heuristics.result.expected import Expected
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
@@ -228,5 +230,86 @@ def test_the_first_screen_says_what_was_predicted_what_came_and_what_to_conclude
     assert "judge a fix by the step, not by its part" in text
 
 
-def test_a_fix_that_is_not_there_leaves_the_screen_as_it_was() -> None:
-    assert "PREDICTION" not in text_of(base(), side(14, 80, OFF)).upper()
+@pytest.mark.parametrize(
+    ("predicted", "ends", "verdict", "found"),
+    [
+        ((4, 8), (1, 3), "improvement", ("missed", "less_than_predicted")),
+        ((4, 8), (1, 4), "improvement", ("undecided", "within_noise")),  # less than half of 4 for sure
+        ((4, 8), (2, 4), "improvement", ("met", "as_predicted")),
+        ((4, 8), (8, 9), "improvement", ("met", "as_predicted")),
+        ((4, 8), (9, 9), "improvement", ("more", "more_than_predicted")),
+        # without a lower end, or with one that may cost time: any gain at all
+        ((None, 8), (-1, 0), "undecided", ("missed", "less_than_predicted")),
+        ((-2, 8), (-1, 1), "undecided", ("undecided", "within_noise")),
+        ((None, 8), (0, 9), "undecided", ("undecided", "within_noise")),
+        ((None, 8), (1, 2), "improvement", ("met", "as_predicted")),
+        ((None, 8), (-1, 7), "no_change", ("missed", "less_than_predicted")),
+        ((None, 8), (-1, 8), "no_change", ("undecided", "within_noise")),
+        ((1, 8), (-1, 7), "no_change", ("undecided", "within_noise")),
+        ((-4, -2), (1, 1), "improvement", ("more", "more_than_predicted")),
+        # what cannot be judged, the gravest reason first
+        (None, None, "undecided", ("undecided", "no_prediction")),
+        ((4, 8), None, "undecided", ("undecided", "too_few_steps")),
+        ((4, 8), (5, 6), "not_comparable", ("undecided", "not_comparable")),
+    ],
+)
+def test_a_prediction_is_met_where_the_interval_reaches_it_and_half_of_it_is_sure(
+    predicted: Any, ends: Any, verdict: Any, found: tuple[str, str]
+) -> None:
+    judged = Judged(verdict, (), "")
+    low = None if predicted is None else rules._NO_LOWER if predicted[0] is None else predicted[0]
+    wanted = None if predicted is None else (low, predicted[1])
+    assert rules._concluded(wanted, ends, judged, ()) == found
+    beside = found if verdict == "not_comparable" else ("undecided", "changed_together")
+    assert rules._concluded(wanted, ends, judged, ("COM-2",)) == beside
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "now", "is_set"),
+    [
+        (True, False, True, True),
+        (True, None, False, False),
+        (24, 20, 32, True),
+        (24, 20, 16, False),
+        (24, None, 32, False),
+        (16, 24, 20, True),
+        (24, 24, 32, False),
+        ("deepep", "hybridep", "ncclep", False),
+        (None, 2, False, True),
+        (("a", "b"), ("a",), ("a", "b", "c"), True),
+        (("a", "b"), ("a",), (), False),
+    ],
+)
+def test_a_value_is_set_where_it_is_the_planned_one_or_went_its_way(
+    wanted: Any, before: Any, now: Any, is_set: bool
+) -> None:
+    assert rules._is_set(wanted, before, now) is is_set
+    one = {"knob": (before, now)}
+    said = [{key: pair[place] for key, pair in one.items()} for place in (0, 1)]
+    is_new = before != now and not (before in (None, False) and now in (None, False))
+    assert rules._is_configured({"knob": wanted}, *said) is (is_set and is_new)
+
+
+def test_of_several_knobs_all_are_set_and_one_is_new() -> None:
+    both: Mapping[str, Value] = {"a": True, "b": 2}
+    assert rules._is_configured(both, {"a": True, "b": 1}, {"a": True, "b": 2})
+    assert not rules._is_configured(both, {"a": False, "b": 1}, {"a": True, "b": 1})
+    assert not rules._is_configured(both, both, both)
+
+
+def test_a_part_of_the_step_that_grew_is_no_row_where_the_time_came_back() -> None:
+    one = only(base(), side(24, 85, ON))
+    assert one.part is not None
+    assert (one.part.gained_ns, one.grew) == (-4 * MS, ("compute.gemm",))
+
+
+def test_few_steps_tell_what_a_part_gained_and_not_how_surely() -> None:
+    one = only(side(20, 80, OFF, 3, fixes=(COM_1,)), side(14, 80, ON, 3))
+    assert one.part is not None
+    assert (one.part.gained_ns, known(one.part.ci95_ns), known(one.ci95_ns)) == (6 * MS, None, None)
+    assert one.gained_ns == 6 * MS
+
+
+def test_what_only_a_trace_shows_to_differ_is_no_change_beside_a_fix() -> None:
+    before, after = base(), side(14, 80, ON, detected={"short_kernel_frac": 0.9})
+    assert only(before, after).together_with == ()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.subject import Subject
-from heuristics.comparison.witnesses import HEARD, family_of, table, weigh
+from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from tests.doubles.comparison import kernel, rank, result
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
@@ -32,11 +32,6 @@ def heard(figure: str, base: Rank, new: Rank) -> bool | None:
 
 def weighed(base: Rank, new: Rank) -> Any:
     return weigh(*(Subject(found := result(side), found.ranks[0]) for side in (base, new)))
-
-
-def test_every_witness_of_the_table_can_be_heard_and_has_a_weight() -> None:
-    assert {one.figure for one in table()} == HEARD.keys()
-    assert all(any((*one.amount, *one.size)) and one.because for one in table())
 
 
 def test_a_batch_is_as_many_bytes_to_the_byte() -> None:
@@ -195,22 +190,3 @@ def test_the_same_kernels_on_twice_the_batch_are_other_work() -> None:
         for scale, sizes in ((1, (64, 128, 256)), (2, (128, 256, 512)))
     )
     assert weighed(base, new).same is False
-
-
-def test_a_wider_model_of_as_many_layers_is_another_though_its_tokens_are_the_same() -> None:
-    base, new = (replace(grids(*sizes), work=work((4_096, 1))) for sizes in ((64, 128, 256), (128, 256, 512)))
-    assert weighed(base, new).same is False
-
-
-def test_nothing_is_told_where_nobody_speaks() -> None:
-    assert weighed(rank(), rank()).same is None
-
-
-@pytest.mark.parametrize("times", [2, 4])
-def test_several_steps_in_one_are_other_work_though_every_name_is_the_same(times: int) -> None:
-    one = rank(kernels=(kernel("a", 10, count=20), *gemms(20)), work=work((IMAGES, 1)))
-    several = rank(
-        kernels=(kernel("a", 10 * times, count=20 * times), *gemms(20 * times)),
-        work=work((IMAGES, times)),
-    )
-    assert weighed(one, several).same is False

@@ -6,15 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.about import OPTIONS, Given
+from heuristics.config.about import Given
 from heuristics.config.given import given_and_configured, only_data_parallel
 from heuristics.config.observed import Observed
 from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
 from heuristics.config.view import Config
-from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judging.judgement import Configured, run_of
 from heuristics.run.run import Run
-from tests.configurations.constraints import run_with
 from tests.doubles.fixes import configured
 from traces.settings.settings import Framework, Settings, Value, settings
 
@@ -33,12 +30,6 @@ def test_options_are_settings_and_say_which_option() -> None:
     assert found.said("virtual_pipeline_model_parallel_size") == "--vpp"
     assert (found.value("cuda_graph_impl"), found.value("use_transformer_engine_op_fuser")) == ("none", False)
     assert "context_parallel_size" not in found
-
-
-def test_one_virtual_stage_is_none_at_all() -> None:
-    found = given_settings(Given(vpp=1))
-    assert "virtual_pipeline_model_parallel_size" in found
-    assert found.value("virtual_pipeline_model_parallel_size") is None
 
 
 SIZES: dict[str, Value] = {
@@ -91,12 +82,6 @@ def test_kernels_in_bf16_do_not_tell_that_nothing_is_in_fp8() -> None:
     given = given_settings(Given(precision="bf16"))
     assert "fp8" in given
     assert given.value("fp8") is None
-
-
-def test_an_fp8_precision_tells_its_recipe_and_not_its_format() -> None:
-    found = given_settings(Given(precision="fp8_blockwise"))
-    assert found.value("fp8_recipe") == "blockwise"
-    assert "fp8" not in found
 
 
 def test_some_modules_that_run_again_are_selective_recompute() -> None:
@@ -183,35 +168,11 @@ def test_graphs_come_from_the_older_switches_as_well() -> None:
     assert filled({"cuda_graph_modules": "full"}).graph_modules == ()
 
 
-def test_a_layout_string_has_virtual_stages_of_its_own() -> None:
-    given = filled({"pipeline_model_parallel_layout": "Et|tL", "virtual_pipeline_model_parallel_size": None})
-    assert (given.pp_layout, given.vpp) == ("Et|tL", None)
-
-
 def test_a_family_is_named_only_where_all_its_sizes_are_known() -> None:
     sizes: dict[str, Value] = {"num_layers": 61, "hidden_size": 7168, "num_moe_experts": 256}
     assert filled({**sizes, "moe_router_topk": 8}).family == "dsv3"
     assert filled(sizes).family is None
     assert filled({**sizes, "num_moe_experts": 384, "moe_router_topk": 8}).family is None
-
-
-def test_switches_that_are_known_to_be_off_are_off() -> None:
-    given = filled(
-        {"sft": False, "use_transformer_engine_op_fuser": False, "moe_router_padding_for_fp8": True}
-    )
-    assert (given.packed_sequences, given.te_op_fuser, given.router_padding) == (False, False, True)
-
-
-def test_what_options_gave_comes_back_from_its_settings() -> None:
-    given = Given(
-        ep=8, etp=1, tp=2, cp=1, pp=4, vpp=2, precision="bf16", routing="dropless", graph_impl="none"
-    )
-    config = Config(Given(), Observed(), given_settings(given), None)
-    assert given_and_configured(Given(), config) == given
-
-
-def test_options_and_fields_of_given_are_the_same() -> None:
-    assert [*OPTIONS] == [*Given.__dataclass_fields__]
 
 
 LAYOUT = {
@@ -263,13 +224,6 @@ def test_item_115_a_node_is_a_domain_of_nvlink_where_no_rack_is(given: Given, do
     assert Run(given=given).config.nvlink_domain == domain
 
 
-def test_items_112_to_114_the_gpu_of_the_harness_is_that_of_the_run_unless_a_trace_saw_another() -> None:
-    asked = Configured(settings({"launcher.gpu": "h100"}, "run.sh:1"))
-    blind = observed_from(Symptoms())
-    seen = replace(blind, observed=replace(blind.observed, gpu="GB200"))
-    assert [run_of(one, Given(), asked).gpu for one in (blind, seen)] == ["H100", "GB200"]
-
-
 def test_a_whole_shape_without_a_word_on_experts_is_a_dense_model() -> None:
     shape: dict[str, Value] = {
         "num_layers": 80,
@@ -280,17 +234,3 @@ def test_a_whole_shape_without_a_word_on_experts_is_a_dense_model() -> None:
     assert configured(shape).active.moe is False
     assert configured({**shape, "moe_router_topk": 8}).active.moe is None
     assert configured({"num_layers": 80}).active.moe is None
-
-
-def test_a_whole_model_that_says_nothing_of_experts_is_dense_and_one_that_has_them_has_no_dense_layer() -> (
-    None
-):
-    shape = {"num_layers": 4, "hidden_size": 64, "ffn_hidden_size": 256, "num_attention_heads": 4}
-    assert run_with(shape).config.moe() is False
-    assert run_with({**shape, "num_moe_experts": 8}).config.dense_layers is False
-    assert run_with({"num_layers": 4}).config.moe() is None
-
-
-def test_what_a_release_does_not_have_yet_is_off() -> None:
-    assert run_with({"core": "0.14.0"}).config.graph_impl == "none"
-    assert run_with({"core": "0.15.0"}).config.graph_impl is None

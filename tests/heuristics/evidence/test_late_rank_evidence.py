@@ -17,7 +17,7 @@ from traces.measure.budget import Budget
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
 from traces.sections.cause import Cause
-from traces.sections.run import Late, Run, RunWithout
+from traces.sections.run import Late, Run
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,6 @@ def run() -> Run:
 def with_cause(run: Run, cause: Cause) -> Run:
     assert isinstance(run.late, Late)
     return replace(run, late=replace(run.late, cause=cause))
-
-
-def test_what_waits_for_an_arrival_is_taken_from_what_other_changes_may_save(run: Run) -> None:
-    found = late_rank(run, ())
-    assert found is not None
-    assert (found.cause, found.waits_ns) == (Cause.SLOW_DEVICE, run.late_exposed_by_kind_ns)
-    assert isinstance(run.without, RunWithout)
-    assert found.saved_frac == run.without.saved_frac
 
 
 def test_data_that_moves_slowly_is_no_waiting_for_an_arrival(run: Run) -> None:

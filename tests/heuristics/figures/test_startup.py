@@ -46,15 +46,6 @@ def test_loading_is_said_first_and_left_out(export: Export) -> None:
     assert host["at_most_frac"] >= host["cost_frac"]
 
 
-def test_what_is_next_is_the_same_however_long_loading_took(export: Export) -> None:
-    short, long = (
-        diagnosed(export(loading(took_ms), f"{took_ms}.sqlite"))["verdict"]["next_wall_frac"]
-        for took_ms in (1, 40)
-    )
-    assert short == pytest.approx(long, rel=0.01)
-    assert short == pytest.approx(1 - 13 / 132, rel=0.02)
-
-
 def test_by_a_window_of_nothing_but_loading_no_wall_is_judged(export: Export) -> None:
     document = diagnosed(export(loading(took_ms=40)), start="0.0185s", end="0.0575s")
     assert document["verdict"]["startup_ns"] > 0.9 * 39 * MS

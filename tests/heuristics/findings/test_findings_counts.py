@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import diagnoser
 from bench.simulate.knobs import Knobs
-from diagnoser.demo import unpack
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.recorded import Configured, configured, difference
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from tests.doubles.pages import first_screen, flat
 from tests.doubles.workflow import Config, run_with
 from tests.recordings.simulated import observed
 from traces.measure.moe.passes import PassCount
-from traces.settings.settings import Problem
 
 EIGHT: Config = {
     "num_layers": 8,
@@ -152,31 +147,6 @@ def test_what_fits_or_is_unknown_is_no_difference(run: Run) -> None:
     assert found(run) == []
 
 
-def test_one_rank_that_fits_no_stage_is_a_difference() -> None:
-    (one,) = found(run_of({**TWO_STAGES, "mtp_num_layers": 1}, steps(8), steps(9)))
-    assert "the configuration gives 8 to 10 each (MoE layers: 4 to 5, microbatches: 2)" in one.text
-
-
-def test_it_stands_before_every_other_finding() -> None:
-    run = run_of({**EIGHT, "moe_flex_dispatcher_backend": "deepep"}, steps(12))
-    problems = [Problem("run.sh:1", "no such name", "another")]
-    assert [one.id for one in find_contradictions(run, (), problems)][:2] == [
-        "CFG-counts-differ",
-        "CFG-misspelled-1",
-    ]
-
-
-SHAPES = (
-    Knobs(step_count=3, layer_count=2, microbatch_count=3),
-    Knobs(step_count=3, layer_count=2, dispatcher="deepep", graph_router=True, graph_preprocess=True),
-    Knobs(step_count=3, layer_count=3, dispatcher="hybridep", recompute="full"),
-    Knobs(step_count=3, layer_count=2, recompute="moe"),
-    Knobs(step_count=3, layer_count=2, dispatcher="allgather"),
-    Knobs(step_count=3, layer_count=2, microbatch_count=4, ep_overlap=True, delayed_wgrad=True),
-    Knobs(step_count=3, layer_count=2, pipeline_us=30.0, pipeline_bubble_us=100.0, shared_expert=True),
-)
-
-
 def simulated(knobs: Knobs, **changes: object) -> Run:
     """A simulated run beside its own configuration; with a pipeline it is the first of two stages."""
     stages = 2 if knobs.pipeline_us else 1
@@ -192,27 +162,6 @@ def simulated(knobs: Knobs, **changes: object) -> Run:
     return replace(run_with(config), observed=observed(knobs).observed)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("knobs", SHAPES)
-def test_a_run_beside_its_own_configuration_does_not_differ(knobs: Knobs) -> None:
-    run = simulated(knobs)
-    each = knobs.layer_count * knobs.microbatch_count
-    (counts,) = run.observed.moe_passes
-    assert {(one.forward, one.backward) for one in counts} == {(each, each)}
-    assert found(run) == []
-
-
-def test_a_last_stage_with_a_prediction_layer_fits_too() -> None:
-    assert found(simulated(SHAPES[-1], num_layers=2, mtp_num_layers=1)) == []
-
-
-@pytest.mark.parametrize("knobs", SHAPES)
-def test_a_run_beside_another_configuration_differs(knobs: Knobs) -> None:
-    (batch,) = found(simulated(knobs, **{"train.global_batch_size": 64 * knobs.microbatch_count}))
-    assert "1/8 of a step of the configuration, or the microbatches differ" in batch.text
-    (layers,) = found(simulated(knobs, num_layers=10 if knobs.pipeline_us else 5))
-    assert "the configuration is that of another run" in layers.text
-
-
 def test_a_step_that_nothing_was_left_of_is_cut_too() -> None:
     one = difference(steps(0, 16, 16), Configured((8,), 2))
     assert one is not None
@@ -225,24 +174,4 @@ def test_steps_without_a_dispatch_are_a_multiple_of_nothing() -> None:
     assert one.why == "other-run"
 
 
-FLAGS = (
-    "torchrun --nproc-per-node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
-    "--num-attention-heads 8 --num-experts 8 --moe-router-topk 2 --expert-model-parallel-size 8 "
-    "--micro-batch-size 1 --seq-length 4096"
-)
 """4 MoE layers; the demo's recordings have as many and 2 microbatches."""
-
-
-def first_screen_beside(flags: str, folder: Path) -> str:
-    unpack(folder / "run.sqlite", "communication")
-    (folder / "train.sh").write_text(f"{FLAGS} {flags}\n")
-    result = diagnoser.analyze(folder / "run.sqlite", config=folder / "train.sh", ask_megatron=False)
-    return flat(first_screen(result.to_dict(), 120))
-
-
-def test_the_first_screen_says_it_before_the_verdict(tmp_path: Path) -> None:
-    screen = first_screen_beside("--global-batch-size 64", tmp_path)
-    said = screen.index(
-        "RECORDING AND CONFIGURATION DIFFER Each step has 8 dispatches forward and 8 backward"
-    )
-    assert said < screen.index("The recording itself is slowed by expert all-to-all")

@@ -15,14 +15,13 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.run import Run
 from tests.configurations.check import script, written
-from tests.configurations.logs import crash, iteration, log_of
+from tests.configurations.logs import iteration, log_of
 from tests.configurations.sizes import published
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.throughput import throughput
-from traces.training_log.iterations import steady_step
 from traces.training_log.log import TrainingLog
-from traces.training_log.own_lines import logged_run, overlaps_on
+from traces.training_log.own_lines import overlaps_on
 
 BATCH, RANKS = "train.global_batch_size", "world_size"
 STEADY = tuple(iteration(index, 8000.0) for index in range(1, 9))
@@ -45,42 +44,6 @@ def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) 
     said = (log.settings or Settings()).under(settings(file, "run.yaml:1"))
     told = find_contradictions(Run(settings=said, log=log, given=given or Given()))
     return {one.id: one.text for one in told if one.id.startswith("CFG-log-")}
-
-
-def test_w5_the_line_of_the_ranks_is_read(tmp_path: Path) -> None:
-    log = log_of(tmp_path, SIZES)
-    assert log.settings is not None
-    assert {knob: one.value for knob, one in log.settings.by_knob.items()} == {
-        "world_size": 256,
-        "data_parallel_size": 64,
-        "context_parallel_size": 1,
-        "tensor_model_parallel_size": 1,
-        "pipeline_model_parallel_size": 4,
-    }
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("> initialized pipeline model parallel with size 4", {"pipeline_model_parallel_size": 4}),
-        ("RuntimeError: world_size (24) is not divisible by 16", {"world_size": 24}),
-        (
-            "using world size: 8, data-parallel size: 8, context-parallel size: 1 "
-            "tensor-model-parallel size: 1, pipeline-model-parallel size: 1",
-            {
-                "world_size": 8,
-                "data_parallel_size": 8,
-                "context_parallel_size": 1,
-                "tensor_model_parallel_size": 1,
-                "pipeline_model_parallel_size": 1,
-            },
-        ),
-    ],
-)
-def test_w5_other_lines_of_sizes_are_read_too(tmp_path: Path, line: str, told: dict[str, int]) -> None:
-    found = log_of(tmp_path, line).settings
-    assert found is not None
-    assert {knob: one.value for knob, one in found.by_knob.items()} == told
 
 
 def test_w11_steps_of_another_batch_are_a_finding_with_both_values(tmp_path: Path) -> None:
@@ -136,27 +99,6 @@ def test_w16_an_exception_of_somebodys_own_is_not_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "first",
-    [
-        "AssertionError: overlap_moe_expert_parallel_comm is only supported with expert model parallelism",
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
-    ],
-)
-def test_w16_what_follows_a_known_error_is_not_noted(tmp_path: Path, first: str) -> None:
-    log = log_of(tmp_path, *crash("train", last=first), "RuntimeError: the other ranks")
-    assert log.unknown_error is None
-
-
-def test_w11_throughput_counts_the_batch_and_the_ranks_of_the_log(tmp_path: Path) -> None:
-    log = log_of(tmp_path, SIZES, *STEADY)
-    logged = logged_run(log, steady_step(log))
-    asked = published("qwen3_30b_a3b", train__global_batch_size=8192, world_size=16, seq_length=4096)
-    told = throughput(asked, 8_000_000_000, logged=logged)
-    assert not isinstance(told, Missing)
-    assert told.tokens_per_s_per_gpu == 8 * 4096 / 8 / 256
-
-
-@pytest.mark.parametrize(
     ("logged", "cause"),
     [
         ({}, "the global batch (8192, test) or the number of ranks (16, test)"),
@@ -181,12 +123,6 @@ def test_item_32_an_mfu_is_placed_in_the_bands_of_the_guide() -> None:
     ]
 
 
-def test_item_7_a_log_that_ends_early_is_no_failure_and_says_where_it_ends(tmp_path: Path) -> None:
-    log = log_of(tmp_path, *STEADY)
-    assert (log.iterations[-1].index, log.planned_iterations) == (8, 100)
-    assert found(log, {}) == {}
-
-
 DDP = (
     "INFO:Setting up DistributedDataParallel with config DistributedDataParallelConfig("
     "grad_reduce_in_fp32=False, overlap_grad_reduce=True, overlap_param_gather=False)"
@@ -206,16 +142,6 @@ def test_item_152_they_are_shown_with_their_lines(tmp_path: Path, capsys: pytest
     assert "Set up, by the log's own lines: ddp.overlap_grad_reduce (line 1)." in text
 
 
-def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = written(tmp_path, "a.log", "[rank0]: AssertionError: something else\n")
-    assert run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert "CFG-log-unknown-error: the first error of the log, AssertionError, is none that is known" in text
-    assert "something else" not in text
-
-
 @pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
 def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
     assert mfu_band(0.18, family, gpu, "mxfp8") is None
@@ -224,16 +150,3 @@ def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: 
 @pytest.mark.parametrize("precision", ["bf16", "nvfp4", None])
 def test_item_32_the_bands_belong_to_their_precision(precision: str | None) -> None:
     assert mfu_band(0.21, "dsv3", "GB200", precision) is None
-
-
-def test_item_32_the_guides_band_stands_beside_the_mfu_of_its_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = written(
-        tmp_path, "run.sh", "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256"
-    )
-    steps = tuple(iteration(index, 16_000.0, batch=4096) for index in range(1, 9))
-    said = written(tmp_path, "run.log", "\n".join(steps) + "\n")
-    run(["check-config", str(config), "--log", str(said), "--no-megatron"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "(GB200, fp8), in the guide's band of tuned runs (high teens to low 20s)." in text

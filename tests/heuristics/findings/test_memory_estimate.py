@@ -15,7 +15,6 @@ from heuristics.run.run import Run
 from tests.configurations.sizes import estimated, published, tiny
 from tests.doubles.workflow import BY_ID
 from traces.settings.settings import Settings
-from traces.training_log.log import LoggedMemory, TrainingLog
 
 NAME = "CFG-memory-estimate"
 NEEDED = estimated(tiny()).total_bytes
@@ -56,13 +55,6 @@ def test_an_estimate_within_its_own_error_is_a_warning() -> None:
     assert [one.kind for one in defects_of(run, (), (found,), ())] == ["warned"]
 
 
-def test_an_estimate_is_no_reason_to_call_a_configuration_illegal() -> None:
-    run = run_on(0.5 * NEEDED)
-    found = entry(run)
-    assert found is not None
-    assert [one.kind for one in defects_of(run, (), (found,), ())] == ["not_as_written"]
-
-
 def test_the_entry_says_how_much_of_how_much_and_what_frees_most() -> None:
     found = entry(large())
     assert found is not None
@@ -87,11 +79,6 @@ def test_an_estimate_that_leaves_next_to_nothing_free_is_a_warning() -> None:
     found = entry(run_on(NEEDED / 0.96))
     assert found is not None
     assert found.state == "may_not_fit"
-
-
-def test_a_measured_peak_stands_above_the_estimate() -> None:
-    log = TrainingLog("log", 1, memory=(LoggedMemory(1, 0, peak_allocated_bytes=10),))
-    assert entry(replace(run_on(0.5 * NEEDED), log=log)) is None
 
 
 def test_weights_that_are_not_trained_make_no_estimate() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.run import Run
 from tests.doubles.workflow import Config, run_with
 from traces.settings.knobs import CP, EP, ETP, PP, TP
@@ -35,11 +34,6 @@ def test_traffic_of_a_size_that_is_configured_as_one_is_a_finding_that_names_it(
     assert run.config.refuted == (knob,)
     assert traffic(run_with({**ONE, knob: 8}, shown={seen: True})) == []
     assert traffic(run_with(ONE)) == []
-
-
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep", "allgather"])
-def test_no_expert_exchange_fits_one_rank_whoever_dispatches(dispatcher: str) -> None:
-    assert traffic(run_with(ONE, shown={"ep_active": True, "dispatcher": dispatcher})) == ["CFG-traffic-ep"]
 
 
 @pytest.mark.parametrize(
@@ -75,13 +69,6 @@ def test_gradients_of_several_ranks_refute_a_world_of_one() -> None:
     assert traffic(run_with({**knobs, "world_size": 8}, shown={"dp_active": True})) == []
 
 
-def test_a_fix_is_not_refused_by_a_size_that_the_trace_refutes() -> None:
-    shown = {"ep_active": True, "dispatcher": "alltoall", "moe": True}
-    (need, *_) = CATALOGUE["COM-2"].advice(run_with({**ONE, "num_moe_experts": 8}, shown=shown))
-    assert need.text == "experts are spread over ranks (EP above 1)"
-    assert need.state == "met"
-
-
 def test_flex_of_an_unseen_backend_never_runs_by_nccls_own_exchange() -> None:
     flex: Config = {"moe_token_dispatcher_type": "flex"}
 
@@ -93,14 +80,6 @@ def test_flex_of_an_unseen_backend_never_runs_by_nccls_own_exchange() -> None:
     assert not found("deepep")
 
 
-def test_attention_that_runs_again_contradicts_recompute_that_is_off() -> None:
-    shown = {"recompute_modules": ("core_attn",)}
-    off = find_contradictions(run_with({"recompute_granularity": None}, shown=shown))
-    assert [one.id for one in off] == ["CFG-recompute-unasked"]
-    on = run_with({"recompute_granularity": "selective", "recompute_modules": ("core_attn",)}, shown=shown)
-    assert find_contradictions(on) == ()
-
-
 def test_sends_of_unknown_purpose_refute_sizes_that_are_all_one() -> None:
     shown = {"sendrecv_unresolved": True}
     (found,) = [one for one in find_contradictions(run_with(ONE, shown=shown)) if "traffic" in one.id]
@@ -109,11 +88,3 @@ def test_sends_of_unknown_purpose_refute_sizes_that_are_all_one() -> None:
     )
     assert traffic(run_with({**ONE, PP: 2}, shown=shown)) == []
     assert traffic(run_with({**ONE, "optimizer.optimizer": "dist_muon"}, shown=shown)) == []
-
-
-def test_an_overlap_that_the_defaults_refuse_is_mended_by_what_they_lack() -> None:
-    knobs: Config = {"overlap_moe_expert_parallel_comm": True, PP: 4, EP: 8, "num_moe_experts": 64}
-    run = run_with(knobs, shown={"ep_overlap": False}, framework="megatron_bridge")
-    (found,) = [one for one in find_contradictions(run) if one.id == "CFG-ep-overlap-not-active"]
-    assert "needs virtual pipeline stages" in found.evidence
-    assert "virtual_pipeline_model_parallel_size" in found.fix

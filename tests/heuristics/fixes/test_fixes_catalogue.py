@@ -5,24 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from msgspec import structs
 
-from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
-from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from tests.doubles.fixes import complete
 from traces.sections.tables import WallId
 
-WALL_OF: dict[str, WallId] = {
-    "MEM": "memory",
-    "COM": "communication",
-    "HST": "host_overhead",
-    "CMP": "compute",
-}
 LISTED = {
     "memory": ("MEM-2", "MEM-4", "MEM-6", "MEM-8"),
     "communication": ("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),
@@ -32,11 +23,6 @@ LISTED = {
 """Profile table of NVIDIA's MoE optimization workflow, by wall."""
 BEFORE_THE_LIST_ENDS = {"MEM-1", "MEM-18"}
 """At no cost, so tried before the sizes of a run are changed."""
-LINE = re.compile(
-    r"--[a-z0-9_-]+( [^=]+)?|[A-Za-z_0-9]+(\.[a-z_0-9]+)*=\S+|\(.+\)|numactl( --\w+=\S+)+|--env \S+=\S+"
-    r"|torch\.\w+\(.*\)|sudo nvidia-smi .+|ncu --.+"
-)
-PLACEHOLDER = re.compile(r"(?<![A-Za-z])2?N(?![A-Za-z])|LAYOUT|TP/2|…|\.\.\.")
 RUNS = {
     "alltoall": complete(),
     "one rank a layer": complete({"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 1}),
@@ -53,10 +39,6 @@ RUNS = {
 EVERY = pytest.mark.parametrize("fix", CATALOGUE.values(), ids=lambda fix: fix.id)
 
 
-def lines(knobs: Knobs) -> list[str]:
-    return [line for spelling in structs.asdict(knobs).values() for line in spelling]
-
-
 def flags(knobs: Knobs) -> dict[str, str]:
     """Knob -> value of Megatron-LM's flags, on where there is none."""
     told = [line[2:].partition(" ") for line in knobs.megatron_lm if line.startswith("--")]
@@ -67,42 +49,6 @@ def overrides(knobs: Knobs) -> dict[str, str]:
     """Knob without its group -> value of Megatron-Bridge's overrides, lists as flags have them."""
     told = [line.partition("=") for line in knobs.megatron_bridge]
     return {name.split(".")[-1]: value.strip('[]"').replace(",", " ") for name, _, value in told}
-
-
-def test_every_number_of_a_family_is_there_once_and_in_its_place() -> None:
-    assert len(CATALOGUE) == sum(map(len, WALL_ORDER.values()))
-    for family in WALL_OF:
-        own = [number for number in CATALOGUE if number.startswith(family)]
-        assert own == [f"{family}-{number}" for number in range(1, len(own) + 1)]
-
-
-@EVERY
-def test_every_row_is_complete(fix: Fix) -> None:
-    assert fix.wall == WALL_OF[fix.id[:3]]
-    for text in (fix.title, fix.versions, fix.verify, *fix.sources, *fix.side_effects):
-        assert len(text) > 8
-    assert all(gain.text and gain.source for gain in fix.gains)
-    assert fix.pytorch or any(lines(fix.knobs(run)) or fix.change(run).how for run in (Run(), *RUNS.values()))
-
-
-@EVERY
-def test_every_knob_line_can_be_read_back(fix: Fix) -> None:
-    for run in (Run(), Run(Observed(moe=True), Given(gpu="GB200", stage="tuned")), *RUNS.values()):
-        assert [line for line in lines(fix.knobs(run)) if not LINE.fullmatch(line)] == []
-
-
-@EVERY
-def test_no_line_has_a_value_to_fill_in(fix: Fix) -> None:
-    for name, run in {**RUNS, "unknown": Run(), "experts": Run(Observed(moe=True))}.items():
-        assert [line for line in lines(fix.knobs(run)) if PLACEHOLDER.search(line)] == [], name
-
-
-@EVERY
-def test_a_value_that_only_the_user_knows_is_told_in_a_sentence_until_it_is_known(fix: Fix) -> None:
-    unknown = fix.change(Run())
-    assert unknown.is_open == (len(sentences(unknown, Run())) > len(unknown.how))
-    for name, run in RUNS.items():
-        assert sentences(fix.change(run), run) == fix.change(run).how, name
 
 
 PROSE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}")
@@ -132,24 +78,7 @@ def test_both_spellings_say_the_same_value_of_a_knob_they_share(fix: Fix) -> Non
         assert {knob: its[knob] for knob in shared} == {knob: mine[knob] for knob in shared}, name
 
 
-@EVERY
-def test_what_is_unknown_says_what_would_tell(fix: Fix) -> None:
-    for run in (Run(), *RUNS.values()):
-        assert [one.text for one in fix.preconditions(run) if one.state == "unknown" and not one.cure] == []
-
-
-@EVERY
-def test_exclusion_is_mutual(fix: Fix) -> None:
-    assert [other for other in fix.excludes if fix.id not in CATALOGUE[other].excludes] == []
-
-
 @pytest.mark.parametrize("wall", WALL_ORDER)
 def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None:
     order = [number for number in WALL_ORDER[wall] if number not in BEFORE_THE_LIST_ENDS]
     assert tuple(order[: len(LISTED[wall])]) == LISTED[wall]
-
-
-def test_full_recompute_comes_after_offload_and_precisions_are_not_compared_by_mfu() -> None:
-    order = WALL_ORDER["memory"]
-    assert order.index("MEM-6") < order.index("MEM-9")
-    assert "not by MFU" in CATALOGUE["CMP-3"].verify

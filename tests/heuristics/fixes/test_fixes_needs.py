@@ -12,7 +12,7 @@ from heuristics.fixes.precondition import State
 from heuristics.run.run import Run
 from tests.doubles.fixes import complete, configured, given, need, shows
 from tests.doubles.opinions import paying
-from traces.settings.settings import Value, settings
+from traces.settings.settings import Value
 
 GB: Final = 10**9
 NONE: Final = Run()
@@ -51,8 +51,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("HST-1", "NUMA node follows", given(gpu="VR200"), None, given(gpu="L40")),
     ("HST-1", "more than one GPU", shows(several_gpus=True), shows(several_gpus=False), NONE),
     ("HST-1", "more than one GPU", configured({"world_size": 8}), configured({"world_size": 1}), None),
-    ("HST-1", "more than one GPU",
-     Run(Observed(several_gpus=False), settings=settings({"world_size": 8}, "a")), None, None),
     ("HST-2", "collector", paying("host_overhead", {"gc": 5, "python": 7}), None,
      paying("host_overhead", {"gc": 0})),
     ("HST-2", "collector", None, None, paying("host_overhead", {"long_python_pauses": 5})),
@@ -78,30 +76,20 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
        if te != "-" else None for te in (new, old, None)))
       for router, new, old in ((72, "2.7.0", "2.6.0"), (31, "2.1.0", "-"))),
     ("HST-5", "10 us", shows(short_kernel_frac=0.6), shows(short_kernel_frac=0.5), NONE),
-    ("HST-5", "has room", given(memory_tight=False), given(memory_tight=True), free(40, 40)),
     ("HST-5", "global batch", complete(), complete({"train.global_batch_size": 24}), None),
     ("HST-6", "token counts", shows(token_count_sync=True), shows(token_count_sync=False), None),
     ("HST-6", "HybridEP", shows(dispatcher="hybridep"), shows(dispatcher="alltoall"), None),
     ("HST-6", "not padded", given(routing="dropless"), given(routing="drop_pad"), None),
     ("HST-6", "Megatron-Core", given(core_version="0.18.0"), given(core_version="0.17.1"), None),
     ("HST-6", "grouped GEMM", shows(grouped_gemm=True), shows(grouped_gemm=False), None),
-    ("HST-6", "has room", given(memory_tight=False), given(memory_tight=True), None),
     ("HST-7", "back to the host", shows(moe=False), given(Observed(moe=True, dispatcher="alltoall"), **TUNED),
      NONE),
     ("HST-7", "back to the host", given(Observed(moe=True, dispatcher="hybridep"), **TUNED), None, None),
-    ("HST-7", "back to the host", given(routing="drop_pad"), None, None),
     ("HST-7", "runs yet", shows(graph_frac=0.8), shows(graph_frac=0.81), None),
     ("HST-7", "runs yet", shows(graph_frac=0.1), given(graph_impl="full_iteration"), None),
-    ("HST-7", "Megatron-Core", given(core_version="0.18.0"), given(core_version="0.17.1"), None),
-    ("HST-7", "Megatron-Core", given(core_version="0.15.0", routing="drop_pad"),
-     given(core_version="0.14.0", routing="drop_pad"), None),
-    ("HST-7", "has room", free(30, 60), given(memory_tight=True), free(29, 60)),
-    ("HST-7", "offloaded", shows(offload=False), None, shows(offload=True)),
-    ("HST-7", "never change", None, given(packed_sequences=True), NONE),
     ("HST-8", "late for launches", None, None, NONE),
     ("HST-8", "on the CPU", configured({"optimizer.optimizer_cpu_offload": False}),
      configured({"optimizer.optimizer_cpu_offload": True}), None),
-    ("HST-8", "Megatron-Core", None, given(core_version="0.16.1"), None),
     ("HST-8", "is Adam", configured({"optimizer.optimizer": "adam"}), None, None),
     # communication
     *(row for fix in ("COM-1", "COM-2", "COM-10", "COM-11") for row in (
@@ -115,10 +103,8 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("COM-1", "BF16 or FP16", given(precision="bf16"), given(precision="fp32"), None),
     ("COM-1", "with full recompute", shows(recompute_full=False), shows(recompute_full=True), None),
     ("COM-1", "PyTorch", given(torch_version="2.6.0"), given(torch_version="2.5.1"), None),
-    ("COM-1", "Megatron-Core", given(core_version="0.14.0"), given(core_version="0.13.1"), None),
     ("COM-1", "virtual", given(pp=4, vpp=2), given(pp=4, vpp=1), given(pp=4)),
     ("COM-1", "virtual", given(pp=1), given(Observed(pp_active=True), vpp=1), None),
-    ("COM-1", "virtual", shows(pp_active=False), given(pp=2, vpp=1), None),
     ("COM-1", "recompute of moe", None, given(Observed(recompute_modules=("moe",)), core_version="0.17.0"),
      None),
     ("COM-1", "HybridEP is in use",
@@ -129,8 +115,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("COM-2", "is not in use yet", given(ALLTOALL, **SEED), given(Observed(dispatcher="deepep"), **SEED),
      given(**SEED)),
     ("COM-2", "can be imported", given(ALLTOALL, **RACK, flex_package=True), None, given(ALLTOALL, **RACK)),
-    ("COM-2", "Megatron-Core", given(ALLTOALL, **SEED, core_version="0.12.0"),
-     given(ALLTOALL, **SEED, core_version="0.11.0"), given(ALLTOALL, **SEED)),
     ("COM-2", "pad expert inputs", given(ALLTOALL, **SEED, routing="dropless"), None,
      given(ALLTOALL, **SEED)),
     *((fix, "waiting is at most", shows(a2a_waiting_frac=0.5), shows(a2a_waiting_frac=0.51), NONE)
@@ -148,7 +132,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("COM-5", "Transformer Engine", given(te_version="2.8"), configured({"transformer_impl": "local"}), NONE),
     ("COM-6", "pipeline stages", given(pp=2), given(pp=1), NONE),
     ("COM-6", "pipeline stages", shows(pp_active=True), given(Observed(pp_active=True), pp=1), None),
-    ("COM-6", "Megatron-Core", given(core_version="0.13.0"), None, None),
     ("COM-7", "CP above 1", given(cp=2), given(cp=1), NONE),
     ("COM-7", "not use p2p", configured({"cp_comm_type": "all_gather"}), None, NONE),
     ("COM-7", "divides the heads", None,
@@ -165,9 +148,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     *((fix, "overlap is active", Run(OVERLAPPED), None, NONE) for fix in ("COM-9", "COM-15", "MEM-12")),
     ("COM-10", "NVLink domain", given(gpu="H100", ep=16, etp=1), given(gpu="H100", ep=8, etp=1),
      given(ep=16)),
-    ("COM-10", "NVLink domain", given(gpu="H100", ep=8, tp=4), given(gpu="GB200", ep=64, etp=1), None),
-    ("COM-10", "NVLink domain", given(Observed(internode=True), gpu="H100"), shows(internode=False), None),
-    ("COM-10", "NVLink domain", given(Observed(internode=False), gpu="H100", ep=16, etp=1), None, None),
     ("COM-10", "memory holds", given(memory_tight=False), given(memory_tight=True), NONE),
     ("COM-11", "waiting is more than", shows(a2a_waiting_frac=0.51), shows(a2a_waiting_frac=0.5), NONE),
     ("COM-11", "forced to balance", given(routing="dropless"), given(routing="force_balance"), NONE),
@@ -180,7 +160,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("COM-14", "combined with EP overlap", None, configured(OVERLAP), None),
     ("COM-14", "combined with delayed", None, configured({"delay_wgrad_compute": True}), None),
     ("COM-14", "Transformer Engine", None, given(te_version="2.2"), None),
-    ("COM-15", "Megatron-Core", None, given(core_version="0.17.1"), None),
     # memory
     ("MEM-1", "user buffers", configured({"ddp.nccl_ub": False}), configured({"ddp.nccl_ub": True}), NONE),
     ("MEM-2", "although memory has room",
@@ -196,8 +175,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("MEM-2", "delayed", given(FULL, precision="mxfp8", te_version="2.14"), None,
      given(FULL, precision="fp8_per_tensor", te_version="2.14")),
     ("MEM-2", "delayed", given(FULL, precision="fp8_current", te_version="2.14"), None, None),
-    ("MEM-2", "Transformer Engine", given(FULL, precision="mxfp8", te_version="2.14"), None,
-     given(FULL, precision="mxfp8")),
     *((fix, "no layer is offloaded", shows(offload=False), None, shows(offload=True)) for fix in ("MEM-2",
      "MEM-6", "MEM-9")),
     ("MEM-3", "optimizer is distributed", None, configured({"ddp.use_distributed_optimizer": False}), NONE),
@@ -216,9 +193,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     *(("MEM-4", "Transformer Engine >=",
      *(given(gpu=gpu, precision="bf16", te_version=te) for te in (new, old, None)))
       for gpu, old, new in (("H100", "2.2.0", "2.3.0"), ("GB200", "2.0.0", "2.1.0"))),
-    ("MEM-4", "Megatron-Core",
-     *(given(gpu="GB200", precision="mxfp8", stage="tuned", core_version=core) for core in ("0.15.0",
-      "0.14.0", None))),
     ("MEM-4", "allgather",
      *(given(Observed(moe=True, dispatcher=name), gpu="H100") for name in ("alltoall", "allgather",
       "unknown"))),
@@ -232,7 +206,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
      *(given(Observed(moe=True, dispatcher=name), **RACK, flex_package=True) for name in ("alltoall",
       "deepep", "unknown"))),
     ("MEM-5", "can be imported", given(ALLTOALL, **RACK, flex_package=True), None, given(ALLTOALL, **RACK)),
-    ("MEM-6", "Megatron-Core", given(bridge_version="0.3.1"), given(core_version="0.15.3"), NONE),
     ("MEM-6", "full recompute", shows(recompute_full=False), Run(FULL), NONE),
     ("MEM-6", "no layer is offloaded", configured({"cpu_offloading": False}),
      configured({"cpu_offloading": True}), NONE),
@@ -259,7 +232,6 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("MEM-9", "overlap", shows(ep_overlap=False), shows(ep_overlap=True), NONE),
     ("MEM-9", "CUDA graphs", shows(graph_frac=0.0), graphs(("attn",)), shows(graph_frac=0.5)),
     ("MEM-9", "CUDA graphs", given(graph_impl="full_iteration"), None, None),
-    ("MEM-9", "CUDA graphs", given(graph_impl="local", graph_modules=("full_iteration",)), None, None),
     ("MEM-10", "data-parallel", shows(dp_active=True), None, NONE),
     ("MEM-10", "data-parallel", complete(), None, None),
     ("MEM-10", "FSDP2 is off", None, configured({"use_torch_fsdp2": True}), None),
@@ -270,21 +242,16 @@ ROWS: Final[list[Row]] = [  # id, words of the need, met, unmet, unknown
     ("MEM-11", "HybridEP", shows(dispatcher="hybridep"), shows(dispatcher="alltoall"), NONE),
     ("MEM-11", "activations of experts", configured({"offload_modules": ("core_attn",)}),
      configured({"offload_modules": ("moe_act",)}), None),
-    ("MEM-12", "Megatron-Core", None, given(core_version="0.15.0"), None),
     ("MEM-13", "user buffers", configured({"ddp.nccl_ub": False}), configured({"ddp.nccl_ub": True}), NONE),
     # compute
     ("CMP-1", "experts", shows(moe=True), shows(moe=False), NONE),
     ("CMP-1", "no grouped GEMM", shows(grouped_gemm=False), shows(grouped_gemm=True), NONE),
     ("CMP-1", "capability", shows(capability=(8, 0)), shows(capability=(7, 5)), NONE),
     ("CMP-1", "capability", given(gpu="H100"), None, None),
-    ("CMP-1", "Transformer Engine",
-     *(given(precision="mxfp8", te_version=te) for te in ("1.11.0", "1.10.0", None))),
     ("CMP-2", "routes tokens", shows(moe=True), shows(moe=False), NONE),
     ("CMP-3", "wider format", None, given(gpu="H100", stage="tuned", precision="fp8_blockwise"), None),
-    ("CMP-4", "memory has room", given(memory_tight=False), given(memory_tight=True), NONE),
     ("CMP-4", "EP 8 divides", None, None, given(MOE, gpu="H100", ep=4, etp=1)),
     ("CMP-4", "global batch", complete(), None, None),
-    ("CMP-5", "dispatches tokens", Run(OVERLAPPED), None, NONE),
     ("CMP-5", "beside GEMMs", None, shows(ep_overlap=False), None),
     ("CMP-5", "more than 16", configured({"moe_flex_dispatcher_num_sms": 32}),
      configured({"moe_flex_dispatcher_num_sms": 16}), NONE),
@@ -301,43 +268,6 @@ def test_a_need_is_met_unmet_or_unknown(row: Row) -> None:
     number, part, *runs = row
     found = [run and need(CATALOGUE[number], run, part).state for run in runs]
     assert found == [run and state for run, state in zip(runs, STATES, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("number", "part", "run", "cure"),
-    [
-        ("HST-3", "no full recompute", given(FULL, routing="dropless"), "MEM-2"),
-        ("HST-3", "moe is not recomputed", shows(moe=True, recompute_modules=("moe",)), "MEM-2"),
-        ("HST-6", "HybridEP dispatches", shows(dispatcher="deepep"), "COM-2"),
-        ("HST-6", "grouped GEMM", shows(grouped_gemm=False), "CMP-1"),
-        ("HST-7", "back to the host",
-         given(Observed(moe=True, dispatcher="hybridep"), **{**TUNED, "te_op_fuser": False}), "HST-6"),
-        ("HST-7", "back to the host",
-         given(Observed(moe=True, dispatcher="hybridep"), gpu="H100", routing="dropless"),
-         "drop-and-pad routing"),
-        ("COM-1", "virtual", given(pp=4),
-         "virtual_pipeline_model_parallel_size, pipeline_model_parallel_layout"),
-        ("COM-1", "virtual", given(pp=4, vpp=1), "COM-6"),
-        ("COM-1", "with full recompute", shows(recompute_full=True), "MEM-2"),
-        ("COM-1", "recompute of moe", shows(recompute_modules=("moe",)), "MEM-2"),
-        ("COM-1", "HybridEP is in use", given(gpu="GB200"), "COM-2"),
-        ("COM-2", "HST-1 is done", given(ALLTOALL, **RACK, flex_package=True, cpu_bound_to_numa=False),
-         "HST-1"),
-        ("COM-2", "waiting is at most", shows(a2a_waiting_frac=0.6), "COM-11"),
-        ("COM-2", "is not in use yet", shows(dispatcher="alltoall"), "--gpu-model"),
-        ("COM-3", "dispatches tokens", shows(dispatcher="alltoall"), "COM-2"),
-        ("COM-3", "dispatches tokens", shows(dispatcher="allgather"), "moe_token_dispatcher_type flex"),
-        ("COM-3", "NVLink domain", given(Observed(dispatcher="hybridep"), gpu="GB200"), "--ep"),
-        ("MEM-1", "user buffers", NONE, "--use-nccl-ub"),
-        ("MEM-2", "grouped GEMM", NONE, "CMP-1"),
-        ("MEM-2", "Transformer Engine", given(FULL, precision="mxfp8"), "--te-version"),
-        ("MEM-6", "full recompute", Run(FULL), "MEM-2"),
-        ("MEM-7", "distributed", NONE, "--use-distributed-optimizer"),
-        ("CMP-4", "memory has room", given(memory_tight=True), "MEM-2"),
-    ],
-)  # fmt: skip
-def test_what_is_not_met_says_what_would_meet_it(number: str, part: str, run: Run, cure: str) -> None:
-    assert cure in need(CATALOGUE[number], run, part).cure
 
 
 @pytest.mark.parametrize(

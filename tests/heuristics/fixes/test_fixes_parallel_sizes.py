@@ -9,16 +9,13 @@ import pytest
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import stage_memory
-from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RuleState
 from tests.configurations.sizes import published
-from tests.doubles.fixes import complete, given, need, states
-from tests.doubles.opinions import paying
+from tests.doubles.fixes import complete, need, states
 from tests.doubles.workflow import BY_ID, log_of, run_with
 from traces.settings.settings import Value
 
-MEM_6 = CATALOGUE["MEM-6"]
 MEM_15 = CATALOGUE["MEM-15"]
 MEM_16 = CATALOGUE["MEM-16"]
 MEM_17 = CATALOGUE["MEM-17"]
@@ -130,55 +127,3 @@ def test_layers_move_off_the_stage_that_memory_fills() -> None:
     line = f'model.pipeline_model_parallel_layout="{found.layout}"'
     assert line in MEM_17.knobs(run).megatron_bridge
     assert states(MEM_17, "uneven in memory", run) == ["met"]
-
-
-def test_a_layout_by_memory_holds_what_it_promises() -> None:
-    run = qwen(4)
-    found = stage_memory(run)
-    assert found is not None
-    after = stage_memory(run.changed(MEM_17.change(run).in_run(run)))
-    assert after is not None
-    assert after.fullest == found.best < found.fullest
-
-
-def test_without_stages_or_sizes_nothing_is_balanced() -> None:
-    assert stage_memory(qwen(1)) is None
-    assert need(MEM_17, complete(), "uneven").stops
-
-
-def test_more_and_less_offload_are_two_titles_with_their_own_ceilings() -> None:
-    """Audit W14: copies of offload 23, recompute 17 of 1000 ns."""
-    costs = {"offload": 23, "recompute": 17}
-    plan = make_plan(
-        replace(paying("memory", costs), observed=Observed(offload=True)), ["memory"], {"MEM-6": MEM_6}
-    )
-    assert (plan.fixes[0].fix.title, plan.fixes[0].ceiling_frac) == ("Offload fewer activations", 0.023)
-    none = make_plan(
-        replace(paying("memory", {"recompute": 17}), observed=Observed(offload=False)),
-        ["memory"],
-        {"MEM-6": MEM_6},
-    )
-    assert none.fixes[0].fix.title == "Offload activations of single modules"
-    assert none.fixes[0].ceiling_frac == 0.017
-
-
-@pytest.mark.parametrize(
-    ("modules", "line"),
-    [
-        (("expert_fc1", "moe_act"), "--offload-modules expert_fc1"),
-        (("core_attn", "attn_proj", "moe_act"), "--offload-modules core_attn attn_proj"),
-    ],
-)
-def test_less_offload_is_fewer_of_the_modules_there_are(modules: tuple[str, ...], line: str) -> None:
-    knobs: dict[str, Value] = {"fine_grained_activation_offloading": True, "offload_modules": modules}
-    run = complete(knobs, core_version="0.16.1")
-    assert MEM_6.knobs(run).megatron_lm == (line,)
-    more = replace(run, does_not_fit=True)
-    assert set(modules) < set(MEM_6.change(more).set["offload_modules"])  # type: ignore[arg-type]
-
-
-def test_where_all_is_offloaded_nothing_is_left() -> None:
-    every = ("expert_fc1", "moe_act", "core_attn", "attn_proj")
-    knobs: dict[str, Value] = {"fine_grained_activation_offloading": True, "offload_modules": every}
-    run = replace(complete(knobs), does_not_fit=True)
-    assert states(MEM_6, "left to offload", run, given()) == ["unmet", "met"]

@@ -14,12 +14,6 @@ def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
     return {one.about: one for one in choose_all(Run(Observed(moe=True), given))}
 
 
-def test_there_is_one_choice_of_each_table() -> None:
-    chosen = choices("seed", gpu="H100", memory_tight=True)
-    assert list(chosen) == ["dispatcher", "cuda_graphs", "precision", "recompute"]
-    assert all(one.reason and one.source for one in chosen.values())
-
-
 def test_w18_without_evidence_of_memory_recompute_is_no_question() -> None:
     assert "recompute" not in choices("seed", gpu="H100")
     dense = choose_all(Run(Observed(moe=False), Given(memory_tight=True)))
@@ -38,26 +32,7 @@ def test_where_the_editions_differ_both_are_told(guidance: Guidance, answer: str
     assert (found.answer, found.other) == (answer, other)
 
 
-def test_item_4_the_reason_of_each_edition_stands_beside_its_answer() -> None:
-    found = choices("main-2026-08", gpu="H100", ep=16, flex_package=True)["dispatcher"]
-    assert (found.rule, found.candidates) == ("nvl8", ("deepep", "hybridep"))
-    assert "not name one best" in found.reason
-    assert found.other_rule == "medium-ep"
-    assert "becomes worthwhile" in found.other_reason
-
-
-def test_w12_a_refused_first_choice_says_who_refuses_it() -> None:
-    found = choices("main-2026-08", gpu="GB200", ep=96, flex_package=True)["dispatcher"]
-    assert (found.answer, found.rule) == ("alltoall", "nvl72")
-    assert "hybridep cannot be used here" in found.reason
-    assert "at most 72 ranks" in found.reason
-
-
 def test_what_a_choice_may_add_and_must_not_goes_with_it() -> None:
     graphs = choices("main-2026-08", gpu="H100", routing="dropless", memory_tight=False, pp=1)["cuda_graphs"]
     assert "attn" in graphs.then
     assert "full_iteration" in graphs.never
-
-
-def test_where_they_agree_there_is_no_other() -> None:
-    assert choices("seed", gpu="GB200", ep=64, flex_package=True)["dispatcher"].other == ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.about import Given, Guidance
+from heuristics.config.about import Guidance
 from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import (
     DispatcherChoice,
@@ -16,8 +16,7 @@ from heuristics.guides.dispatcher import (
     refusals,
 )
 from heuristics.run.run import Run
-from tests.doubles.runs import BOTH, given_too, run_by, run_of
-from traces.settings.settings import Framework, settings
+from tests.doubles.runs import BOTH, run_by, run_of
 
 
 def newer(run: Run) -> Run:
@@ -76,49 +75,6 @@ def test_b01_to_b17_a_dispatcher_is_chosen_by_gpu_ep_family_and_stage(
     assert choose_dispatcher(newer(run)) == current
 
 
-@pytest.mark.parametrize(
-    ("what", "extras"),
-    [
-        ({"gpu": "H100", "ep": 64, "core_version": "0.18.0"}, ("--moe-deepep-num-sms 20",)),
-        ({"gpu": "H100", "ep": 16, "core_version": "0.19.0"}, ("--moe-flex-dispatcher-num-sms 20",)),
-        ({"gpu": "B200", "ep": 32, "family": "dsv3", "core_version": "0.17.0"}, ("--moe-deepep-num-sms 24",)),
-        (
-            {"gpu": "GB200", "ep": 64, "core_version": "0.16.1"},
-            (
-                "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=64",
-                "USE_MNNVL=1",
-                "--segment 16",
-                "--moe-hybridep-num-sms 16, then 32",
-            ),
-        ),
-    ],
-)
-def test_b22_and_b23_a_backend_starts_with_a_count_of_sms_that_is_rarely_best(
-    what: dict[str, object], extras: tuple[str, ...]
-) -> None:
-    choice = choose_dispatcher(run_by(what))
-    assert choice.extras == extras
-    assert "only a start" in said(choice)
-
-
-def test_b02_and_b13_what_else_may_be_tried_and_what_is_refused() -> None:
-    assert "hybridep" in choose_dispatcher(run_of(gpu="B200", ep=32)).candidates
-    rack = choose_dispatcher(run_of(gpu="GB200", ep=32, family="qwen3_235b"))
-    assert (rack.candidates, [one.what for one in rack.refused]) == (("hybridep", "alltoall"), ["deepep"])
-    hopper = choose_dispatcher(run_of(gpu="H100", ep=32, family="qwen3_235b"), "main-2026-08")
-    assert hopper.extras == ("--overlap-moe-expert-parallel-comm",)
-    assert choose_dispatcher(run_of()).asks[0] == "--gpu-model"
-
-
-def test_b04_seed_000_gb300_with_ep_32_has_32_ranks_a_domain() -> None:
-    choice = choose_dispatcher(run_of(gpu="GB300", ep=32))
-    assert choice.first == "hybridep"
-    assert "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=32" in choice.extras
-    assert "--segment 8" in choice.extras
-    one_node = backend_extras(run_of(gpu="GB300", ep=4), "hybridep")
-    assert not any("segment" in extra for extra in one_node)
-
-
 @pytest.mark.parametrize("gpu", ["H100", "B200", "GB200", None])
 def test_b07_seed_000_small_ep_is_second_order(gpu: str | None) -> None:
     choice = choose_dispatcher(run_of(gpu=gpu, ep=4))
@@ -152,36 +108,6 @@ def test_b24_seeds_002_and_003_communication_that_does_not_show_changes_no_dispa
     assert choose_dispatcher(visible).first == "hybridep"
 
 
-def test_b24_bring_up_is_not_about_speed() -> None:
-    run = run_of(Observed(dispatcher="deepep"), {"ep_a2a": 1}, gpu="H100", ep=64, stage="bring_up")
-    assert choose_dispatcher(run).first == "alltoall"
-
-
-def test_b24_what_goes_with_another_dispatcher_is_left_out_where_the_present_one_stays() -> None:
-    run = run_of(
-        Observed(dispatcher="deepep"),
-        {"ep_dispatch": 1},
-        gpu="H100",
-        ep=32,
-        family="qwen3_235b",
-        core_version="0.18",
-    )
-    assert choose_dispatcher(newer(run)).extras == ("--moe-deepep-num-sms 20",)
-
-
-def test_b24_send_and_receive_that_may_be_experts_count_as_visible() -> None:
-    run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 5, "sendrecv_unresolved": 5}, gpu="GB200", ep=64)
-    assert choose_dispatcher(run).first == "hybridep"
-
-
-def test_b25_seed_000_after_a_change_to_low_precision_the_costs_are_measured_again() -> None:
-    run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 30}, gpu="H100", ep=32)
-    assert "measure again" not in said(choose_dispatcher(given_too(run, precision="bf16")))
-    assert "after a change of precision, measure again" in said(
-        choose_dispatcher(given_too(run, precision="fp8_blockwise"))
-    )
-
-
 def test_b26_seed_000_on_gb200_binding_comes_before_a_swap() -> None:
     run = run_of(Observed(dispatcher="alltoall"), gpu="GB200", ep=64, cpu_bound_to_numa=False)
     assert choose_dispatcher(run).before == ("HST-1",)
@@ -198,40 +124,3 @@ def test_b27_seed_000_a_poor_pipeline_layout_comes_before_a_swap() -> None:
     assert choose_dispatcher(layout_first).before == ("COM-6",)
     as_much = run_of(shown, {"ep_a2a": 16, "pp_p2p": 16}, gpu="H100", ep=32)
     assert choose_dispatcher(as_much).before == ()
-
-
-def test_b29_seed_000_a_wrong_domain_on_gb200_is_named_before_any_tuning() -> None:
-    for ranks, right in (("8", False), ("32", True)):
-        run = run_of(gpu="GB200", ep=32, env=(f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={ranks}",))
-        assert run.config.right_topology is right
-
-
-@pytest.mark.parametrize("family", ["qwen3_235b", "qwen3_30b", "qwen3_next"])
-def test_b30_seed_000_tight_memory_keeps_hybridep_though_it_saves_little_time(family: str) -> None:
-    shown = Observed(dispatcher="hybridep")
-    run = run_of(shown, {"ep_dispatch": 2}, gpu="GB200", ep=32, family=family, memory_tight=True)
-    choice = choose_dispatcher(run)
-    assert (choice.first, choice.rule) == ("hybridep", "memory-tight")
-    assert "needs less memory" in said(choice)
-    swap = replace(run, observed=Observed(dispatcher="alltoall"))
-    assert choose_dispatcher(swap).first == "hybridep"
-
-
-@pytest.mark.parametrize(
-    ("framework", "overlap", "sms"),
-    [
-        ("megatron_lm", "--overlap-moe-expert-parallel-comm", "--moe-deepep-num-sms 20"),
-        (
-            "megatron_bridge",
-            "comm_overlap.overlap_moe_expert_parallel_comm=true",
-            "model.moe_deepep_num_sms=20",
-        ),
-    ],
-)
-def test_what_goes_with_a_dispatcher_is_spelled_for_the_framework(
-    framework: Framework, overlap: str, sms: str
-) -> None:
-    known = Given(gpu="H100", family="qwen3_235b", core_version="0.17.1")
-    run = replace(Run(given=known), settings=settings({}, "a", framework))
-    assert overlap in choose_dispatcher(run).extras
-    assert sms in backend_extras(run, "deepep")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from heuristics.config.about import Given, Guidance
 from heuristics.config.hardware import FAMILIES
 from heuristics.config.observed import Observed
-from heuristics.guides.choices import choose_all
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.table import fire, table
 from heuristics.run.run import Run
@@ -69,16 +67,3 @@ runs = st.builds(
         guidance=st.sampled_from(BOTH),
     ),
 )
-
-
-@examples(runs)
-def test_no_refused_backend_is_ever_chosen_and_the_other_guide_shows_where_it_differs(run: Run) -> None:
-    choice = choose_dispatcher(run)
-    refused = {refusal.what for refusal in choice.refused}
-    assert not refused & {choice.first, *choice.candidates} or choice.candidates == (run.observed.dispatcher,)
-    assert choice.first in (None, *choice.candidates)
-    assert choice.first or len(choice.candidates) > 1
-    (shown,) = (one for one in choose_all(run) if one.about == "dispatcher")
-    turned = choose_dispatcher(run, BOTH[run.given.guidance == BOTH[0]])
-    differs = (choice.first or choice.candidates) != (turned.first or turned.candidates)
-    assert (shown.other != "") is differs

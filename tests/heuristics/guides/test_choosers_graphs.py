@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from heuristics.config.about import Given, Guidance
@@ -15,10 +14,8 @@ from heuristics.guides.cuda_graphs import (
     Impl,
     choose_graphs,
     graph_change,
-    graph_settings,
 )
 from heuristics.guides.table import EDITIONS, fire, table
-from heuristics.rules.check import asked_by
 from heuristics.run.run import Run
 from tests.doubles.runs import BOTH, run_by, run_that
 from traces.settings.settings import Framework, Value, settings
@@ -55,11 +52,6 @@ def test_a_host_that_graphs_made_quiet_is_no_reason_to_leave_them_out(guidance: 
     ]
 
 
-def test_an_unmeasured_host_is_said() -> None:
-    notes = " ".join(choose_graphs(run_by(NEW, MOE)).notes)
-    assert "host overhead is unknown" in notes
-
-
 @pytest.mark.parametrize("guidance", BOTH)
 def test_a_dense_model_captures_attention_then_the_mlp(guidance: str) -> None:
     choice = choose_graphs(run_by({"guidance": guidance}, Observed(moe=False)))
@@ -72,12 +64,6 @@ def test_a_dropless_run_captures_router_and_preprocess_by_the_newer_guide() -> N
     assert choice.then == ("attn", "mlp")
     assert choice.row.never == ("moe", "full_iteration")
     assert choose_graphs(run_by(NEW, MOE), "seed").modules == ("attn", *ROUTER)
-
-
-def test_ep_overlap_leaves_the_mlp_out_of_what_may_follow() -> None:
-    choice = choose_graphs(run_by(NEW, replace(MOE, ep_overlap=True)))
-    assert choice.then == ("attn",)
-    assert [refusal.what for refusal in choice.refused] == ["mlp"]
 
 
 @pytest.mark.parametrize("guidance", BOTH)
@@ -118,57 +104,11 @@ def test_a_dropless_iteration_is_never_captured_without_all_of_it(without: dict[
     assert choose_graphs(run).rule == "dropless"
 
 
-def test_an_unknown_op_fuser_is_asked_for_where_all_else_fits() -> None:
-    run = run_by(SYNC_FREE | {"te_op_fuser": None}, replace(MOE, dispatcher="hybridep"))
-    choice = choose_graphs(run)
-    assert choice.rule == "dropless"
-    assert "--te-op-fuser" in choice.asks
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_a_vlm_waits_for_real_data_and_is_then_like_any_dropless_model(guidance: str) -> None:
-    vlm = NEW | {"guidance": guidance, "family": "vlm"}
-    first = choose_graphs(run_by(vlm | {"stage": "bring_up"}, MOE))
-    assert (first.impl, first.then) == ("none", ROUTER)
-    assert choose_graphs(run_by(vlm, MOE)).rule == "dropless"
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_packed_sequences_stay_eager(guidance: str) -> None:
-    choice = choose_graphs(run_by(NEW | {"guidance": guidance, "packed_sequences": True}, MOE))
-    assert (choice.impl, choice.then) == ("none", ("full_iteration", "attn"))
-    assert choice.row.never == ("transformer_engine",)
-    assert "pad_cu_seqlens" in choice.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("shown", "what", "impl"),
-    [
-        (Observed(moe=False), {}, "full_iteration"),
-        (MOE, {"routing": "drop_pad"}, "full_iteration"),
-        (replace(MOE, dispatcher="hybridep"), SYNC_FREE, "full_iteration"),
-        (MOE, {"routing": "dropless", "gpu": "H100"}, "none"),
-    ],
-    ids=["dense", "drop and pad", "sync free", "dropless"],
-)
-def test_full_recompute_goes_with_the_full_iteration_only(
-    shown: Observed, what: dict[str, object], impl: str
-) -> None:
-    choice = choose_graphs(run_by(what, replace(shown, recompute_full=True)))
-    assert choice.impl == impl
-    assert ("transformer_engine" in choice.row.never) is not bool(choice.then)
-
-
 @pytest.mark.parametrize("guidance", BOTH)
 def test_tight_memory_takes_the_narrowest_scope(guidance: str) -> None:
     choice = choose_graphs(run_by(NEW | {"guidance": guidance, "memory_tight": True}, MOE))
     assert (choice.modules, choice.then) == (ROUTER, ())
     assert "full_iteration" in choice.row.never
-
-
-def test_a_deep_pipeline_narrows_no_scope_as_no_guide_does() -> None:
-    seed, newest = (choose_graphs(run_by(NEW | {"guidance": one, "pp": 8}, MOE)) for one in BOTH)
-    assert ("attn" in seed.modules, "attn" in newest.then) == (True, True)
 
 
 def test_a_model_that_cannot_be_told_gets_no_graphs() -> None:
@@ -215,25 +155,6 @@ def test_a_rule_that_is_broken_for_certain_leaves_its_module_out() -> None:
         "attn",
         *ROUTER,
     )
-
-
-def test_a_rule_of_all_graphs_refuses_the_implementation() -> None:
-    choice = choose_graphs(configured({"cpu_offloading": True}))
-    assert (choice.impl, choice.modules, choice.needs) == ("none", (), {})
-    assert [one.what for one in choice.refused] == ["transformer_engine"]
-
-
-def test_graphs_take_gigabytes_and_fixed_shapes() -> None:
-    assert any("a few GB" in note for note in choose_graphs(configured({})).notes)
-    changing = choose_graphs(configured({"variable_seq_lengths": True}))
-    assert changing.impl == "none"
-    assert any("fixed shapes" in refusal.reason for refusal in changing.refused)
-
-
-def test_before_core_0_16_only_attention_can_be_captured() -> None:
-    choice = choose_graphs(run_by({"guidance": "seed", "routing": "dropless", "core_version": "0.15.0"}, MOE))
-    assert choice.modules == ("attn",)
-    assert choose_graphs(run_by({"routing": "drop_pad", "core_version": "0.15.0"}, MOE)).impl == "none"
 
 
 Graphs = tuple[Impl, tuple[str, ...]]
@@ -289,15 +210,6 @@ def test_each_release_spells_graphs_its_own_way(
     assert spelled(choice, "megatron_lm", core) == flags
 
 
-def test_bridge_takes_the_same_as_overrides() -> None:
-    modules = "[moe_router,moe_preprocess]"
-    assert spelled(ROUTED, "megatron_bridge", "0.17.0") == (
-        "model.cuda_graph_impl=transformer_engine",
-        f"model.cuda_graph_scope={modules}",
-    )
-    assert spelled(ROUTED, "megatron_bridge", None)[1] == f"model.cuda_graph_modules={modules}"
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     unmet: dict[str, object] = {
@@ -342,15 +254,6 @@ runs = st.builds(
         guidance=st.sampled_from(BOTH),
     ),
 )
-
-
-@examples(runs)
-def test_what_is_chosen_is_never_refused_nor_what_must_never_be(run: Run) -> None:
-    choice = choose_graphs(run)
-    made = graph_settings(choice.impl, choice.modules, run.config.core_text) if choice.impl != "none" else {}
-    asked = asked_by(run, {**choice.needs, **made})
-    assert [one.rule.id for one in asked if one.holds is False and one.rule.level == "error"] == []
-    assert not set(choice.row.never) & {*choice.modules, *choice.then, choice.impl}
 
 
 def test_a_run_that_does_not_fit_gets_no_graphs() -> None:

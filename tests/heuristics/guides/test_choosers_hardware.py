@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.config.hardware import FAMILIES, gpu_family
+from heuristics.config.hardware import FAMILIES
 from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
 from tests.doubles.runs import run_by, run_of
@@ -41,24 +41,6 @@ def test_old_gpus_take_no_flex_backend() -> None:
     assert choose_dispatcher(volta).candidates == ("alltoall",)
 
 
-@pytest.mark.parametrize(
-    ("name", "family"),
-    [
-        ("NVIDIA H100 80GB HBM3", "H100"),
-        ("NVIDIA H200", "H200"),
-        ("NVIDIA A100-SXM4-80GB", "A100"),
-        ("NVIDIA B300 SXM6 AC", "B300"),
-        ("NVIDIA GB200", "GB200"),
-        ("gb300", "GB300"),
-        ("NVIDIA GH200 480GB", None),
-        ("NVIDIA H20", "H20"),
-        ("Tesla V100-SXM2-32GB", None),
-    ],
-)
-def test_a_product_name_gives_its_family(name: str, family: str | None) -> None:
-    assert gpu_family(name) == family
-
-
 def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it() -> None:
     assert {name: run_of(gpu=name).config.nvlink_domain for name in FAMILIES} == {
         **dict.fromkeys(("A100", "A800", "H20", "H100", "H800", "H200", "B200", "B300"), 8),
@@ -83,11 +65,6 @@ def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it
 )
 def test_ep_spans_the_domain_where_its_ranks_are_more(what: dict[str, object], spans: bool | None) -> None:
     assert run_by(what).config.spans_domain is spans
-
-
-def test_kernels_across_nodes_tell_that_ep_spans_a_board_of_eight() -> None:
-    assert run_of(Observed(gpu="H100", internode=True)).config.spans_domain is True
-    assert run_of(Observed(gpu="GB200", internode=True)).config.spans_domain is None
 
 
 def test_a_gpu_without_a_name_is_told_by_capability_where_that_is_enough() -> None:

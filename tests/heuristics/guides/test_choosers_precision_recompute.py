@@ -11,7 +11,6 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.guides.modules import _LEGAL, MODULES
 from heuristics.guides.precision import choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.table import EDITIONS
@@ -19,7 +18,6 @@ from heuristics.run.run import Run
 from tests.doubles.fixes import complete
 from traces.settings.settings import Value
 
-GOOD_FIRST_CHOICES = {"layernorm", "core_attn", "moe_act", "mlp", "shared_experts", "mla_up_proj"}
 GROUPED = Observed(moe=True, grouped_gemm=True, precision="bf16", graph_frac=0.0, ep_overlap=False)
 
 
@@ -53,27 +51,6 @@ def test_what_a_precision_hangs_on_is_asked_for() -> None:
     asked = {gpu: {*choose_precision(Run(given=Given(gpu=gpu))).asks} for gpu in (None, "A100", "GB200")}
     assert asked == {None: {"--gpu-model"}, "A100": set(), "GB200": {"--precision", "--stage"}}
     assert choose_precision(Run(given=Given(gpu="H100", stage="tuned", precision="bf16"))).asks == ()
-
-
-def test_the_traces_compute_capability_tells_the_architecture() -> None:
-    runs = (Run(Observed(capability=one, precision="bf16")) for one in ((9, 0), (10, 3)))
-    assert [choose_precision(one).row.id for one in runs] == ["hopper-precision", "blackwell-precision"]
-
-
-def test_all_labels_of_megatron_core_are_there() -> None:
-    assert set(MODULES) == {
-        "core_attn",
-        "moe_act",
-        "layernorm",
-        "mla_up_proj",
-        "mlp",
-        "moe",
-        "shared_experts",
-        "gdn_norm_out",
-        "gdp_in_proj",
-        "gdp_qkv",
-        "mhc",
-    }
 
 
 @pytest.mark.parametrize(
@@ -130,21 +107,6 @@ def test_memory_pressure_decides_what_is_recomputed(
     assert then is None or " ".join(choice.then) == then
 
 
-@pytest.mark.parametrize("family", ["dsv3", "qwen3_235b", "qwen3_next", None])
-@pytest.mark.parametrize("full", [True, False])
-def test_seed_002_and_seed_003_modules_are_among_the_good_first_choices(
-    family: str | None, full: bool
-) -> None:
-    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_full=full)
-    modules = choose_recompute(Run(shown, Given(family=family))).modules
-    assert modules
-    assert set(modules) <= GOOD_FIRST_CHOICES
-
-
-def test_core_attention_is_refused_as_next_to_nothing_is_saved() -> None:
-    assert "next to nothing" in refusals(Run(GROUPED))["core_attn"]
-
-
 def test_the_expert_activation_needs_grouped_gemm() -> None:
     run = Run(Observed(moe=True, grouped_gemm=False, precision="bf16"))
     assert "grouped GEMM" in refusals(run)["moe_act"]
@@ -168,30 +130,6 @@ def test_fp8_needs_transformer_engine_2_6_for_modules_that_drop_their_output(
     assert choose_recompute(Run(Observed(moe=True, grouped_gemm=True), given)).modules == modules
 
 
-def test_the_up_projection_needs_mla() -> None:
-    assert "multi-latent" in refusals(Run(GROUPED, Given(family="qwen3_235b")))["mla_up_proj"]
-    assert "mla_up_proj" not in refusals(Run(GROUPED, Given(family="dsv3")))
-
-
-def test_an_unknown_family_is_asked_for_and_its_modules_are_not_taken() -> None:
-    choice = choose_recompute(Run(GROUPED))
-    assert "--family" in choice.asks
-    assert "unknown here" in refusals(Run(GROUPED))["mla_up_proj"]
-
-
-def test_dense_mlp_needs_dense_layers() -> None:
-    assert "dense layers" in refusals(Run(GROUPED, Given(family="qwen3_30b")))["mlp"]
-    assert "mlp" not in refusals(Run(Observed(moe=False, precision="bf16")))
-
-
-def test_a_dense_model_gets_no_moe_module() -> None:
-    choice = choose_recompute(Run(Observed(moe=False, precision="bf16"), Given(memory_tight=True)))
-    assert choice.modules == ("layernorm",)
-    assert not {"moe_act", "moe", "shared_experts"} & set(
-        refusals(Run(Observed(moe=False, precision="bf16")))
-    )
-
-
 @pytest.mark.parametrize(("core", "refused"), [("0.16.1", False), ("0.17.0", True), (None, True)])
 def test_whole_moe_recompute_clashes_with_overlap_since_0_17(core: str | None, refused: bool) -> None:
     shown = Observed(moe=True, grouped_gemm=True, precision="bf16", ep_overlap=True, graph_frac=0.0)
@@ -205,35 +143,9 @@ def test_whole_moe_recompute_clashes_with_a_graph_of_the_router() -> None:
     assert "moe" not in refusals(Run(shown, Given(graph_impl="transformer_engine", graph_modules=("attn",))))
 
 
-def test_shared_experts_need_some_and_core_0_14() -> None:
-    assert "shared_experts" in refusals(Run(GROUPED, Given(family="qwen3_30b")))
-    assert "shared_experts" in refusals(Run(GROUPED, Given(family="dsv3", core_version="0.13.1")))
-    assert "shared_experts" not in refusals(Run(GROUPED, Given(family="dsv3", core_version="0.14.0")))
-
-
-@pytest.mark.parametrize(("core", "refused"), [("0.18.2", True), ("0.19.0", False), (None, False)])
-def test_the_gated_delta_nets_norm_came_with_0_19(core: str | None, refused: bool) -> None:
-    run = Run(GROUPED, Given(family="qwen3_next", core_version=core))
-    assert ("gdn_norm_out" in refusals(run)) is refused
-
-
-@pytest.mark.parametrize("label", ["mhc", "gdp_in_proj", "gdp_qkv"])
-def test_labels_of_models_a_trace_cannot_tell_are_refused(label: str) -> None:
-    assert "models of that kind" in refusals(Run(GROUPED))[label]
-
-
-def test_memory_pressure_is_asked_for() -> None:
-    assert "--memory-tight" in choose_recompute(Run(GROUPED)).asks
-
-
 def test_what_is_recomputed_beside_a_whole_moe_layer_stays_when_that_goes() -> None:
     modules = ("mla_up_proj", "moe")
     values: dict[str, Value] = {"multi_latent_attention": True, "recompute_granularity": "selective"}
     choice = choose_recompute(complete({**values, "recompute_modules": modules}))
     assert choice.row.id == "recompute-instead-of-moe"
     assert choice.modules == ("moe_act", "layernorm", "mla_up_proj")
-
-
-def test_what_is_asked_of_a_run_is_asked_for_a_label_of_the_table() -> None:
-    assert {*_LEGAL} <= {*MODULES}
-    assert {label for label, module in MODULES.items() if not module.avoid} <= {*_LEGAL}

@@ -7,15 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.config.observed import Observed
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.incidents.incident import incidents as issues
 from heuristics.incidents.incident import known_issues
-from heuristics.plan.planned import Planned
 from heuristics.run.run import Run
-from reports.content.analysis.plan import step_of
-from reports.content.blocks import Words
-from reports.result.fill.plan import fix as fix_of
-from tests.doubles.comparison import result
 from tests.doubles.runs import run_of
 from traces.settings.settings import Value
 
@@ -51,12 +44,6 @@ def test_another_gpu_or_release_does_not_meet_it(given: dict[str, str]) -> None:
     assert HANG not in ids("HST-3", GRAPHS, run_of(A2A, None, **given))
 
 
-def test_another_dispatcher_and_another_fix_do_not_meet_it() -> None:
-    run = run_of(Observed(dispatcher="hybridep"), gpu="GB300", container="26.02")
-    assert HANG not in ids("HST-3", GRAPHS, run)
-    assert HANG not in ids("COM-1", {}, run_of(A2A, gpu="GB300", container="26.02"))
-
-
 def test_what_is_not_known_of_the_run_is_named() -> None:
     found = {one.id: one.only_if for one in known_issues("HST-3", GRAPHS, run_of())}
     assert found[HANG] == ("release", "gpu", "dispatcher_in_use")
@@ -76,31 +63,3 @@ def test_ep_overlap_and_graphs_together_are_an_issue_of_both_fixes() -> None:
     assert "Megatron-LM#5966" not in ids(
         "HST-3", GRAPHS, run_of(Observed(ep_overlap=False), core_version="0.19.0")
     )
-
-
-def test_every_row_names_fixes_that_exist_and_its_source() -> None:
-    for row in issues().values():
-        assert set(row.fixes) <= set(CATALOGUE)
-        assert row.source
-        assert row.releases or not row.fixes
-
-
-def notes(run: Run, everything: bool) -> str:
-    fix = CATALOGUE["HST-3"]
-    planned = Planned(fix, fix.knobs(run), (), 0.1, change=fix.change(run))
-    assert planned.change.set["cuda_graph_impl"] == "transformer_engine"
-    told: tuple[Words, ...] = step_of(result(), fix_of(planned, run=run), everything).notes
-    return " ".join(str(span) for words in told for span in words)
-
-
-def test_an_issue_that_fits_is_on_the_first_screen_and_one_that_may_fit_is_in_the_whole_plan() -> None:
-    fits = run_of(A2A, gpu="GB300", container="26.02", core_version="0.16.0")
-    assert "Known issue (container 26.02" in notes(fits, everything=False)
-    maybe = run_of(A2A, gpu="GB300")
-    assert "Known issue" not in notes(maybe, everything=False)
-    assert "if your release is container 26.02" in notes(maybe, everything=True)
-
-
-def test_a_fix_explains_all_its_issues() -> None:
-    issues_of = [row for row in issues().values() if "HST-3" in row.fixes]
-    assert len(known_issues("HST-3", {}, Run())) == len(issues_of) == 3

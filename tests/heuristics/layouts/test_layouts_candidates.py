@@ -8,7 +8,6 @@ import pytest
 
 from heuristics.layouts.candidates import Asked, candidates
 from heuristics.layouts.stages import stages_of, work_of
-from traces.settings.harness_recipes import models
 from traces.settings.model_names import model_named
 from traces.settings.settings import settings
 from traces.sizes.model import ModelSize, model_size
@@ -63,12 +62,6 @@ def test_stages_of_deepseek_v3_are_those_of_nvidia(pp: int, vpp: int, letters: s
     assert stages.uneven_frac < 0.05
 
 
-def test_layers_that_divide_need_no_letters() -> None:
-    stages = stages_of(work_of(size_of("Mixtral-8x7B")), 4, 8)
-    assert stages is not None
-    assert stages.letters is None
-
-
 def test_more_stages_than_layers_there_are_none() -> None:
     assert stages_of(work_of(size_of("OLMoE")), 8, 3) is None
 
@@ -88,10 +81,3 @@ def test_every_model_has_its_published_parameters() -> None:
         weight = weight_of(size_of(name))
         assert weight.total / 1e9 == pytest.approx(total, rel=0.03), name
         assert weight.active / 1e9 == pytest.approx(active, rel=0.25), name
-
-
-def test_every_model_of_the_table_with_experts_has_a_name() -> None:
-    from traces.settings.model_names import model_names_by_id
-
-    moe = {id for id, shape in models().items() if shape.get("num_moe_experts") is not None}
-    assert moe == {*model_names_by_id()}

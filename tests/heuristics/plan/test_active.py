@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from heuristics.config.about import Given
@@ -12,7 +10,7 @@ from heuristics.fixes.catalogue import fixes_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.run.run import Run
-from tests.doubles.opinions import WINDOW_NS, a_fix, catalogue_of, paying
+from tests.doubles.opinions import WINDOW_NS
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 
@@ -85,25 +83,3 @@ def test_expandable_segments_are_for_a_caching_allocator_that_has_them(
 def test_what_the_stack_may_not_have_is_absent_and_what_the_run_forbids_is_not(shown: str, kind: str) -> None:
     refused = planned("memory", "allocator", "pytorch", Observed(in_use=(shown,))).refused
     assert [one.kind for one in refused if one.fix.id == "MEM-1"] == [kind]
-
-
-def test_sends_that_cannot_be_of_experts_ask_for_the_balance_of_stages_and_no_dispatcher() -> None:
-    shown = Observed(dispatcher="alltoall", moe=True, sendrecv_of_experts=False)
-    plan = planned("communication", "sendrecv_unresolved", "megatron", shown)
-    assert ids(plan)[0] == "COM-6"
-    assert not {"COM-1", "COM-2", "COM-3"} & {*ids(plan)}
-
-
-def test_the_first_step_is_for_the_headlines_wall_though_another_saves_more_for_sure() -> None:
-    run = paying("communication", {"tp": 300})
-    run = replace(
-        run,
-        cost_by_kind_ns={**run.cost_by_kind_ns, "memory": {"allocator": 200}},
-        total_ns={**run.total_ns, "memory": 200},
-    )
-    first, other = (
-        a_fix("COM-5", "communication", kinds=("tp",)),
-        a_fix("MEM-1", "memory", kinds=("allocator",)),
-    )
-    plan = make_plan(run, ["communication", "memory"], catalogue_of(first, other))
-    assert ids(plan) == ["COM-5", "MEM-1"]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from heuristics.config.about import Given
-from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.plan.allowed import Permits, changed
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
-from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from tests.doubles.fixes import complete
 from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
 
@@ -163,45 +158,3 @@ def test_a_flag_sets_all_its_knobs_and_a_value_to_fill_in_none() -> None:
 def test_of_several_changes_the_later_wins() -> None:
     run = changed(run_of(), ({"train.micro_batch_size": 2}, {"train.micro_batch_size": 4}))
     assert run.settings.value("train.micro_batch_size") == 4
-
-
-def test_from_full_to_selective_recompute_takes_the_settings_of_full_recompute_along() -> None:
-    full: dict[str, Value] = {
-        "recompute_granularity": "full",
-        "recompute_method": "uniform",
-        "recompute_num_layers": 1,
-    }
-    run = complete(full, memory_tight=True)
-    run = replace(run, settings=Settings(run.settings.by_knob, "megatron_lm"))
-    knobs = CATALOGUE["MEM-2"].knobs(run)
-    assert {"(leave out --recompute-method)", "(leave out --recompute-num-layers)"} <= set(knobs.megatron_lm)
-    assert Permits(run).judge(CATALOGUE["MEM-2"].change(run).in_run(run), {}).broken == ()
-
-
-def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
-    said: dict[str, Value] = {"fp8": "hybrid", "fp8_recipe": "tensorwise", "fp8_param": True}
-    run = complete(said, gpu="B200", stage="tuned")
-    knobs, change = CATALOGUE["CMP-3"].knobs(run), CATALOGUE["CMP-3"].change(run)
-    assert "--fp4-format e2m1" in knobs.megatron_lm
-    assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
-    assert "fp8-and-fp4" not in {one.id for one in Permits(run).judge(change.in_run(run), {}).broken}
-
-
-def test_a_format_that_a_recipe_of_bridge_leaves_off_is_asked_about_as_off() -> None:
-    said: dict[str, Value] = {"fp4": "e2m1", "mixed_precision": "bf16_with_mxfp8_mixed"}
-    request = request_of(run_of(framework="megatron_bridge", knobs=said))
-    assert isinstance(request, Request)
-    assert (request.fields["fp8_recipe"], request.fields["fp4"]) == ("mxfp8", None)
-
-
-def test_the_first_setting_of_bridges_overlap_section_keeps_what_the_model_has_on() -> None:
-    said: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
-    kept = "comm_overlap.overlap_moe_expert_parallel_comm=true"
-    run = run_of(framework="megatron_bridge", knobs=said)
-    for name in ("COM-5", "COM-9"):
-        assert kept in CATALOGUE[name].knobs(run).megatron_bridge
-    alone: dict[str, Value] = {"comm_overlap.delay_wgrad_compute": True}
-    assert [one.id for one in Permits(run).judge(alone, {}).broken] == ["delayed-wgrad-overlap"]
-    section: dict[str, Value] = {**said, "comm_overlap.overlap_moe_expert_parallel_comm": True}
-    has_one = run_of(framework="megatron_bridge", knobs=section)
-    assert kept not in CATALOGUE["COM-9"].knobs(has_one).megatron_bridge

@@ -22,7 +22,6 @@ GC = Change({"train.manual_gc": True})
 OVERLAP = Change({"overlap_moe_expert_parallel_comm": True})
 DELAY = Change({"delay_wgrad_compute": True})
 SIZED = Change({"expert_model_parallel_size": "N"})
-FOR_PEOPLE = Change(launch=("(on every node, before the run)",))
 WORDS = "top-k of four is not to our taste"
 Say = Callable[[Request], tuple[Kind, str]]
 
@@ -78,17 +77,6 @@ def ids(found: Asked) -> list[str]:
     return [one.fix.id for one in found.plan.fixes]
 
 
-def test_without_anyone_to_ask_the_plan_stands_and_has_no_answers() -> None:
-    found = asked(run_of(), None, COM_2=TOPK)
-    assert (ids(found), found.answers) == (["COM-2"], {})
-
-
-def test_a_run_of_which_no_file_tells_is_not_asked_about() -> None:
-    double = Double(against_topk)
-    assert asked(Run(), double, COM_2=TOPK).answers == {}
-    assert double.rounds == []
-
-
 def test_the_configuration_is_asked_first_and_then_every_fix_at_once() -> None:
     double = Double(against_topk)
     found = asked(run_of(), double, COM_2=GC, COM_1=OVERLAP)
@@ -102,20 +90,6 @@ def test_what_is_rejected_is_refused_in_megatron_cores_words_and_planned_around(
     assert ids(found) == ["COM-1"]
     assert refused.because == f"the framework rejects it here: {WORDS}"
     assert refused.source == "megatron-core 0.16.1"
-
-
-def test_a_fix_that_takes_the_place_of_a_rejected_one_is_asked_about_too() -> None:
-    run, double = run_of(), Double(against_topk)
-    first = a_fix("COM-2", "communication", change=lambda run: TOPK, excludes=("COM-1",))
-    second = a_fix("COM-1", "communication", change=lambda run: OVERLAP)
-
-    def make(rejected: Mapping[str, Rejection]) -> Plan:
-        return make_plan(run, ["communication"], catalogue_of(first, second), rejected=rejected)
-
-    found = plan_asked(run, make, double)
-    assert ids(found) == ["COM-1"]
-    assert found.answers["COM-1"][0].answer == "ok"
-    assert [len(one) for one in double.rounds] == [1, 1, 1]
 
 
 def test_a_fix_is_asked_about_with_the_steps_it_stands_on() -> None:
@@ -173,11 +147,6 @@ def test_a_change_with_a_size_to_fill_in_is_not_passed_off_as_checked() -> None:
     assert [one.answer for one in found.answers["COM-2"]] == ["not_checked"]
     assert "to fill in" in found.answers["COM-2"][0].text
     assert ids(found) == ["COM-2"]
-
-
-def test_lines_for_people_are_no_knobs_and_keep_nothing_from_being_asked() -> None:
-    found = asked(run_of(), Double(against_topk), COM_2=FOR_PEOPLE)
-    assert [one.answer for one in found.answers["COM-2"]] == ["ok"]
 
 
 def test_a_plan_is_made_again_three_times_at_most() -> None:

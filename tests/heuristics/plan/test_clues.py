@@ -97,10 +97,5 @@ def test_a_clue_holds_where_it_must_and_just_not_beside_it(
     assert before_tuning(has) == (() if clue.tuning else (clue.fix,))
 
 
-def test_every_clue_has_a_run() -> None:
-    asked = {(wall, place) for wall, place, *_ in CASES} | {("memory", 3)}  # in test_memory_plan.py
-    assert asked == {(wall, place) for wall, several in clues().items() for place in range(len(several))}
-
-
 def test_a_run_of_which_nothing_is_known_has_no_clue() -> None:
     assert {first_by_clue(Run(), wall) for wall in clues()} == {None}

@@ -8,7 +8,6 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.graphs import scopes as graphed
 from heuristics.fixes.memory import recompute_changes as recomputed
 from heuristics.plan.gains import Gain, Replayed, gains_of
@@ -16,10 +15,7 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
 from heuristics.run.run import Run
 from heuristics.words import say
-from reports.content.explain.page import explain_page
-from reports.result.fill.plan import fix
 from tests.doubles.opinions import a_fix, catalogue_of, cost, costs, paying
-from tests.read_back.plain_page import plain
 from traces.replay.changes.change import Change
 from traces.sections.tables import WallId
 from traces.spelling import saving
@@ -74,17 +70,6 @@ def test_one_rank_without_a_lower_end_leaves_all_without() -> None:
 # in a plan
 
 
-def test_a_fix_wins_from_its_pessimistic_replay_to_its_ceiling() -> None:
-    one = planned(
-        "host_overhead",
-        {"gc": 300},
-        "collection_at_edges",
-        gains={"collection_at_edges": Gain(0.1, 0.2, None)},
-    )
-    assert (one.low_frac, one.ceiling_frac, one.low_because) == (0.1, 0.2, "")
-    assert fix(one).gain_frac == (0.1, 0.2)
-
-
 def test_the_ceiling_is_never_above_what_the_fix_acts_on() -> None:
     gain = Gain(0.25, 0.4, None)
     one = planned("host_overhead", {"gc": 200, "python": 100}, "gc", acts_on=("gc",), gains={"gc": gain})
@@ -95,18 +80,6 @@ def test_a_change_that_acts_on_two_walls_may_win_more_than_one_of_them_costs() -
     gain = Gain(0.25, 0.4, None, across=True)
     one = planned("compute", {"gemm": 200}, "grouped", gains={"grouped": gain})
     assert (one.low_frac, one.ceiling_frac) == (0.25, 0.4)
-
-
-def test_changes_made_together_give_the_best_alone_at_least_and_their_sum_at_most() -> None:
-    one = planned(
-        "host_overhead",
-        {"launch": 900},
-        "a",
-        "b",
-        gains={"a": Gain(0.1, 0.2, None), "b": Gain(0.3, 0.35, None)},
-    )
-    assert one.low_frac == 0.3
-    assert one.ceiling_frac == pytest.approx(0.55)
 
 
 @pytest.mark.parametrize(
@@ -125,24 +98,6 @@ def test_without_a_lower_end_the_plan_says_why(
     assert (one.low_frac, one.low_because) == (None, why)
 
 
-def test_fixes_that_win_by_the_same_costs_name_each_other() -> None:
-    fixes = catalogue_of(
-        a_fix("HST-3", "host_overhead", kinds=("launch", "python")),
-        a_fix("HST-4", "host_overhead", kinds=("launch",)),
-        a_fix("HST-2", "host_overhead", kinds=("gc",)),
-    )
-    run = paying("host_overhead", {"launch": 100, "python": 50, "gc": 100})
-    shared = {one.fix.id: one.shares_with for one in make_plan(run, ["host_overhead"], fixes).fixes}
-    assert shared == {"HST-3": ("HST-4",), "HST-4": ("HST-3",), "HST-2": ()}
-
-
-def test_memory_fixes_win_no_more_than_their_own_kinds() -> None:
-    run = paying("memory", {"recompute": 100, "offload": 200, "allocator": 50})
-    ceilings = {one.fix.id: one.ceiling_frac for one in make_plan(run, ["memory"], CATALOGUE).fixes}
-    assert ceilings["MEM-1"] == pytest.approx(0.05)
-    assert ceilings["MEM-4"] == pytest.approx(0.15)
-
-
 # which changes a fix stands for
 
 
@@ -155,12 +110,6 @@ def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> 
     whole = Observed(recompute_full=True)
     assert recomputed(Run(observed=whole, given=Given(memory_tight=False))) == ("recompute_dropped",)
     assert recomputed(Run(observed=whole, given=Given(memory_tight=True))) == ("recompute_narrowed",)
-
-
-@pytest.mark.parametrize("number", [*CATALOGUE])
-def test_every_change_of_a_fix_has_words(number: str) -> None:
-    replayed = CATALOGUE[number].changes(Run())
-    assert ("Replayed as" in plain(explain_page(number))) == bool(replayed)
 
 
 # in words

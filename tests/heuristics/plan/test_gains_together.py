@@ -75,11 +75,6 @@ def test_the_upper_end_is_at_most_the_sum_but_for_what_two_hide_of_each_other() 
     assert hiding.gain_frac[1] == 0.45
 
 
-def test_the_upper_end_is_at_least_that_of_its_best_fix() -> None:
-    (pair,) = combined(rank(Told(a_b=Joint(150, 190, 0)), A, B))
-    assert pair.gain_frac == (0.15, 0.2)
-
-
 def test_the_lower_end_may_be_below_that_of_its_best_fix_where_another_may_cost_time() -> None:
     fixes = (FIXES[0], planned("HST-4", "b", -0.03, 0.2))
     (pair,) = combined(rank(Told(a_b=Joint(80, 300, 0)), A, B), fixes=fixes)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from msgspec import structs
 
 from heuristics.config.observed import Observed
-from heuristics.evidence.evidence import without_waits
-from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.needs import needed
 from heuristics.plan.gains import Gain
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
-from heuristics.run.repairs import FIRST, REPAIRS, LateRank, comes_first
+from heuristics.run.repairs import FIRST, LateRank, comes_first
 from heuristics.run.run import Run
-from heuristics.words import say
-from tests.doubles.opinions import a_fix, catalogue_of, paying, wall
+from tests.doubles.opinions import a_fix, catalogue_of, paying
 from traces.sections.cause import Cause
 
 EP = ("ep_dispatch",)
@@ -52,19 +48,6 @@ def test_each_cause_has_its_own_first_fix(cause: Cause, first: str) -> None:
     assert plan(waiting(cause)).fixes[0].fix.id == first
 
 
-@pytest.mark.parametrize("cause", [Cause.SLOW_DEVICE, Cause.SLOW_LINK, Cause.DATA_LOADER])
-def test_what_is_no_matter_of_the_configuration_has_a_sentence_and_no_fix(cause: Cause) -> None:
-    found = [one.fix.id for one in plan(waiting(cause)).fixes]
-    assert say(f"run.{cause.value}")
-    assert cause not in REPAIRS
-    assert not {"HST-1", "HST-2"} & {*found}
-
-
-def test_every_repair_is_a_fix_of_the_catalogue() -> None:
-    assert {number for fixes in REPAIRS.values() for number in fixes} <= {*CATALOGUE}
-    assert all(say(f"run.{cause.value}") for cause in Cause if cause is not Cause.NONE)
-
-
 def test_a_repair_saves_at_most_what_the_run_does_without_its_cause() -> None:
     first = plan(waiting(Cause.SLOW_HOST, 0.2)).fixes[0]
     assert (first.fix.id, first.ceiling_frac, first.low_frac) == ("HST-1", 0.2, None)
@@ -77,11 +60,6 @@ def test_a_repair_of_little_does_not_lead() -> None:
     assert [comes_first(frac) for frac in (None, 0.049, FIRST.value)] == [False, False, True]
 
 
-def test_nobody_is_late_and_the_plan_is_as_before() -> None:
-    run = paying("communication", {"ep_dispatch": 300, "pp_p2p": 300})
-    assert [one.fix.id for one in plan(run).fixes] == ["COM-1", "COM-6", "COM-11"]
-
-
 def test_a_replayed_saving_of_one_rank_is_less_by_the_waiting_for_the_late_one() -> None:
     replayed = {"overlap": Gain(0.25, 0.3, None)}
     one = next(one for one in plan(waiting(Cause.SLOW_DEVICE, waits_ns=100), **replayed).fixes)
@@ -89,26 +67,6 @@ def test_a_replayed_saving_of_one_rank_is_less_by_the_waiting_for_the_late_one()
     none = next(one for one in plan(waiting(Cause.SLOW_DEVICE, waits_ns=250), **replayed).fixes)
     assert none.low_frac is None
     assert "waiting for a late rank" in none.low_because
-
-
-def test_communication_costs_other_fixes_at_most_what_is_exposed_beside_the_waiting() -> None:
-    found = structs.replace(
-        wall("communication", 60.0), cost_ns=600, cost_by_kind_ns={"ep_dispatch": 400, "pp_p2p": 300}
-    )
-    late = LateRank(Cause.SLOW_DEVICE, 0.2, {"ep_dispatch": 350}, {"ep_dispatch": 450, "pp_p2p": 300})
-    less = without_waits(found, late)
-    assert less.cost_by_kind_ns == {"ep_dispatch": 100, "pp_p2p": 300}
-    assert less.cost_ns == 400
-    assert less.cost_frac == pytest.approx(0.6 * 400 / 600)
-    assert without_waits(found, None) is found
-
-
-def test_routing_that_hardly_costs_anything_leaves_the_order_to_the_savings() -> None:
-    for saved, first in ((0.2, "COM-11"), (0.01, "COM-1")):
-        run = replace(
-            waiting(Cause.ROUTING_IMBALANCE, saved), observed=Observed(late_cause="routing_imbalance")
-        )
-        assert plan(run).fixes[0].fix.id == first
 
 
 def test_a_faster_transfer_waits_for_the_repair_of_the_late_rank() -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as trials
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER, fixes_of
-from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
-from heuristics.run.run import Run
 from tests.doubles.opinions import (
     COMPUTE,
     NOBODY,
@@ -26,7 +22,6 @@ from tests.doubles.opinions import (
     costs,
     paying,
     rank,
-    runs,
 )
 from traces.missing import Missing
 from traces.settings.knobs import MICRO_BATCH
@@ -36,10 +31,6 @@ LEVERS = [number for number in WALL_ORDER["compute"] if CATALOGUE[number].lever]
 SEEN = [number for number in LEVERS if CATALOGUE[number].lever != "known_off"]
 """Levers of a run of which no file tells what it does without."""
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
-
-
-def is_unmet(one: Precondition) -> bool:
-    return one.state == "unmet"
 
 
 def test_without_a_wall_there_are_levers_where_they_are_asked_for_and_no_fixes() -> None:
@@ -63,21 +54,6 @@ def test_levers_are_for_a_run_bound_by_compute_whose_walls_could_all_be_priced()
         assert judge([one]).plan == Plan((), (), ())
 
 
-def test_memory_whose_room_is_unknown_was_priced_and_keeps_no_lever_back() -> None:
-    found = judge([rank(bytes_known=False)])
-    assert found.walls[0].outcome == "clear"
-    assert [one.fix.id for one in found.plan.levers] == SEEN
-
-
-def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
-    needs = Precondition("a wider format", "unmet")
-    levers = catalogue_of(
-        a_fix("CMP-3", "compute", needs, lever="lever"), a_fix("CMP-4", "compute", lever="lever")
-    )
-    plan = make_plan(paying("compute", {"gemm": 10}), [], levers, levers=COMPUTE)
-    assert [one.fix.id for one in plan.levers] == ["CMP-4"]
-
-
 def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "heuristics.plan.refusals.room_for",
@@ -98,25 +74,3 @@ def test_much_matrix_work_in_fp32_comes_first_among_the_levers(wide_frac: float,
     run = replace(paying("compute", {"gemm": 0}), framework="pytorch", observed=seen)
     plan = make_plan(run, [], fixes_of("pytorch"), levers=COMPUTE)
     assert [one.fix.id for one in plan.levers] == levers
-
-
-def test_small_grids_are_no_ceiling_of_a_lever() -> None:
-    """Lower precision makes full kernels faster too: the cost of the compute wall does not bound it."""
-    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
-    assert {one.fix.id: one.ceiling_frac for one in plan.levers} == {"CMP-3": None, "CMP-4": None}
-
-
-@trials(max_examples=60)
-@given(runs())
-def test_levers_can_be_pulled(run: Run) -> None:
-    plan = make_plan(run, [], CATALOGUE, levers=COMPUTE)
-    tried = {one.fix.id for one in plan.levers}
-    assert tried <= {*LEVERS}
-    assert not any(is_unmet(need) for number in tried for need in CATALOGUE[number].preconditions(run))
-    assert not any(
-        need.state == "unknown"
-        for one in plan.levers
-        if one.fix.lever == "known_off"
-        for need in one.preconditions
-    )
-    assert {one.ceiling_frac for one in plan.levers} <= {None}

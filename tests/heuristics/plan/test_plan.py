@@ -8,20 +8,16 @@ from itertools import chain, combinations, pairwise
 import pytest
 from hypothesis import given, settings
 
-from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
-from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.plan.variants import IDS, upgraded
-from heuristics.run.run import WALL_IDS, Run
+from heuristics.run.run import Run
 from reports.result.fill.plan import fix as fix_section
-from reports.result.fill.plan import refused_fix
 from tests.doubles.opinions import (
-    KINDS,
     WALLS,
     a_fix,
     catalogue_of,
@@ -35,7 +31,6 @@ from traces.missing import Missing
 from traces.sections.tables import WallId
 
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
-SHARED: dict[str, set[str]] = {}
 """Fixes in the order of a wall that is not their own: none."""
 
 
@@ -72,31 +67,6 @@ def plan_of(about: WallId, *fixes: str, **needs: Precondition) -> Plan:
     return make_plan(paying(about, {"all": 100}), [about], catalogue_of(*made))
 
 
-def test_every_fix_is_in_the_order_of_its_own_wall_exactly_once() -> None:
-    for about, order in WALL_ORDER.items():
-        guests = SHARED.get(about, set())
-        assert len(set(order)) == len(order)
-        assert set(order) - guests == {fix.id for fix in CATALOGUE.values() if fix.wall == about}
-        assert guests <= set(order)
-    assert set(WALL_ORDER) == set(WALL_IDS)
-    assert {fix.wall for fix in CATALOGUE.values() if fix.lever} == {"compute"}
-
-
-def test_every_fix_that_is_named_is_in_the_catalogue() -> None:
-    for fix in CATALOGUE.values():
-        assert {*fix.excludes, *([fix.same_as] if fix.same_as else [])} <= set(CATALOGUE)
-        assert fix.id not in fix.excludes
-
-
-def test_kinds_of_fixes_are_kinds_of_costs() -> None:
-    for fix in CATALOGUE.values():
-        assert {*fix.kinds, *(fix.direct or ())} <= set(KINDS[fix.wall]), fix.id
-
-
-def test_the_order_is_the_workflows_not_the_catalogues() -> None:
-    assert ids(plan_of("communication", "COM-1", "COM-4", "COM-2")) == ["COM-2", "COM-1", "COM-4"]
-
-
 @pytest.mark.parametrize(
     ("about", "kinds", "first"),
     [
@@ -126,13 +96,6 @@ def test_exactly_half_is_not_direct() -> None:
     assert ids(make_plan(run, ["host_overhead"], catalogue_of(direct, general))) == ["HST-3", "HST-2"]
 
 
-@pytest.mark.parametrize("allocator", [10, 1])
-def test_a_run_that_does_not_fit_tries_what_the_allocator_needs_first_however_little(allocator: int) -> None:
-    costs = {"recompute": 100 - allocator, "allocator": allocator}
-    plan = make_plan(paying("memory", costs, does_not_fit=True), ["memory"], CATALOGUE)
-    assert ids(plan)[:2] == ["MEM-1", "MEM-2"]
-
-
 def test_a_fix_of_under_a_twentieth_of_the_wall_is_refused_with_its_share() -> None:
     tp = a_fix("COM-5", "communication", kinds=("tp",))
     at, below = (
@@ -143,13 +106,6 @@ def test_a_fix_of_under_a_twentieth_of_the_wall_is_refused_with_its_share() -> N
     )
     assert ids(at) == ["COM-5"]
     assert refused(below) == {"COM-5": "what it acts on (tp) is 4.0 % of this wall's cost"}
-
-
-def test_the_ceiling_is_what_the_fix_acts_on() -> None:
-    tp, every = a_fix("COM-5", "communication", kinds=("tp",)), a_fix("COM-2", "communication")
-    run = paying("communication", {"tp": 50, "ep_dispatch": 150})
-    plan = make_plan(run, ["communication"], catalogue_of(tp, every))
-    assert {one.fix.id: one.ceiling_frac for one in plan.fixes} == {"COM-2": 0.2, "COM-5": 0.05}
 
 
 def test_kinds_that_add_up_to_more_than_the_wall_have_its_cost_as_ceiling() -> None:
@@ -188,19 +144,6 @@ def test_sendrecv_that_may_be_expert_traffic_puts_its_fixes_before_the_general_o
     assert ids(make_plan(little, ["communication"], fixes)) == ["COM-4", "COM-10"]
 
 
-def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts_or_the_pipeline() -> None:
-    plan = make_plan(paying("communication", {"sendrecv_unresolved": 200}), ["communication"], CATALOGUE)
-    perhaps = {fix.id for fix in CATALOGUE.values() if {"ep_a2a", "pp_p2p"} & {*fix.kinds}}
-    assert {"COM-1", "COM-2", "COM-3", "COM-6"} <= perhaps
-    assert "COM-6" in ids(plan)
-    assert set(ids(plan)) <= perhaps
-    asked = {one.preconditions[0].text for one in plan.fixes}
-    assert asked == {PERHAPS.text, "the unresolved SendRecv is the pipeline's exchange"}
-    assert all(one.ceiling_frac == 0.2 for one in plan.fixes)
-    others = {number: why for number, why in refused(plan).items() if number not in perhaps}
-    assert set(others) == {"COM-4", "COM-5", "COM-7"}
-
-
 def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_first() -> None:
     fixes = catalogue_of(CATALOGUE["COM-4"], a_fix("COM-5", "communication", kinds=("tp",)))
     plain = paying("communication", {"dp_all_gather": 60, "other_comm": 180, "tp": 60})
@@ -216,12 +159,6 @@ def test_other_communication_without_an_open_gather_is_not_data_parallel() -> No
     (data,) = make_plan(run, ["communication"], catalogue_of(CATALOGUE["COM-4"])).fixes
     assert data.ceiling_frac == 0.06
     assert "unresolved" not in data.preconditions[0].text
-
-
-def test_resolved_traffic_asks_for_nothing_more() -> None:
-    fixes = catalogue_of(a_fix("COM-1", "communication", **EXPERTS))
-    (planned,) = make_plan(paying("communication", {"ep_a2a": 100}), ["communication"], fixes).fixes
-    assert planned.preconditions == ()
 
 
 def test_an_earlier_fix_meets_what_a_later_one_needs_but_not_the_reverse() -> None:
@@ -259,14 +196,6 @@ def test_of_two_that_exclude_each_other_the_earlier_stays(says: str) -> None:
     plan = make_plan(paying("memory", {"recompute": 100}), ["memory"], catalogue_of(*fixes))
     assert ids(plan) == ["MEM-2"]
     assert refused(plan) == {"MEM-9": "not in one plan with MEM-2, which comes first"}
-
-
-def test_what_excludes_a_fix_of_the_first_wall_is_refused_for_the_second() -> None:
-    full = a_fix("MEM-9", "memory", excludes=("COM-1",))
-    run = paying("memory", {"recompute": 100})
-    fixes = catalogue_of(full, a_fix("COM-1", "communication"))
-    assert ids(make_plan(run, ["communication", "memory"], fixes)) == ["COM-1"]
-    assert ids(make_plan(run, ["memory", "communication"], fixes)) == ["MEM-9"]
 
 
 def test_what_does_not_act_by_its_walls_handicap_has_no_ceiling_and_an_entry_instead() -> None:
@@ -318,42 +247,12 @@ def test_every_fix_of_the_walls_is_planned_or_refused_with_a_reason_once(
     assert plan.levers == ()
 
 
-@settings(max_examples=60)
-@given(runs(), WALLS)
-def test_no_ceiling_is_above_what_its_wall_costs(run: Run, found: list[WallId]) -> None:
-    for planned in make_plan(run, found, CATALOGUE).fixes:
-        whole = run.cost_ns(planned.fix.wall, ())
-        assert (planned.ceiling_frac is None) == (whole is None or planned.fix.direct == ())
-        assert whole is None or (planned.ceiling_frac or 0.0) <= whole / run.window_ns
-
-
 def test_a_ceiling_is_that_of_the_wall_where_some_ranks_could_not_be_replayed() -> None:
     """The fix acts on everything the wall costs, so both say the same: 300 of the 1000 ns replayed."""
     found = judge([rank(costs(memory=cost(300, {"recompute": 300}))), rank(BLIND)])
     ceilings = {one.fix.id: one.ceiling_frac for one in found.plan.fixes}
     assert found.walls[0].cost_frac == 0.3
     assert ceilings["MEM-2"] == 0.3
-
-
-def test_a_fix_in_the_document_says_what_it_gave_elsewhere_or_that_nobody_published_it() -> None:
-    gain = Gain("41 s to 31 s a step", "a guide")
-    fixes = catalogue_of(a_fix("CMP-1", "compute", gains=(gain,)), a_fix("CMP-4", "compute"))
-    plan = make_plan(paying("compute", {"gemm": 200}), ["compute"], fixes)
-    told, untold = map(fix_section, plan.fixes)
-    assert told.gain_source == "41 s to 31 s a step (a guide)"
-    assert isinstance(untold.gain_source, Missing)
-    assert isinstance(untold.gain_frac, tuple)
-    low, high = untold.gain_frac
-    assert isinstance(low, Missing)
-    assert high == 0.2
-
-
-def test_a_refused_fix_in_the_document_has_its_reason_and_what_unlocks_it() -> None:
-    plan = plan_of("communication", "COM-1", COM_1=unmet("PyTorch >= 2.6", "--torch-version"))
-    section = refused_fix(plan.refused[0])
-    assert section.id == "COM-1"
-    assert (section.because, section.unlocked_by) == ("needs: PyTorch >= 2.6", "--torch-version")
-    assert section.source == "a guide"
 
 
 def test_where_one_kind_dominates_a_fix_of_under_a_twentieth_of_the_windows_waits() -> None:
@@ -398,12 +297,3 @@ def test_what_its_own_wall_refused_and_another_walls_fix_waits_for_is_planned_an
         "HST-1": "what it acts on (launch) is 4.0 % of this wall's cost"
     }
     assert (ids(plan), refused_ids(plan)) == (["HST-1", "COM-2"], [])
-
-
-def test_what_is_put_before_another_walls_fix_is_planned_with_its_own_change() -> None:
-    said = Given(gpu="GB200", ep=64, tp=1, nvlink_domain=72, flex_package=True, cpu_bound_to_numa=False)
-    run = Run(Observed(dispatcher="alltoall"), said)
-    before = make_plan(run, ["communication"], CATALOGUE).fixes[0]
-    assert before.fix.id == "HST-1"
-    assert before.knobs == CATALOGUE["HST-1"].knobs(run)
-    assert before.knobs.environment or before.knobs.bridge_harness or before.knobs.megatron_bridge

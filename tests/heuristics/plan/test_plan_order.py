@@ -33,10 +33,6 @@ def test_without_a_defended_saving_the_order_is_the_workflows() -> None:
     assert order(planned("A", None, None), planned("B", None, 0.2)) == ["A", "B"]
 
 
-def test_a_defended_saving_comes_before_a_ceiling_alone() -> None:
-    assert order(planned("A", None, 0.9), planned("B", 0.03, 0.2)) == ["B", "A"]
-
-
 def test_what_gains_under_a_point_comes_after_what_may_gain_more() -> None:
     assert order(planned("A", 0.005, 0.006), planned("B", None, 0.25)) == ["B", "A"]
     assert order(planned("A", 0.0, 0.006), planned("B", None, 0.009)) == ["A", "B"]

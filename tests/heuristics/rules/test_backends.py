@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from heuristics.config.about import Given
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
-from heuristics.rules.check import limits
 from heuristics.run.run import Run
 
 
 def refused(backend: str, **given: object) -> list[str]:
     return [one.reason for one in refusals(Run(given=Given(**given)), (backend,))]  # type: ignore[arg-type]
-
-
-def test_every_backend_has_limits_and_each_forbids_it_for_certain() -> None:
-    found = {name: [rule.id for rule in limits(name)] for name in ("deepep", "hybridep", "ncclep")}
-    assert {"deepep-gpu", "deepep-container", "deepep-capacity"} <= {*found["deepep"]}
-    assert {"hybridep-gpu", "hybridep-rack", "hybridep-version"} <= {*found["hybridep"]}
-    assert {"ncclep-capacity"} <= {*found["ncclep"]}
-    assert not {"flex-router-dtype", "flex-sm-count"} & {id for ids in found.values() for id in ids}
 
 
 def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1() -> None:

@@ -49,15 +49,6 @@ def test_errors_come_before_warnings_and_warnings_before_what_is_ignored() -> No
     assert levels == ["error", "warning", "ignored"]
 
 
-def test_a_change_is_judged_in_the_whole_configuration() -> None:
-    run = whole_run({**BASE, "moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 256})
-    changed = run.changed({OVERLAP: True})
-    assert "ep-overlap-shared-experts" not in ids(run)
-    assert "ep-overlap-shared-experts" in ids(changed)
-    mended = run.changed({OVERLAP: True, "moe_shared_expert_overlap": False})
-    assert "ep-overlap-shared-experts" not in ids(mended)
-
-
 def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     run = run_with({"core": "0.18.0", "torch": "2.5.1", "moe_shared_expert_overlap": False})
     asked = {one.rule.id: one for one in asked_by(run, {OVERLAP: True})}
@@ -71,13 +62,6 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert {"graphs-rng-tracker", "ep-overlap-mtp-pipeline"}.isdisjoint(asked)
     off = {one.rule.id for one in asked_by(run, {OVERLAP: False})}
     assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
-
-
-def test_ep_overlap_is_refused_for_megatron_fsdp_with_pipeline_stages() -> None:
-    sizes = {"pipeline_model_parallel_size": 2, "virtual_pipeline_model_parallel_size": 2}
-    sharded = run_with({**sizes, "ddp.use_megatron_fsdp": True})
-    asked = {one.rule.id: one.holds for one in asked_by(sharded, {"overlap_moe_expert_parallel_comm": True})}
-    assert asked["ep-overlap-fsdp-pipeline"] is False
 
 
 def test_what_was_given_follows_a_change_of_its_knob() -> None:

@@ -17,7 +17,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.condition import READERS, Condition, condition
 from heuristics.rules.failures import corrections
-from heuristics.rules.rules import SUBJECTS, By, Rule, known_lines, rows, rules
+from heuristics.rules.rules import By, Rule, known_lines, rules
 from tests.configurations.constraints import read, run_with
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value
@@ -84,29 +84,6 @@ def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
     assert undecided(run_with({})) == ()
 
 
-def test_a_rule_speaks_of_the_knobs_that_break_it() -> None:
-    about = {
-        "core",
-        "bridge",
-        "te",
-        "torch",
-        "gpu",
-        "capability",
-        "packed",
-        "stage",
-        "nccl",
-        "lm",
-        "mb",
-        "container",
-    }
-    context = {"pipeline_model_parallel_size", "tensor_model_parallel_size", "context_parallel_size"}
-    for rule in rules().values():
-        row = ROWS[rule.id]
-        spoken = {*row["breaks"], *row["mends"]} - about - context
-        assert spoken & set(rule.knobs), rule.id
-        assert set(row["mends"]) & {*rule.knobs, *about, *context}, rule.id
-
-
 def test_every_rule_says_who_refuses_where_it_is_written_and_what_would_meet_it() -> None:
     for rule in rules().values():
         assert all((rule.text, rule.source, rule.cure, rule.knobs)), rule.id
@@ -123,17 +100,6 @@ def test_a_line_that_a_rule_prints_is_a_known_one() -> None:
 
 def test_a_knob_that_meets_a_rule_is_a_knob() -> None:
     assert {knob for rule in rules().values() for knob in rule.set} <= set(knobs())
-
-
-def test_no_rule_is_written_twice() -> None:
-    written = [id for subject in SUBJECTS for id in rows(subject)]
-    assert len(written) == len(set(written))
-
-
-def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
-    for rule in (one for one in rules().values() if one.level != "guide"):
-        found = {one.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
-        assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)
 
 
 ROW = {"text": "A needs B", "cure": "B", "needs": "tp == 1"}

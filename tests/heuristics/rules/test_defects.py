@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.about import Given
-from heuristics.config.observed import Observed
-from heuristics.findings.contradictions import find_contradictions, misspelled
+from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
@@ -19,7 +17,6 @@ from heuristics.run.run import Run
 from heuristics.workflow.walk import RULES as WORKFLOW
 from tests.configurations.constraints import run_with
 from tests.read_back.source import finding_ids
-from traces.settings.read import configuration_of
 from traces.training_log.log import Message, TrainingLog
 
 OVERLAP = {"overlap_moe_expert_parallel_comm": True}
@@ -66,11 +63,6 @@ def test_wrong_hardware_queues_are_one_entry_where_a_rule_refuses_them() -> None
     assert [one.id for one in entries(mb=True, **sharded) if "CONNECTIONS" in one.what] == [
         "max-connections-fsdp"
     ]
-
-
-def test_tensor_overlap_that_megatron_lm_refuses_is_one_entry() -> None:
-    (found,) = entries(lm=True, tp_comm_overlap=True, sequence_parallel=False)
-    assert (found.id, found.kind) == ("tp-overlap-sequence-parallel-lm", "rejected")
 
 
 FULL_GRAPHS = {"cuda_graph_impl": "transformer_engine", "cuda_graph_modules": ["attn"], **FULL}
@@ -120,49 +112,6 @@ def test_what_megatron_core_says_of_a_broken_rule_is_the_same_entry() -> None:
     answers = (Answer("config", "rejected", text), Answer("config", "rejected", "something else"))
     found = defects_of(run, check_rules(run), (), (), answers)
     assert [one.id for one in found] == ["ep-overlap-shared-experts", ""]
-
-
-def test_a_configuration_with_four_mistakes_has_four_entries() -> None:
-    mistakes = {
-        "mb": True,
-        "core": "0.16.1",
-        "expert_model_parallel_size": 8,
-        "num_moe_experts": 64,
-        "moe_token_dispatcher_type": "alltoall",
-        "moe_router_enable_expert_bias": True,
-        "moe_router_score_function": "softmax",
-        "pipeline_model_parallel_size": 4,
-        "virtual_pipeline_model_parallel_size": "null",
-        "moe_shared_expert_overlap": True,
-        "comm_overlap.overlap_moe_expert_parallel_comm": True,
-        **FULL,
-    }
-    assert [one.id for one in entries(**mistakes)] == [
-        "expert-bias-score",
-        "ep-overlap-virtual-stages",
-        "ep-overlap-full-recompute",
-        "ep-overlap-shared-experts",
-    ]
-
-
-def test_a_flag_of_a_later_release_and_the_rule_about_it_are_one_entry() -> None:
-    backend = "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep"
-    flags = f"--expert-model-parallel-size 8 {backend}"
-    read = configuration_of(f"torchrun pretrain_gpt.py --num-experts 8 {flags}\n", "run.sh", "0.15.0")
-    run = Run(Observed(), Given(core_version="0.15.0"), settings=read.settings)
-    found = defects_of(run, check_rules(run), misspelled(read.problems), ())
-    assert [one.id for one in found if "flex" in one.what] == ["hybridep-version"]
-
-
-def test_the_nan_checks_are_an_entry_of_their_own_beside_graphs_of_a_waiting_dispatch() -> None:
-    graphs = {
-        "cuda_graph_impl": "full_iteration",
-        "num_moe_experts": 8,
-        "moe_token_dispatcher_type": "alltoall",
-    }
-    checks = {"rerun.check_for_nan_in_loss": True, "ddp.check_for_nan_in_grad": True}
-    found = {one.id: one.cure for one in entries(lm=True, core="0.19.0", **graphs, **checks)}
-    assert found["graphs-full-iteration-nan-lm"] == "--no-check-for-nan-in-loss-and-grad"
 
 
 def test_an_optimizer_that_offloads_nothing_is_one_entry_with_one_value() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from heuristics.figures.figures import figures_of
 from heuristics.judging.judgement import judge
 from heuristics.walls import bound
@@ -11,8 +9,6 @@ from heuristics.walls.bound import Bound
 from tests.doubles.opinions import NOBODY, account, budget, rank, with_memory
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
-
-BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
 
 def find_bound(ranks: list[RankMeasurements]) -> Bound:
@@ -28,13 +24,6 @@ def test_the_bound_is_the_largest_of_four_by_the_account() -> None:
     assert found.because == (
         "time of the windows: communication 40 %, compute 30 %, memory 15 %, host overhead 15 %"
     )
-
-
-@pytest.mark.parametrize("cause", ["allocator", "profiler"])
-def test_allocator_calls_and_the_profiler_are_not_the_hosts(cause: str) -> None:
-    """The host's 250 with one of them would be 600, more than the 400 of compute."""
-    found = find_bound([rank(budget=budget(400), account=account({cause: 350, "python": 250}))])
-    assert found.bucket == "compute"
 
 
 def test_allocator_calls_are_memorys_and_stalls_are_nobodys() -> None:

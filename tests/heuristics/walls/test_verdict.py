@@ -74,27 +74,12 @@ def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:
     )
 
 
-def test_a_wall_below_the_limit_may_run_up() -> None:
-    assert verdict_of(*walls(communication=20, compute=4, host_overhead=2)).runner_up == "compute"
-
-
-def test_without_another_cost_nothing_runs_up() -> None:
-    assert verdict_of(*walls(communication=20)).runner_up is None
-
-
 def test_none_found_names_the_closest() -> None:
     found = verdict_of(*walls(communication=9.9, compute=5))
     assert (found.wall, found.kind, found.tied_with, found.confidence) == (None, None, (), None)
     assert found.runner_up == "communication"
     assert found.because[0].endswith("the closest is communication, 9.9 %")
     assert len(found.because) == 1
-
-
-def test_none_measurable_is_no_verdict_and_says_so() -> None:
-    found = verdict_of(*walls(memory=None, communication=None, host_overhead=None, compute=None))
-    assert (found.wall, found.runner_up, found.confidence) == (None, None, None)
-    assert found.because[0] == "no wall could be measured"
-    assert len(found.because) == 5
 
 
 def test_what_nobody_could_judge_never_runs_up() -> None:
@@ -111,10 +96,6 @@ def test_findings_under_three_points_apart_are_tied() -> None:
     assert (near.wall, near.tied_with) == ("communication", ("compute",))
     apart = verdict_of(wall("communication", 30), wall("compute", 26.5))
     assert apart.tied_with == ()
-
-
-def test_only_findings_are_tied() -> None:
-    assert verdict_of(wall("communication", 11), wall("compute", 9.5)).tied_with == ()
 
 
 def test_findings_nearer_than_the_error_of_their_prices_are_tied() -> None:
@@ -203,10 +184,6 @@ def test_a_kind_outside_of_the_families_keeps_its_name() -> None:
     assert kind_of() is None
 
 
-def test_of_equal_kinds_expert_traffic_is_named_first() -> None:
-    assert kind_of(tp=50, ep_dispatch=25, ep_combine=25) == "ep_a2a"
-
-
 def test_hard_evidence_that_it_does_not_fit_is_the_verdict_where_nothing_could_be_priced() -> None:
     for priced in (costs(memory=50, communication=300, at_least=DOUBT), BLIND):
         short = with_memory(rank(priced), allocator_retry_frac=1.0)
@@ -265,45 +242,3 @@ def test_no_wall_is_a_gap_only_where_one_could_not_be_judged() -> None:
     assert isinstance(blind.confidence, Missing)
     assert blind.kind is None
     assert isinstance(judge([rank(costs(communication=300))]).verdict.confidence, str)
-
-
-def test_a_finding_without_a_cost_has_an_entry_too() -> None:
-    short = with_memory(rank(costs(memory=50, at_least=DOUBT)), allocator_retry_frac=1.0)
-    found = judge([short])
-    assert found.walls[0].outcome == "finding"
-    assert found.walls[0].cost_ns is not None
-
-
-def test_the_document_of_a_recording_holds_its_verdict(export: Export) -> None:
-    """60 us of a kernel and 40 of waiting for a late host, four times."""
-    recording = Recording()
-    recording.gpu()
-    for step, at in enumerate(range(0, 400_000, 100_000)):
-        recording.range(f"iteration {step}", at, at + 100_000)
-        recording.kernel(
-            KERNEL, at + 10_000, at + 70_000, grid=(132, 1, 1), launch_ns=at, launch_end_ns=at + 10_000
-        )
-    document = diagnoser.analyze(export(recording)).to_dict()
-    verdict = document["verdict"]
-    assert (verdict["wall"], verdict["kind"], verdict["bound"]) == ("host_overhead", "python", "compute")
-    host = document["walls"][2]
-    assert (host["id"], host["outcome"], host["cost_ns"]) == ("host_overhead", "finding", 120_000)
-    assert [one["wall"] for one in document["fixes"]] == ["host_overhead"] * len(document["fixes"])
-
-
-@pytest.mark.parametrize(
-    ("ahead", "said"),
-    [
-        (True, "NO BOTTLENECK"),
-        (False, "NOT JUDGED"),
-    ],
-    ids=["launched ahead", "whole graphs without a launch"],
-)
-def test_a_text_says_no_wall_only_where_one_could_be_judged(export: Export, ahead: bool, said: str) -> None:
-    recording = Recording()
-    for at in range(10_000, 1_110_000, 10_000):
-        if ahead:
-            recording.kernel(KERNEL, at, at + 10_000, launch_ns=at // 10)
-        else:
-            recording.graph_replay(at, at + 5_000, launch_ns=None)
-    assert said in first_screen(diagnoser.analyze(export(recording)).to_dict())

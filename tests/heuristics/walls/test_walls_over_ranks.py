@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from msgspec import structs
 
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.memory import does_not_fit
 from heuristics.walls.price import only_in_first_step
-from tests.by_hand.run import ranks as ranks_of
 from tests.doubles.opinions import (
     JUDGE,
     NOBODY,
@@ -22,12 +19,9 @@ from tests.doubles.opinions import (
     costs,
     evidence,
     judge_communication,
-    judge_memory,
     rank,
     seen,
     steps_of,
-    walls_of,
-    with_memory,
 )
 from traces.measure.bounds import Bounds
 from traces.measurements import RankMeasurements
@@ -96,37 +90,6 @@ def test_of_three_steps_the_first_may_be_warm_up() -> None:
     assert only_in_first_step(judge_communication([one]))
 
 
-def test_a_cache_that_is_full_in_steady_steps_is_no_warm_up() -> None:
-    found = judge_memory([with_memory(in_steps("memory", 300, 0, 0, 0), allocator_retry_frac=1.0)])
-    assert (found.outcome, does_not_fit((found,))) == ("finding", True)
-
-
-def test_what_stands_beside_a_cost_is_over_all_ranks_and_names_none() -> None:
-    """Exposed 300 and 100, starved 200 and 0, small grids a half and none, recomputed 150 and 50 of 1000."""
-    ranks = [
-        with_memory(
-            rank(
-                budget=budget(600, exposed_ns),
-                account=account({"python": starved_ns}, {"tp": exposed_ns}),
-                sm=structs.replace(rank().sm, under_filled_ns=small_ns),
-                compute_work_ns=1_000,
-            ),
-            recompute_ns=again_ns,
-        )
-        for exposed_ns, starved_ns, small_ns, again_ns in ((300, 200, 500, 150), (100, 0, 0, 50))
-    ]
-    expected = {
-        "communication": {"exposed_comm_frac": 0.2, "blocking_comm_frac": 0.2},
-        "host_overhead": {"launch_starved_frac": 0.1},
-        "compute": {"under_filled_frac": 0.25},
-        "memory": {"recompute_frac": 0.1},
-    }
-    for found in walls_of(ranks):
-        for measure, frac in expected[found.id].items():
-            assert evidence(found, measure).value == frac
-        assert {one.measure for one in found.evidence if one.rank is not None} == {"cost_frac"}
-
-
 def test_the_longest_all_to_all_names_its_rank_and_place() -> None:
     def sending(*lengths_ns: int) -> RankMeasurements:
         spans = tuple(Span("ep_dispatch", 300, 300 + ns, 1, None, None) for ns in lengths_ns)
@@ -163,18 +126,3 @@ def test_waits_that_no_edge_explains_may_make_communication_a_wall(ns: int, off:
     unnamed = replace(rank().unnamed, alone_ns=80)
     (said,) = judge_communication([replace(one, unnamed=unnamed) for one in ranks]).missing or ("kernels",)
     assert said.startswith("kernels")  # what is said already stays
-
-
-def test_exposed_communication_of_one_rank_is_a_wall_of_both() -> None:
-    """Of 4 steps 20 us each on one of two ranks: 80 of 800 us are a tenth."""
-    first, second = ranks_of(2, ahead_us=500)
-    for step in first.steps(4, every=100):
-        step.work("memset", 0, 5)
-        step.work("gemm", 5, 100)
-    for step in second.steps(4, every=100):
-        step.wait(7, by=20, recorded=-504, waits=-502)
-        step.work("reduce_scatter", 0, 20, stream=20)
-        step.wait(20, by=7, recorded=-496, waits=-494)
-        step.work("gemm", 20, 100)
-    found = {wall["id"]: wall for wall in first.document(second)["walls"]}["communication"]
-    assert (found["outcome"], found["cost_ns"], found["cost_frac"]) == ("finding", 80_000, 0.1)

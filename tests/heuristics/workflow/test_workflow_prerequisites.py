@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doubles.workflow import Row, log_of, run_with
+from tests.doubles.workflow import Row, run_with
 from tests.doubles.workflow_lists import (
     ALLTOALL,
     BRIDGE,
@@ -22,12 +22,6 @@ def test_an_overlap_of_the_model_that_bridge_overwrites_is_not_asked_for() -> No
     knobs = {**OVERLAP, "comm_overlap.tp_comm_overlap": False, "expert_model_parallel_size": 1}
     run = run_with(knobs, framework=BRIDGE)
     assert Row("004", "ep-overlap-expert-parallel", "not_applicable", run).judged.state == "not_applicable"
-
-
-def test_versions_of_the_log_count_where_none_was_given() -> None:
-    run = run_with(OVERLAP, log=log_of(versions={"torch": "2.5.0"}))
-    found = Row("001", "ep-overlap-torch", "violated", run).judged
-    assert (found.state, found.because) == ("violated", "PyTorch 2.5.0")
 
 
 def test_the_default_backend_in_a_dumped_configuration_is_no_wish_for_flex() -> None:

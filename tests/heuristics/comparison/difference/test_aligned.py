@@ -75,26 +75,6 @@ def test_another_precision_is_matched_by_place_and_a_cast_more_is_new() -> None:
     assert [row.change for row in found.rows] == ["exchanged", "new"]
 
 
-def test_six_of_the_same_are_twelve() -> None:
-    found = compared(sequence((NORM, 1, 1), (ADAM, 6, 60)), sequence((NORM, 1, 1), (ADAM, 12, 66)))
-    (row,) = found.rows
-    assert (row.change, row.base_count, row.new_count, row.delta_ns) == ("more", 6, 12, 6)
-
-
-def test_several_kernels_that_one_replaces_are_held_against_it_together() -> None:
-    base = sequence((NORM, 1, 1), (ADAM, 4, 40), (NORM, 1, 1), (ADAM, 2, 20), (GEMM, 1, 5))
-    new = sequence((NORM, 1, 1), (FUSED, 1, 30), (GEMM, 1, 5))
-    found = compared(base, new)
-    assert shown(found.rows[0]) == ({ADAM: 6, NORM: 1}, {FUSED: 1}, -31)
-
-
-def test_what_moved_to_another_place_is_the_same() -> None:
-    base, new = (GEMM, 1, 10), (NORM, 1, 5)
-    found = compared(sequence(base, new, (ADAM, 1, 2)), sequence(new, base, (ADAM, 1, 2)))
-    assert found.rows == ()
-    assert (found.same.base_count, found.same.new_ns) == (3, 17)
-
-
 def test_copies_are_no_kernels() -> None:
     base = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 59, 59))
     new = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 35, 35))
@@ -189,13 +169,6 @@ def test_swapped_sides_give_the_mirrored_answer(base: Sequence, new: Sequence) -
         (row.new, row.base, -row.delta_ns, row.key) for row in other.rows
     ]
     assert (one.same.base_ns, one.same.new_count) == (other.same.new_ns, other.same.base_count)
-
-
-@given(sequences())
-def test_a_step_differs_in_nothing_from_itself(one: Sequence) -> None:
-    found = compared(one, one)
-    assert found.rows == ()
-    assert found.same.base_ns == found.same.new_ns == sum(one.work_ns)
 
 
 @given(sequences(), sequences(), st.integers(9, 12))

@@ -62,8 +62,3 @@ def test_what_stands_between_pairs_stands_together() -> None:
     scores = np.array([[3, 0], [0, 0]], dtype=np.int32)
     found = list(align([0, 0, 1, 0, 0], [0, 1, 0], scores))
     assert found == [(range(0, 1), range(0, 1)), (range(1, 4), range(1, 2)), (range(4, 5), range(2, 3))]
-
-
-def test_equal_sequences_are_pairs_alone() -> None:
-    found = list(align([0, 1, 0], [0, 1, 0], np.array([[6, 0], [0, 6]], dtype=np.int32)))
-    assert found == [(range(at, at + 1), range(at, at + 1)) for at in range(3)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.changed import changed
@@ -166,49 +164,3 @@ def test_what_differs_is_listed_once_from_its_source(sides: Two, expected: list[
     assert [*map(said, found)] == expected
     assert [*between(new, base)] == [*map(mirrored, found)]
     assert between(base, base) == between(new, new) == ()
-
-
-def test_the_order_is_configuration_versions_environment_trace() -> None:
-    base, new = (
-        result(
-            rank(detected={"dispatcher": dispatcher}),
-            configuration=configuration({"vocab_size": size, "bf16": size == 1}),
-            log=log(10, versions={"nccl": f"2.{size}"}),
-            given={"nvlink_domain": size},
-        )
-        for size, dispatcher in ((1, "alltoall"), (2, "deepep"))
-    )
-    order = ["bf16", "vocab_size", "version.nccl", "nvlink_domain", "detected.dispatcher"]
-    assert [one.what for one in between(base, new)] == order
-
-
-VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["a", "b"])
-SETTINGS = st.dictionaries(st.sampled_from(["bf16", "fp8", "num_layers"]), VALUES)
-
-
-@st.composite
-def sides(draw: st.DrawFn) -> Result:
-    knobs = draw(st.none() | SETTINGS)
-    withheld = draw(st.frozensets(st.sampled_from(["bf16", "fp8"])))
-    versions = draw(st.dictionaries(st.sampled_from(["core", "te"]), st.sampled_from(["1.0", "2.0"])))
-    told = draw(
-        st.dictionaries(st.sampled_from(["ep", "gpu", "nvlink_domain", "precision"]), st.integers(1, 2))
-    )
-    known = None
-    if knobs is not None:
-        known = configuration(knobs, withheld=withheld - knobs.keys(), **versions)
-    return result(
-        rank(detected={"graph_share_frac": draw(st.sampled_from([None, 0.0, 0.5]))}),
-        configuration=known,
-        given=told,
-        traces=(trace(kind=draw(st.sampled_from(["nsys-sqlite", "kineto"]))),),
-    )
-
-
-@settings(max_examples=40)
-@given(sides(), sides())
-def test_sides_mirror_and_nothing_is_listed_twice_or_the_same(base: Result, new: Result) -> None:
-    found = between(base, new)
-    assert between(new, base) == tuple(map(mirrored, found))
-    assert len({one.what for one in found}) == len(found)
-    assert all(one.base != one.new or one.said_base != one.said_new or one.withheld for one in found)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from heuristics.comparison.files.comparison import compare_files
-from tests.configurations.logs import out_of_memory
-from tests.configurations.pairs import logged, said
+from tests.configurations.pairs import said
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
 BATCH = "train:\n  global_batch_size: 8\n"
@@ -21,29 +22,10 @@ def test_a_default_that_is_written_out_is_no_difference() -> None:
     assert changed("  moe_router_load_balancing_type: aux_loss\n", "", core_version="0.16.1") == {}
 
 
-def test_lists_in_another_order_are_no_difference() -> None:
-    kind = "  recompute_granularity: selective\n  recompute_modules: "
-    assert changed(f"{kind}[moe_act, layernorm]\n", f"{kind}[layernorm, moe_act]\n") == {}
-
-
-def test_what_the_framework_fills_in_differs() -> None:
-    kind = "  recompute_granularity: selective\n"
-    found = changed(f"{kind}  recompute_modules: []\n", kind)
-    assert found == {"recompute_modules": ([], ["core_attn"], "may")}
-
-
 def test_a_backend_that_no_dispatcher_reads_has_no_effect() -> None:
     kind = "  moe_token_dispatcher_type: alltoall\n  moe_flex_dispatcher_backend: "
     found = changed(f"{kind}deepep\n", f"{kind}hybridep\n")
     assert found == {"moe_flex_dispatcher_backend": ("deepep", "hybridep", "none")}
-
-
-def test_a_default_is_said_to_be_one() -> None:
-    (one,) = compare_files(
-        said(MODEL, core_version="0.16.1"), said(MODEL + "  mtp_num_layers: 1\n", core_version="0.16.1")
-    ).changed
-    assert (one.what, one.base, one.base_said, one.new) == ("mtp_num_layers", None, "default", 1)
-    assert one.new_said == "run.yaml:6"
 
 
 def test_defaults_are_those_of_the_release() -> None:
@@ -68,14 +50,19 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
     assert [one.id for one in compared.explanations] == ["mtp"]
 
 
-def test_memory_that_ran_out_is_explained_before_the_step(tmp_path: Path) -> None:
-    base = logged(tmp_path, [2.0] * 20, name="base.log")
-    new = logged(tmp_path, [2.0] * 5, out_of_memory(), name="new.log")
-    full = "  recompute_granularity: full\n  recompute_method: uniform\n  recompute_num_layers: 1\n"
-    one, other = said(MODEL + full), said(MODEL + "  mtp_num_layers: 1\n")
-    compared = compare_files(
-        type(base)("base", "base", one.settings, base.log), type(base)("new", "new", other.settings, new.log)
-    )
-    assert compared.verdict == "undecided"
-    assert compared.explanations[0].id == "full_recompute"
-    assert "out_of_memory" in compared.explanations[0].explains
+@pytest.mark.parametrize(
+    ("knob", "world", "batch", "state"),
+    [
+        ("pipeline_model_parallel_size", 64, BATCH, "with_differences"),
+        ("pipeline_model_parallel_size", None, BATCH, "no"),
+        ("pipeline_model_parallel_size", 64, "", "no"),
+        ("seq_length", 64, BATCH, "no"),
+    ],
+)
+def test_another_cut_of_the_same_batch_only_limits_a_comparison(
+    knob: str, world: int | None, batch: str, state: str
+) -> None:
+    sides = [said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4)]
+    found = compare_files(*sides).comparable
+    (one,) = (each for each in found.differences if each.base.endswith(" 2"))
+    assert (found.state, one.state, one.new[-2:]) == (state, state, " 4")

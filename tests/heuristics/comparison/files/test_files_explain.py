@@ -177,3 +177,45 @@ def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:
         ("tensor_parallel", True)
     ]
     assert made_changes(more, untold, sizes) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "here"),
+    [
+        (("GB200", "dsv3"), (None, None), "same"),
+        ((None, "dsv3"), ("GB200", None), "same"),
+        (("H100", None), ("GB200", None), "near"),
+        (("GB200", None), ("H100", None), "other"),  # the GPU of the new side goes before
+        (("GB200", "dsv3"), ("GB200", "qwen3_30b"), "same"),
+    ],
+)
+def test_the_gpu_and_the_model_of_either_side_tell_how_near_a_measurement_is(
+    base: tuple[str | None, str | None], new: tuple[str | None, str | None], here: str
+) -> None:
+    one = Made(known_changes()["router_fusion"], False, config(*base), config(*new), ())
+    assert one.here == here
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "certain"), [(0.9, 1.0, False), (1.0, 1.1, False), (1.01, 1.1, True), (0.9, 0.99, True)]
+)
+def test_a_size_is_certain_where_its_interval_lies_off_zero(low: float, high: float, certain: bool) -> None:
+    assert size((low + high) / 2, low, high).is_certain is certain
+    assert not Size().is_certain
+
+
+def test_what_changes_nothing_elsewhere_explains_no_step_and_no_peak_that_moved_the_other_way() -> None:
+    nothing = made("expandable_segments", gpu="H100", family=None)
+    assert nothing.range == (0.0, 0.0)
+    (one,) = explain([nothing], size(1.001, 0.998, 1.004))
+    assert (one.fit, one.explains) == ("covers", ())
+    (full,) = explain([made("full_recompute", gpu="H100", mirrored=True)], Size(memory=0.9))
+    assert "memory" not in full.explains
+
+
+def test_changes_together_cover_a_size_that_touches_their_range() -> None:
+    changes = [made("router_fusion"), made("permute_fusion")]
+    low, high = (sum((one.wide or (0.0, 0.0))[end] for one in changes) for end in (0, 1))
+    ends = ((low - 1, low), (low - 1, low - 0.01), (high, 1.0), (high + 0.01, 1.0))
+    found = [together(changes, Size((0.0, *each))) for each in ends]
+    assert [one and one.covers for one in found] == [True, False, True, False]

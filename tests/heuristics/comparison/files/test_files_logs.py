@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
+from heuristics.comparison.files import comparison as rules
 from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.logs import compared_lengths, drift_of_steps, section
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked
 from heuristics.config.about import Given
-from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.compared import ComparedSize
+from heuristics.result.compared_files import ComparedFiles, DriftOf, FilesLog, MemoryOf
+from tests.doubles.result import double
 from traces.missing import Missing, known
 from traces.training_log.log import Iteration, LoggedMemory, OutOfMemory, TrainingLog
 
@@ -167,3 +172,74 @@ def test_other_batches_and_other_gpus_forbid_the_comparison() -> None:
     machine = compare_files(one_gpu, another)
     assert [one.what for one in machine.comparable.differences] == ["GPU"]
     assert machine.because[0].startswith("GPU: ")
+
+
+def said(drift: str | None = "none", out: int = 0, **bytes_by_figure: int) -> FilesLog:
+    memory = tuple(double(MemoryOf, figure=name, most_bytes=size) for name, size in bytes_by_figure.items())
+    state = None if drift is None else double(DriftOf, state=drift)
+    about = {"memory": memory, "out_of_memory": out, "first_iteration": 4, "last_iteration": 9}
+    return double(FilesLog, drift=state, **about)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "moved"),
+    [
+        (said("none"), said("rising"), {"drift": "new"}),
+        (said("none"), said("falling"), {"drift": "base"}),
+        (said("rising"), said("rising"), {}),
+        (said("falling"), said("rising"), {"drift": "new"}),
+        (said(None), said("rising"), {}),
+        (said("rising"), None, {}),
+        (said(out=2), said(out=0), {"out_of_memory": "base"}),
+        (said(out=2), said(out=1), {}),
+        (None, said(out=1), {"out_of_memory": "new"}),
+    ],
+)
+def test_what_moved_is_of_the_side_that_has_more_of_it(
+    base: FilesLog | None, new: FilesLog | None, moved: dict[str, str]
+) -> None:
+    assert rules._observed(None, (base, new)).moved == moved
+
+
+def test_peaks_are_held_against_each_other_by_what_was_allocated_else_by_the_most_of_any_figure() -> None:
+    allocated = said(allocated=90, peak_allocated=40), said(peak_reserved=99, peak_allocated=20)
+    assert rules._observed(None, allocated).memory == 0.5
+    assert rules._observed(None, (said(allocated=40, reserved=50), said(reserved=100))).memory == 2
+    assert rules._observed(None, (said(), said(reserved=100))).memory is None
+
+
+def sized(delta: int, low: int | None, high: int | None, count: int = 20) -> ComparedSize:
+    """Steps of 1000 ns in base."""
+    about = {"base_mean_ns": 1_000, "new_mean_ns": 1_000 + delta, "base_count": count, "new_count": 2 * count}
+    return double(ComparedSize, source="log", delta_ns=delta, low_ns=low, high_ns=high, **about)
+
+
+def test_a_size_is_a_ratio_and_a_new_step_is_a_nanosecond_at_least() -> None:
+    none = (said(), said())
+    assert rules._observed(sized(100, 50, 200), none).ratio == pytest.approx((log(1.1), log(1.05), log(1.2)))
+    assert rules._observed(sized(100, None, None), none).ratio == pytest.approx((log(1.1),) * 3)
+    assert rules._observed(sized(-900, -1_500, 0), none).ratio == pytest.approx((log(0.1), log(0.001), 0))
+
+
+@pytest.mark.parametrize(
+    ("delta", "low", "high", "verdict", "record"),
+    [
+        (0, -10, 10, "no_change", ""),
+        (0, -10, 11, "undecided", "23 iterations"),  # 20 x (10.5 / 10)^2 = 22.05
+        (5, -10, 30, "undecided", "320 iterations"),  # 20 x (20 / 5)^2
+        (-30, -60, 0, "undecided", "20 iterations"),  # 20 x (30 / 30)^2, of a step of 970
+        (0, -11, 1, "undecided", "8 iterations"),  # 20 x (6 / 10)^2 = 7.2, and no fewer
+    ],
+)
+def test_around_zero_a_hundredth_of_the_shorter_step_is_no_change_else_longer_logs_decide(
+    delta: int, low: int, high: int, verdict: str, record: str
+) -> None:
+    found = rules._around_zero(sized(delta, low, high), (low, high), ())
+    assert found.verdict == verdict
+    assert record in found.record
+    assert bool(found.record) == bool(record)
+
+
+def test_that_drifts_differ_is_said_where_both_logs_are_there() -> None:
+    told = [len([*rules._moving(sides)]) for sides in ((said(), said("rising")), (None, said("rising")))]
+    assert (told, [*rules._moving((said(), said()))]) == ([2, 1], [])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.comparison.files import normal as rules
 from heuristics.comparison.files.normal import held_against, normal_throughput
 from heuristics.config.about import Given
 from heuristics.result.normal import NormalThroughput
 from heuristics.run.run import Run
+from tests.doubles.result import double
 from traces.missing import Missing
 from traces.settings.read import configuration_of
 from traces.settings.settings import Settings
+from traces.sizes.model import model_size
+from traces.sizes.references import Reference
 
 PRESET = "python run_script.py -m {} -mr {} -g {} -c {} -ng {}"
 
@@ -23,19 +27,6 @@ def normal(settings: Settings, gpu: str, precision: str) -> NormalThroughput:
     found = normal_throughput(Run(given=Given(gpu=gpu, precision=precision), settings=settings))
     assert isinstance(found, NormalThroughput)
     return found
-
-
-def test_the_published_run_itself_is_normal() -> None:
-    found = normal(preset("deepseek", "deepseek_v3", "gb200", "fp8_mx", 256), "GB200", "mxfp8")
-    assert found.tokens_low <= 4_912 <= found.tokens_high
-    assert found.mfu_low_frac is not None
-    assert found.tflops_high / found.tokens_high == pytest.approx(found.tflops_low / found.tokens_low)
-
-
-def test_without_graphs_less_is_normal() -> None:
-    whole = preset("deepseek", "deepseek_v3", "gb200", "fp8_mx", 256)
-    less = whole.changed({"cuda_graph_impl": "none", "cuda_graph_modules": ()}, "test")
-    assert normal(less, "GB200", "mxfp8").tokens_low < normal(whole, "GB200", "mxfp8").tokens_low
 
 
 @pytest.mark.parametrize(
@@ -97,3 +88,48 @@ def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -
         preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16).changed({"num_layers": 7}, "x"),
     ):
         assert isinstance(normal_throughput(Run(given=Given(gpu="H100"), settings=settings)), Missing)
+
+
+def row(
+    tokens: float, precision: str | None = None, routing: str = "natural", gpu: str = "H100"
+) -> Reference:
+    told = {"gpu": gpu, "precision": precision, "routing": routing, "tokens_per_s_per_gpu": tokens}
+    return double(Reference, model="Qwen3-30B-A3B", **told)
+
+
+@pytest.mark.parametrize(
+    ("precision", "forced", "chosen"),
+    [
+        ("fp8_blockwise", True, [2]),
+        ("fp8", False, [1]),
+        ("bf16", False, [3]),
+        ("mxfp8", True, [0, 2, 5]),  # none of its precision: of its routing
+        (None, False, [1, 3]),
+    ],
+)
+def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu(
+    precision: str | None, forced: bool, chosen: list[int]
+) -> None:
+    kinds = [
+        (None, "balanced"),
+        ("FP8", "natural"),
+        ("FP8", "balanced"),
+        ("BF16", "natural"),
+        ("BF16", "natural"),
+    ]
+    rows = [row(place, one, how) for place, (one, how) in enumerate(kinds)]
+    rows[4] = row(4, "BF16", "natural", "GB200")
+    rows.append(row(5, "BF16", "balanced"))
+    settings = Settings({}).changed({"moe_router_force_load_balancing": forced}, "test")
+    found = rules._chosen(rows, "H100", Run(given=Given(precision=precision), settings=settings))
+    assert [one.tokens_per_s_per_gpu for one in found] == chosen
+
+
+def test_the_range_goes_from_the_slowest_published_run_brought_here_to_the_fastest() -> None:
+    """1000 tokens/s at 0.5 to 2 times the step, 900 at 0.8 to 1.5 times."""
+    settings = preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16)
+    model = model_size(settings)
+    assert not isinstance(model, Missing)
+    brought = [rules._Brought(row(1_000), 0.5, 2.0, (), ()), rules._Brought(row(900), 0.8, 1.5, (), ())]
+    found = rules._range(Run(given=Given(gpu="H100", precision="bf16"), settings=settings), model, brought)
+    assert (found.tokens_low, found.tokens_high) == (500, 2_000)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from itertools import permutations
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -65,14 +62,6 @@ def test_no_suspect_of_drawn_sides_contradicts_its_rows(one: Rank, other: Rank) 
     assert [*contradictions(compare(base, new), base, new)] == []
 
 
-def of_pairs(results: dict[str, Result], count: int) -> Iterator[str]:
-    """What is contradicted in so many pairs, drawn once for all times."""
-    pairs = [*permutations(sorted(results), 2)]
-    for base, new in Random(33).sample(pairs, min(count, len(pairs))):
-        compared = compare(results[base], results[new])
-        yield from (f"{base}, {new}: {one}" for one in contradictions(compared, results[base], results[new]))
-
-
 REAL = (
     "real/hackathon_mnist_0_baseline.sqlite", "real/hackathon_mnist_1_nvtx.sqlite",
     "real/hackathon_mnist_2_workers.sqlite", "real/a100_llm_2_7B_clean.sqlite",
@@ -84,10 +73,6 @@ REAL = (
 @cache
 def real(folder: Path) -> dict[str, Result]:
     return {name: read_back(diagnoser.analyze(folder / name)) for name in REAL}
-
-
-def test_no_suspect_of_recordings_of_others_contradicts_its_rows(recordings: Path) -> None:
-    assert [*of_pairs(real(recordings), 40)] == []
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
@@ -18,9 +16,7 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from tests.doubles.opinions import wall as judged_wall
 from tests.doubles.result import double
-from traces.account.pieces import CAUSES
 from traces.missing import known
-from traces.names.kernels import COMM_KINDS
 from traces.sections.tables import WallId
 from traces.settings.settings import settings
 
@@ -271,11 +267,6 @@ def test_compute_costs_what_empty_sms_and_kernels_that_are_not_fused_lose(
     assert priced("compute", budget(compute=80, idle=20), *said) == expected
 
 
-def test_the_verdict_names_the_wall_that_costs_most_and_its_kind() -> None:
-    verdict = observed(exposed(ep_dispatch=26), starved(launch=12)).verdict
-    assert (verdict.wall, verdict.kind, verdict.runner_up) == ("communication", "ep_a2a", "host_overhead")
-
-
 def test_what_is_not_said_is_unmeasurable_and_says_how_to_say_it() -> None:
     for seen in (observed(detected={"dispatcher": "alltoall"}), observed_from(Symptoms())):
         assert {one.outcome for one in seen.walls} == {"unmeasurable"}
@@ -284,26 +275,11 @@ def test_what_is_not_said_is_unmeasurable_and_says_how_to_say_it() -> None:
     assert (seen.window_ns, observed(detected={"dispatcher": "alltoall"}).window_ns) == (0, WINDOW_NS)
 
 
-def test_of_memory_the_parts_are_named_of_which_nothing_is_said() -> None:
-    for given_, named in (("allocator_frac", "offload"), ("offload_exposed_frac", "allocator")):
-        one = wall("memory", memory={"recompute_frac": 0.02, given_: 0}, budget_frac={"compute": 0.6})
-        assert f"{named} " in f"{one.missing[0]} "
-        assert " and " not in one.missing[0]
-    assert "offload and allocator" in wall("memory", memory={"recompute_frac": 0.02}).missing[0]
-
-
 @pytest.mark.parametrize(("calls", "retries"), [(14, True), (2, True), (0.1, False)])
 def test_memory_given_back_and_taken_again_comes_before_a_larger_wall(calls: float, retries: bool) -> None:
     memory = {"allocator_calls_per_step": calls, "recompute_frac": 0.0}
     verdict = observed(memory=memory, exposed_comm_by_kind_frac={"ep_dispatch": 0.4}).verdict
     assert (verdict.wall == "memory", verdict.does_not_fit) == (retries, retries)
-
-
-def test_sums_of_kernels_alone_decide_nothing() -> None:
-    seen = observed(kernels={"sum_by_class_frac": {"comm": 0.9}})
-    assert seen.verdict.wall is None
-    assert any("sums of kernel times" in reason for reason in seen.verdict.because)
-    assert not seen.replayed
 
 
 @pytest.mark.parametrize(
@@ -434,12 +410,6 @@ def test_lengths_in_ns_say_the_same_as_parts() -> None:
     assert (in_ns.walls, in_ns.verdict, in_ns.bound) == (parts.walls, parts.verdict, parts.bound)
 
 
-def test_the_bound_is_the_largest_share_of_what_is_said() -> None:
-    seen = observed(budget(compute=50, exposed_comm=30, idle=20), starved(launch=10), again(25))
-    assert seen.bound.bucket == "communication"
-    assert seen.largest == ("compute", 0.5)
-
-
 def test_what_is_detected_is_shown() -> None:
     shown = observed(
         exposed(ep_dispatch=6, pp_p2p=1),
@@ -463,28 +433,6 @@ def test_what_is_detected_is_shown() -> None:
     assert shown.a2a_waiting_frac == pytest.approx(0.7)
 
 
-PART = st.floats(0.0, 0.2)
-
-
-@given(
-    st.dictionaries(st.sampled_from(COMM_KINDS), PART, max_size=4),
-    st.dictionaries(st.sampled_from(CAUSES), PART, max_size=4),
-    st.none() | PART,
-    st.none() | st.floats(0.0, 1.0),
-)
-def test_a_wall_is_a_finding_exactly_from_its_limit_up(
-    kinds: dict[str, float], causes: dict[str, float], again: float | None, fill: float | None
-) -> None:
-    late = {"absent_frac": {"launch_starved": causes}} if sum(causes.values()) <= 1.0 else {}
-    paid = {} if again is None else {"memory": {"recompute_frac": again}}
-    seen = observed(late, paid, exposed_comm_by_kind_frac=kinds, sm={"fill_frac": fill})
-    assert [one.id for one in seen.walls] == list(WALL_IDS)
-    for one in seen.walls:
-        assert (one.outcome == "finding") == ((known(one.cost_frac) or 0) >= 0.10)
-        assert one.outcome != "unmeasurable" or one.missing
-    assert (seen.verdict.wall is None) == all(one.outcome != "finding" for one in seen.walls)
-
-
 @pytest.mark.parametrize("number", WALL_IDS)
 def test_the_figures_that_a_wall_asks_for_are_enough_to_judge_it(number: WallId) -> None:
     values = {"blocking": {"ep_a2a": 0}, "peak_bytes": 1, "capacity_bytes": 2, "fill_frac": 1}
@@ -495,29 +443,3 @@ def test_the_figures_that_a_wall_asks_for_are_enough_to_judge_it(number: WallId)
         group, _, name = key.partition(".")
         parts.append({group: {name or "ep_a2a": values.get(name, 0)}})
     assert (before.outcome, wall(number, *parts).outcome) == ("unmeasurable", "clear")
-
-
-def test_idle_time_of_no_known_cause_points_at_the_host_and_judges_nothing() -> None:
-    much = observed(budget(compute=60, exposed_comm=10, exposed_copy=0, idle=30))
-    little = observed(budget(compute=90, exposed_comm=5, exposed_copy=0, idle=5))
-    assert (much.verdict.wall, [*much.unproven]) == ("communication", ["host_overhead"])
-    assert "idle for 30 %" in much.unproven["host_overhead"].reason
-    assert "launch_starved" in much.unproven["host_overhead"].cure
-    assert "host_overhead" not in little.unproven
-
-
-def test_memory_and_communication_that_are_not_decided_point_at_their_fixes() -> None:
-    tight = observed(
-        again(5), budget(compute=60, idle=5), {"memory": {"peak_bytes": 95, "capacity_bytes": 100}}
-    )
-    assert [*tight.unproven] == ["communication", "memory"]
-    assert "35 %" in tight.unproven["communication"].reason
-    assert "recompute" in tight.unproven["memory"].reason
-
-
-def test_a_run_bound_by_compute_has_levers_though_its_fill_is_unknown() -> None:
-    whole = budget(compute=93, exposed_comm=4, exposed_copy=0, idle=3)
-    kinds, free = exposed(ep_a2a=2, dp_reduce_scatter=2), memory(offload_exposed_frac=0, allocator_frac=0)
-    found = observed(whole, kinds, again(0), free).unproven
-    assert [*found] == ["compute"]
-    assert "fill of the SMs is unknown" in found["compute"].reason

@@ -1,0 +1,149 @@
+"""Single cards: what each needs of a run, and what it sets there."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
+from heuristics.fixes.catalogue import CATALOGUE, fixes_of
+from heuristics.fixes.change import Change, lines
+from heuristics.fixes.fix import Fix
+from heuristics.run.run import Run
+from tests.doubles.fixes import configured, given, need, shows, states
+from traces.sections.tables import WallId
+from traces.settings.settings import Value
+
+MEM_4 = CATALOGUE["MEM-4"]
+MEM_2 = CATALOGUE["MEM-2"]
+MEM_9 = CATALOGUE["MEM-9"]
+HST_2 = CATALOGUE["HST-2"]
+HST_9 = CATALOGUE["HST-9"]
+HST_10 = CATALOGUE["HST-10"]
+
+
+@pytest.mark.parametrize(
+    ("presets", "harness"),
+    [
+        (("bf16", "fp8_cs", "fp8_sc"), ("--compute_dtype fp8_sc",)),
+        (("bf16", "fp8_cs"), ("--compute_dtype fp8_cs",)),
+        (("bf16",), ()),
+    ],
+)
+def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
+    presets: tuple[str, ...], harness: tuple[str, ...]
+) -> None:
+    run = configured({"launcher.precisions": presets}, gpu="H100", stage="tuned", precision="bf16")
+    assert MEM_4.knobs(run).bridge_harness == harness
+    assert any("have a preset" in one.text for one in MEM_4.preconditions(run)) is not bool(harness)
+
+
+def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
+    shown = Observed(
+        moe=True,
+        grouped_gemm=True,
+        precision="bf16",
+        recompute_modules=("moe", "layernorm"),
+        ep_overlap=False,
+        graph_frac=0.0,
+    )
+    run = given(shown, memory_tight=True, family="qwen3_30b")
+    assert need(MEM_2, run, "left to recompute").state == "unmet"
+    assert MEM_2.knobs(run).megatron_lm == ()
+    assert need(MEM_9, run, "does not fit").state == "met"
+
+
+def test_one_layout_is_for_programs_of_pytorch_whose_copies_between_layouts_take_a_twentieth() -> None:
+    fix = fixes_of("pytorch")["CMP-10"]
+    runs = (shows(layout_frac=0.05), shows(layout_frac=0.04), Run())
+    assert states(fix, "layout", *runs) == ["met", "unmet", "unknown"]
+    assert fix.acts_on(runs[0]) == 0.05
+    assert fix.knobs(runs[0]).pytorch[0] == "model = model.to(memory_format=torch.channels_last)"
+
+
+@pytest.mark.parametrize(
+    ("given", "core"),
+    [
+        (Given(core_version="0.17.1"), "0.17.1"),
+        (Given(core_version="0.17.1", bridge_version="0.6.0"), "0.17.1"),
+        (Given(bridge_version="0.3.1"), "0.16.1"),
+        (Given(bridge_version="v0.6.0"), "0.19.0"),
+        (Given(bridge_version="0.9.0"), None),
+        (Given(), None),
+    ],
+)
+def test_the_core_is_the_one_given_else_that_of_the_bridge(given: Given, core: str | None) -> None:
+    assert Run(given=given).config.core_text == core
+
+
+def test_a_layout_that_equals_the_split_as_it_is_is_no_change() -> None:
+    sizes: dict[str, Value] = {
+        "num_layers": 94,
+        "pipeline_model_parallel_size": 8,
+        "virtual_pipeline_model_parallel_size": 4,
+    }
+    counted: dict[str, Value] = {
+        "account_for_embedding_in_pipeline_split": True,
+        "account_for_loss_in_pipeline_split": True,
+    }
+    fix = CATALOGUE["COM-6"]
+    made = [
+        any("is not set yet" in one.text for one in fix.preconditions(configured(sizes, more)))
+        for more in (counted, {}, counted | {"num_layers": 96})
+    ]
+    assert made == [True, False, False]
+
+
+def state(fix: Fix, text: str, run: Run) -> str:
+    """State of the one precondition with this text in it."""
+    (found,) = [one for one in fix.preconditions(run) if text in one.text]
+    return found.state
+
+
+def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None:
+    costs: dict[WallId, dict[str, int]] = {"host_overhead": {"cpu_optimizer": 9, "python": 1}}
+    seen = Run(cost_by_kind_ns=costs, total_ns={"host_overhead": 10})
+    assert [one.state for one in HST_9.preconditions(seen)] == ["met", "unknown"]
+    assert [one.state for one in HST_9.preconditions(Run())] == ["unmet", "unknown"]
+    assert HST_9.knobs(seen).megatron_lm[0] == "--optimizer-offload-fraction 0.5"
+    half = configured({"optimizer.optimizer_offload_fraction": 0.5})
+    assert HST_9.knobs(half).megatron_bridge[0] == "optimizer.optimizer_offload_fraction=0.25"
+
+
+@pytest.mark.parametrize(("recorder", "asked"), [(None, True), ("nsys", False)])
+def test_collections_that_no_figure_names_may_be_in_the_time_of_python(
+    recorder: str | None, asked: bool
+) -> None:
+    run = Run(Observed(recorder=recorder), cost_by_kind_ns={"host_overhead": {"python": 100, "launch": 100}})
+    assert ("python" in HST_2.of_run(HST_2, run).kinds) is asked
+
+
+@pytest.mark.parametrize(
+    ("pageable", "exposed_frac", "said"),
+    [
+        (True, 0.0, "pin_memory=True"),
+        (True, 0.06, "pin_memory=True"),
+        (None, 0.06, "pin_memory=True"),
+        (None, 0.04, ""),
+        (False, 0.04, ""),
+        (False, 0.06, "a stream of their own"),
+    ],
+)
+def test_input_is_pinned_where_it_is_pageable_and_copied_ahead_where_it_is_pinned_and_exposed(
+    pageable: bool | None, exposed_frac: float, said: str
+) -> None:
+    form = HST_10.pytorch
+    assert form is not None
+    change = form.change(Run(Observed(pageable_input=pageable, exposed_input_frac=exposed_frac)))
+    lines = "\n".join(change.pytorch)
+    assert said in lines
+    assert ("pin_memory" in lines) is ("pin_memory" in said)
+
+
+def test_a_change_lists_only_what_is_new_also_for_the_harness() -> None:
+    there: dict[str, Value] = {"ddp.overlap_grad_reduce": True, "env.NVTE_FWD_LAYERNORM_SM_MARGIN": "16"}
+    run = configured({**there, "moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": None})
+    flag = "--moe_flex_dispatcher_backend None"
+    new = lines(Change({**there, "moe_router_dtype": "fp32"}, harness=(flag,)), run)
+    assert new.megatron_bridge == ("model.moe_router_dtype=fp32",)
+    assert (new.bridge_harness, new.environment) == ((), ())
