@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import Facts
+from heuristics.comparison.suspects import ways
 from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.comparison.suspects.table import causes, looks, movable
 from heuristics.comparison.suspects.view import turned
