@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,7 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
 def test_a_log_that_stops_before_its_first_step_names_no_line() -> None:
     log = TrainingLog("a.log", 9, versions={"torch": "2.5.1"}, stopped=True)
     assert explained(log, **OVERLAP)["hang-overlap-torch"].line is None
+    assert "hang-overlap-torch" not in explained(replace(log, stopped=False), **OVERLAP)
 
 
 def test_a_quiet_log_shows_no_failure(tmp_path: Path) -> None:
