@@ -301,3 +301,19 @@ def test_of_two_copies_that_end_as_one_a_blocking_copy_waits_for_its_own() -> No
     run.work("d2h", 110, 150, launch=(100, 155), stream=30, pageable=True)
     run.work("gemm", 160, 200, launch=155)
     assert run.account()["blocking.memcpy_d2h"] == 40
+
+
+@pytest.mark.parametrize(
+    ("work", "held_us"),
+    [("d2h", 90), ("memset", 90), ("all_reduce", 0)],  # of another stream: communication alone runs apart
+)
+def test_who_waits_for_one_stream_may_be_held_by_a_copy_of_another_but_by_no_communication(
+    work: str, held_us: int
+) -> None:
+    run = Run()
+    run.work("gemm", 0, 100, launch=-10)
+    run.work(work, 90, 190, launch=50, stream=30)
+    run.call("sync", 95, 191, stream=7)
+    run.work("gemm", 200, 300, launch=195)
+    told = run.account()
+    assert sum(told[key] for key in told if key.startswith("blocking.")) == held_us
