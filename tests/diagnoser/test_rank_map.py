@@ -115,7 +115,7 @@ def test_a_world_size_that_is_not_used_is_a_warning(
     given: int | None, size: int | None, told: list[str]
 ) -> None:
     run = double(Run, world_size=size or Missing("", "not recorded", ""), world_size_from="map.csv:2")
-    assert other_world(given and WorldSize(given, "--world-size"), run) == told
+    assert other_world(WorldSize(given, "--world-size") if given else None, run) == told
 
 
 def test_a_host_has_a_clock_of_its_own() -> None:
