@@ -23,16 +23,13 @@ from tests.configurations.check import (
     CONTRADICTS,
     ILLEGAL,
     cases,
-    log,
     log_lines,
     script,
-    symptoms,
     written,
 )
 from tests.places import GOLDEN, Reviewed
 from tests.read_back.plain_page import plain
 from tests.recordings.inputs import simple
-from traces.errors import InputError
 
 SECRET = "hunter2_sesame"
 
@@ -179,20 +176,6 @@ def test_a_text_that_may_be_a_path_is_withheld(tmp_path: Path, capsys: pytest.Ca
     out = words(checked(path, capsys, "--full")[1])
     assert "withheld: it may hold a path or a name" in out
     assert SECRET not in out
-
-
-def test_the_api_gives_the_same_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, said = script(tmp_path), log(tmp_path)
-    about = {"gpu": "H100", "core_version": "0.16.1"}
-    for _ in range(2):  # a module of the same name would take the function's place at its first call
-        found = diagnoser.check_config(path, log=said, about=about, ask_megatron=False).to_dict()
-    assert found == json.loads(checked(path, capsys, "--log", str(said), "-f", "json")[1])
-    judged = diagnoser.check_config(str(path), symptoms=symptoms(tmp_path), about=about, ask_megatron=False)
-    assert judged.to_dict()["verdict"]["wall"] == "communication"
-    with pytest.raises(InputError, match="does not exist"):
-        diagnoser.check_config(tmp_path / "none.yaml")
-    with pytest.raises(diagnoser.UsageError, match="nothing is known of 'gpus'"):
-        diagnoser.check_config(path, about={"gpus": 8})
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,16 @@ def test_a_bad_option_or_selection_ends_with_two(
     assert said in err
 
 
+@pytest.mark.parametrize(("make", "code"), [(truncated, 3), (no_kernels, 4)])
+def test_several_that_are_bad_alike_end_with_the_code_of_each(
+    tmp_path: Path, make: Callable[[Path], Path], code: int
+) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    assert run(["analyze", *(str(make(folder)) for folder in folders), "--jobs", "1"]) == code
+
+
 def test_no_command_shows_the_help_and_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 2
     assert "analyze" in "".join(capsys.readouterr())

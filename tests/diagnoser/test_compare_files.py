@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 
 from diagnoser.cli import run
-from heuristics.result.compared_files import ComparedFiles
-from reports.result.codec import decode, encode
-from reports.result.read import typed
 from tests.configurations.logs import iteration
 from tests.configurations.pairs import PAIRS, config_of
 from tests.hostile.secrets import SECRET
 
 PAIR = next(pair for pair in PAIRS if pair.name == "mtp_qwen35")
 CONFIGS = [str(config_of(PAIR, side)) for side in ("base", "new")]
-LOGS = ["--base-log", str(PAIR / "base.log"), "--new-log", str(PAIR / "new.log")]
 ABOUT = ["--gpu-model", "H100", "--core-version", "0.17.0"]
 
 
@@ -34,15 +30,6 @@ def document(*words: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> 
     assert run(["compare", *words, "-f", "json"]) == code
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
-
-
-def test_configurations_and_logs_give_a_document_that_comes_back(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(*CONFIGS, *LOGS, *ABOUT, capsys=capsys)
-    assert (found["kind"], found["verdict"]) == ("files_comparison", "regression")
-    assert found["explanations"][0]["id"] == "mtp"
-    assert encode(typed(found)) == found
-    assert isinstance(decode(found, ComparedFiles), ComparedFiles)
-    assert found["command"].startswith("moe-diag compare base.yaml new.yaml --base-log base.log")
 
 
 def test_logs_alone_and_logs_as_positions_are_compared(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from diagnoser.cli import run
 from heuristics.result.compared import Compared
 from tests.doubles.sides import GEMM, US
 from traces.errors import DamagedTrace
@@ -55,24 +53,6 @@ def test_further_recordings_of_base_are_read_named_and_widen_the_interval(tmp_pa
     told = found.size.between_runs
     assert told is not None
     assert [one.name for one in told.runs] == ["base.sqlite", "more.sqlite", "third.sqlite"]
-
-
-def test_the_command_takes_more_base_several_times(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, new, more = (
-        str(recorded(tmp_path / f"{name}.sqlite", [usual(step, length) for step in range(8)]))
-        for name, length in (("base", 30_000), ("new", 33_000), ("more", 30_010))
-    )
-    again = tmp_path / "again.json"
-    assert run(["analyze", more, "-f", "json", "-o", str(again)]) == 0
-    assert capsys.readouterr().out.startswith("Wrote ")
-    assert run(["compare", base, new, "--more-base", more, "--more-base", str(again), "-f", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert len(document["size"]["between_runs"]["runs"]) == 2
-    assert document["warnings"] == [
-        "--more-base more.sqlite: left out, as it is the recording of another one that is given"
-    ]
 
 
 def test_what_is_wrong_with_a_further_recording_names_it(tmp_path: Path) -> None:

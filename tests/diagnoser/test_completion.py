@@ -8,11 +8,6 @@ import sys
 
 import pytest
 
-from diagnoser.options import explain_words, patches
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.run import WALL_IDS
-from reports.content.explain.page import explain_page
-from reports.formats import FRAMEWORKS
 from tests.places import ROOT
 
 PROGRAM = [sys.executable, "-m", "diagnoser"]
@@ -47,11 +42,3 @@ def test_bash_is_offered_what_fits(line: str, offered: list[str]) -> None:
     found = completed(line)
     assert set(offered) <= set(found)
     assert found == [] or offered  # files are completed by bash itself
-
-
-def test_every_wall_and_fix_is_offered_and_every_word_is_explained() -> None:
-    words = explain_words("")
-    assert {*WALL_IDS, *CATALOGUE} <= set(words)
-    assert patches("") == [*FRAMEWORKS]
-    for one in words:
-        assert explain_page(one).blocks

@@ -22,11 +22,6 @@ def diagnosis(export: Export) -> Diagnosis:
     return diagnoser.analyze(export(exposed()))
 
 
-def test_the_verdict_is_the_results_own(diagnosis: Diagnosis) -> None:
-    assert diagnosis.verdict is diagnosis.result.verdict
-    assert diagnosis.verdict.wall == diagnosis.to_dict()["verdict"]["wall"]
-
-
 def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:
     recording: Recording = exposed()
     found = diagnoser.analyze(export(recording))

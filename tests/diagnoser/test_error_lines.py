@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from diagnoser import UsageError, analyze, plan
+from diagnoser import UsageError, plan
 from diagnoser.cli import run
-from diagnoser.demo import unpack
 from traces.spelling import LINE
 
 LONG = "ignore what was said before;\n\x1b[2J" * 3_000
@@ -51,17 +49,6 @@ def test_words_of_a_command_line_make_no_error_long(
     monkeypatch.chdir(tmp_path)
     assert run(words) in (2, 3)
     assert_one_line(capsys.readouterr().err)
-
-
-def test_a_word_of_a_result_makes_no_error_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    unpack(tmp_path / "run.sqlite", "communication")
-    document = analyze(tmp_path / "run.sqlite").to_dict()
-    document["verdict"]["wall"] = LONG
-    kept = tmp_path / "run.json"
-    kept.write_text(json.dumps(document), encoding="utf-8")
-    for words in (["report", str(kept)], ["compare", str(kept), str(tmp_path / "run.sqlite")]):
-        assert run(words) == 3
-        assert_one_line(capsys.readouterr().err)
 
 
 def test_what_to_type_is_quoted_for_a_shell(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,14 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.output.ticket import plan_ticket, write_ticket
-from reports.result.read import typed
-from tests.doubles.sides import result_of_run, run_of
-from tests.hostile.killed import die, killed
+from tests.doubles.sides import run_of
 from tests.places import ROOT
 from tests.recordings.nsys import EXPORTS_WELL, desk
-from traces.files.folder import Folder
-from traces.files.moved import move_to_new
 
 PROGRAM = f"{sys.executable} -m diagnoser"
 
@@ -114,37 +109,3 @@ def test_without_room_one_line_is_said_and_nothing_is_left(tmp_path: Path) -> No
     done = shell(f"ulimit -f 0; {PROGRAM} analyze {trace} -f json -f text -o .")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert list(tmp_path.iterdir()) == [trace]
-
-
-@pytest.mark.parametrize("there", ["a folder", "an older ticket"])
-@pytest.mark.parametrize("step", range(1, 7))
-def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, step: int
-) -> None:
-    document, folder = result_of_run(tmp_path / "run.sqlite"), tmp_path / "t"
-    folder.mkdir()
-    ticket = plan_ticket(folder, "run", "markdown", force=True)
-    older = {name: f"old {name}" for name in (*ticket.files.values(), ticket.manifest)}
-    for name, text in older.items() if there == "an older ticket" else ():
-        (folder / name).write_text(text, encoding="utf-8")
-    moved = 0
-
-    def move(made: str, source: Folder, place: Folder, name: str) -> None:
-        nonlocal moved
-        moved += 1
-        if moved == step:
-            die()
-        move_to_new(made, source, place, name)
-        if moved == step - 1 == len(older):
-            die()
-
-    monkeypatch.setattr("traces.files.moved.move_to_new", move)
-    killed(lambda: write_ticket(ticket, typed(document), lambda form: form))
-    assert len([*folder.glob(".moe-diag-*")]) == 1
-    plan_ticket(folder, "run", "markdown", force=True)
-    found = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-    if step > len(older):
-        assert found.keys() == older.keys()
-        assert not {*found.values()} & {*older.values()}
-    else:
-        assert found == (older if there == "an older ticket" else {})

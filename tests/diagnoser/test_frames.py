@@ -15,24 +15,11 @@ from tests.doubles.document import exposed
 from traces.missing import gap
 
 Export = Callable[..., Path]
-TABLES = ("walls", "fixes", "ranks", "steps", "kernels", "timeline")
 
 
 @pytest.fixture
 def diagnosis(export: Export) -> Diagnosis:
     return diagnoser.analyze(export(exposed()))
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_times_are_integers_and_shares_are_floats_that_can_be_unknown(
-    diagnosis: Diagnosis, table: str
-) -> None:
-    types = getattr(diagnosis, table).dtypes
-    for column, of_pandas in types.items():
-        if str(column).endswith("_ns"):
-            assert of_pandas in ("Int64", "Float64")
-        if str(column).endswith("_frac"):
-            assert of_pandas == "Float64"
 
 
 def test_the_buckets_of_a_rank_add_up_to_its_window(diagnosis: Diagnosis) -> None:
@@ -49,15 +36,6 @@ def test_steps_that_were_left_out_have_their_reason(diagnosis: Diagnosis) -> Non
     assert len(steps) == len(rank.steps.used) + len(rank.steps.dropped)
     assert steps[steps["used"]]["left_out_because"].isna().all()
     assert tuple(steps[steps["used"]]["length_ns"]) == rank.lengths_ns
-
-
-def test_the_timeline_has_every_activity_where_it_ran(diagnosis: Diagnosis) -> None:
-    step = diagnosis.result.ranks[0].timeline
-    ran = diagnosis.timeline
-    ran = ran[(ran["lane"] == "gpu") & (ran["step"] == step.step)]
-    assert len(ran) == sum(len(lane.at_ns) for lane in step.lanes)
-    assert int(ran["start_ns"].min()) >= step.start_ns
-    assert int((ran["start_ns"] + ran["length_ns"]).max()) <= step.end_ns
 
 
 def test_what_is_missing_is_na_and_what_is_nothing_is_zero(diagnosis: Diagnosis) -> None:

@@ -103,11 +103,3 @@ def test_a_link_that_may_not_be_read_is_an_input_that_cannot_be_read(
     place = str(tmp_path / "root" / "run.sqlite")
     assert run([command, *[place] * (2 if command == "compare" else 1)]) == 3
     assert place in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--ticket", "--summary"])
-def test_a_link_that_leads_nowhere_is_no_folder_for_results(option: str, tmp_path: Path) -> None:
-    trace = tmp_path / "run.sqlite"
-    trace.write_bytes(b"no trace")
-    (tmp_path / "a").symlink_to("a")
-    assert run(["analyze", str(trace), option, str(tmp_path / "a")]) == 2

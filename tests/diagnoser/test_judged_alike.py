@@ -1,27 +1,19 @@
-"""A configuration is as legal beside a trace as alone: `analyze --config` and `check-config` agree on it."""
+"""A configuration is as legal beside a trace as alone."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
-import pytest
 from hypothesis import given as drawn
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
-from bench.simulate.export import write_export
-from diagnoser import analyze, check_config
-from diagnoser.diagnosis import Diagnosis
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, judge_observed
 from heuristics.result.configured import Rules
-from tests.doubles.document import DISPATCH, exposed
 from tests.megatron.random_runs import drawn_run
-from tests.places import DATA
-from traces.missing import known
 from traces.settings.settings import Settings
 
 NOTHING = observed_from(Symptoms(), None)
@@ -31,22 +23,12 @@ SHOWN = (
     {"dispatcher": "none", "moe": False, "graph_frac": 0.5, "precision": "fp8", "recompute_full": True},
 )
 """What a trace may show of a run, whatever its file says."""
-FILES = sorted(
-    path
-    for kind in ("config_cases", "field_cases")
-    for path in (DATA / kind).glob("*/*")
-    if path.stem in ("config", "run")
-)
 
 
 def told(rules: Rules | None) -> tuple[set[str], set[str]]:
     """Rules that are broken, and those that the defaults break."""
     assert rules is not None
     return {one.id for one in rules.broken}, {one.id for one in rules.undecided if one.broken_by_default}
-
-
-def of(diagnosis: Diagnosis) -> tuple[set[str], set[str]]:
-    return told(known(diagnosis.result.rules))
 
 
 @trials(max_examples=60, deadline=None)
@@ -63,17 +45,3 @@ def test_a_trace_adds_no_broken_rule_and_takes_none_away(
     assert beside.from_files is not None
     assert alone.from_files is not None
     assert told(beside.from_files.rules) == told(alone.from_files.rules)
-
-
-@pytest.fixture(scope="module")
-def moe_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("trace") / "run.sqlite"
-    write_export(path, exposed(comm=DISPATCH))
-    return path
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
-def test_both_commands_break_the_same_rules(path: Path, moe_trace: Path) -> None:
-    about = {"gpu": "H100"}
-    beside = analyze(moe_trace, config=path, about=about, ask_megatron=False)
-    assert of(beside) == of(check_config(path, about=about, ask_megatron=False))

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.simulate.export import write_export
-from diagnoser import analyze, check_config
+from diagnoser import check_config
 from diagnoser.cli import run
 from diagnoser.diagnosis import Diagnosis
 from tests.configurations.check import BRIDGE
-from tests.doubles.document import DISPATCH, exposed
 from traces.missing import known
 from traces.names.gpus import products
 
@@ -26,7 +24,6 @@ NEWEST = {
     "torch_version": "2.11.0",
     "te_version": "2.12",
 }
-STAGES = BRIDGE.replace("pipeline_model_parallel_size: 1", "pipeline_model_parallel_size: 4")
 
 
 def checked(folder: Path, text: str, **about: str) -> Diagnosis:
@@ -74,20 +71,3 @@ def test_a_file_of_which_most_is_unknown_is_not_called_legal(tmp_path: Path, tex
     assert headline(diagnosis) == "READ IN PART"
     assert diagnosis.to_dict()["configuration"]["legal"] is None
     assert run(["check-config", str(tmp_path / "run.yaml"), "--no-megatron"]) == 0
-
-
-def test_a_rule_that_the_defaults_break_is_said_beside_a_trace_too(tmp_path: Path) -> None:
-    alone = checked(tmp_path, STAGES, **NEWEST, gpu="H100")
-    assert headline(alone) == "LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT"
-    write_export(tmp_path / "run.sqlite", exposed(comm=DISPATCH))
-    beside = analyze(
-        tmp_path / "run.sqlite",
-        config=tmp_path / "run.yaml",
-        about={**NEWEST, "gpu": "H100"},
-        ask_megatron=False,
-    )
-    for said in (alone.text(), beside.text()):
-        assert "ep-overlap-virtual-stages" in said
-        assert "virtual_pipeline_model_parallel_size, pipeline_model_parallel_layout" in " ".join(
-            said.split()
-        )

@@ -7,18 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from bench.simulate.export import write_export
 from bench.speed.ranks import large_run
 from diagnoser.cli import run
 from diagnoser.running.merging import merge_summaries
-from heuristics.result.result import Merged
-from reports.result.codec import decode
-from reports.result.schema import schema
 from tests.doubles.sides import run_of
-from tests.recordings.moe_pattern import moe_recording
 from traces.errors import DamagedTrace
 from traces.ranks.codec import SUFFIX, encode
 from traces.ranks.decoding import decode as decoded
@@ -38,19 +32,6 @@ def failed(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, s
     out, err = capsys.readouterr()
     assert out == ""
     return code, err
-
-
-def test_the_document_keeps_its_schema_and_comes_back(
-    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "run.json"
-    assert run(["merge", str(kept), "-o", str(output)]) == 0
-    document = json.loads(output.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema(Merged)).validate(document)
-    assert document["traces"] == [f"{rank}.sqlite" for rank in range(16)]
-    assert decode(document, Merged) == merge_summaries([kept]).result
-    assert run(["merge", str(kept), "-o", str(output)]) == 2
-    assert "--force-overwrite" in capsys.readouterr().err
 
 
 def test_what_is_damaged_or_no_summary_is_named_and_the_others_go_on(
@@ -116,19 +97,3 @@ def test_a_summary_is_read_without_what_its_texts_may_give_away(kept: Path, tmp_
         blob = encode(replace(summary, identity=replace(known, **wrong)))
         with pytest.raises(DamagedTrace):
             decoded(blob, "there")
-
-
-def test_summaries_of_files_whose_names_are_withheld_lie_beside_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for rank, host in enumerate(("node0421", "node0422")):
-        path = tmp_path / f"run_{host}.sqlite"
-        recording = moe_recording(steps=2, layers=1)
-        recording.mpi_rank(4200, rank)
-        write_export(path, recording)
-        assert (
-            run(["analyze", str(path), "--summary", str(tmp_path / "kept"), "-o", str(tmp_path / host)]) == 0
-        )
-        assert "parts of file names are withheld" in capsys.readouterr().err
-    names = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert names == [f"run_WITHHELD_rank0{SUFFIX}", f"run_WITHHELD_rank1{SUFFIX}"]

@@ -105,18 +105,6 @@ def test_on_a_full_disk_one_line_says_so_and_nothing_is_left(
     assert not [*disk.rglob(".moe-diag-*")]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_where_only_reading_is_allowed_one_line_names_the_place(
-    disk: Path, nsys: Desk, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    remount(disk, "ro")
-    assert run(line_of(command, disk, nsys)) == 3
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert str(disk) in err
-    assert "Read-only file system" in err
-
-
 def remount(disk: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from heuristics.result.layouts import Layouts
-from reports.result.codec import decode
-from reports.result.schema import schema
 
-QWEN = ["plan", "Qwen/Qwen3-30B-A3B-Base", "--gpu-model", "H100", "--gpus", "16"]
 YAML = """
 model:
   num_layers: 48
@@ -44,20 +38,6 @@ train:
 
 def said(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
-
-
-def test_the_document_keeps_its_schema_and_is_read_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kept = tmp_path / "layouts.json"
-    assert run([*QWEN, "-o", str(kept)]) == 0
-    document = json.loads(kept.read_text())
-    jsonschema.Draft202012Validator(schema(Layouts)).validate(document)
-    assert decode(document, Layouts).layouts[0].place == 1
-    assert run(["report", str(kept), "--full"]) == 0
-    assert "What orders it" in said(capsys)
-    for form in ("markdown", "html", "json"):
-        assert run(["report", str(kept), "-f", form]) == 0
 
 
 def test_the_own_layout_of_a_configuration_is_marked(

@@ -8,15 +8,21 @@ from typing import Any
 
 import pytest
 
+from bench.simulate.knobs import Knobs
 from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import RanksRun
 from bench.simulate.ranks.happened import RanksDone, simulate
+from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.recorded import PID
 from diagnoser.cli import run as cli
-from diagnoser.running.rank_map import Row, contradictions, identified, read_rank_map
-from tests.recordings.sets import RUN
+from diagnoser.running.rank_map import Row, contradictions, identified, other_world, read_rank_map
+from tests.doubles.result import double
 from traces.errors import InputError, UsageError
+from traces.missing import Missing
+from traces.ranks.identity import WorldSize
 from traces.ranks.summary import Identity
+from traces.sections.run import Run
 
 TRACES = [Path("one/a.sqlite"), Path("two/a.sqlite"), Path("b.sqlite")]
 
@@ -96,6 +102,22 @@ def test_what_is_recorded_counts_more_than_the_map_and_that_is_said() -> None:
     assert contradictions(recorded, Row("map.csv:2", "b.sqlite", 2)) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "size", "told"),
+    [
+        (None, 4, []),
+        (4, 4, []),
+        (8, 4, ["the run has 4 ranks by map.csv:2; --world-size has 8, which is not used"]),
+        (2, None, ["--world-size has 2 ranks, fewer than were recorded; it is not used"]),
+    ],
+)
+def test_a_world_size_that_is_not_used_is_a_warning(
+    given: int | None, size: int | None, told: list[str]
+) -> None:
+    run = double(Run, world_size=size or Missing("", "not recorded", ""), world_size_from="map.csv:2")
+    assert other_world(WorldSize(given, "--world-size") if given else None, run) == told
+
+
 def test_a_host_has_a_clock_of_its_own() -> None:
     silent = Identity("all.sqlite", "nsys-sqlite", None, None, None, 0, 77, 78)
     one, two, again = (
@@ -107,7 +129,9 @@ def test_a_host_has_a_clock_of_its_own() -> None:
 
 @pytest.fixture(scope="module")
 def done() -> RanksDone:
-    return simulate(RUN)
+    return simulate(
+        RanksRun(3, Layout(expert=4, data=4, ranks_per_host=2), Knobs(step_count=4, layer_count=1))
+    )
 
 
 def files_of(done: RanksDone, folder: Path, *, mpi: bool = False, files: Files = Files.RANK) -> list[Path]:

@@ -28,13 +28,6 @@ def document(trace: Path, reader: str) -> dict[str, object]:
     return made
 
 
-def test_results_of_both_readers_differ_in_the_readers_name_alone(trace: Path) -> None:
-    pages, sqlite3 = (document(trace, reader) for reader in ("pages", "sqlite3"))
-    names = [made["traces"][0].pop("reader") for made in (pages, sqlite3)]  # type: ignore[index]
-    assert names == ["pages", "sqlite3"]
-    assert pages == sqlite3
-
-
 def test_an_unknown_reader_is_an_error_of_use(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", str(trace), "--reader", "odbc"]) == 2
     assert "auto" in capsys.readouterr().err

@@ -49,16 +49,6 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])
-@pytest.mark.parametrize("form", ["text", "markdown"])
-def test_a_report_is_what_the_command_itself_would_have_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json], kind: str, form: str
-) -> None:
-    path = kept(tmp_path, results[kind], "run.json")
-    assert run(["report", str(path), "-f", form]) == 0
-    assert capsys.readouterr().out == text(results[kind], form)
-
-
 @pytest.mark.parametrize(
     ("kind", "extensions"),
     [

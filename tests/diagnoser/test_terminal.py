@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from diagnoser.cli import run
-from tests.read_back.terminal import COMMANDS, HISTORY, RESULT, Tty, a_place, reads_as_text, seen
+from tests.read_back.terminal import COMMANDS, HISTORY, Tty, a_place, reads_as_text, seen
 
 PLAIN = {
     "analyze -f markdown",
@@ -57,15 +56,3 @@ def test_what_is_seen_is_the_plain_text_in_colours(
     assert coloured.lines == seen(plain, 80).lines
     reads_as_text(coloured)
     assert (len(coloured.colours) > 1) == (name not in PLAIN)
-
-
-@pytest.mark.parametrize("rows", ["24", "40", "100"])
-def test_a_taller_terminal_shows_more_of_the_plan(
-    rows: str, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sentence that says how two dispatchers are compared has room on the tall one alone."""
-    monkeypatch.setenv("LINES", rows)
-    text = re.sub(r"\x1b\[[0-9;]*m", "", sent(["report", RESULT], monkeypatch))
-    plan = text.partition("DO THIS")[2].partition("Top kernels")[0]
-    assert ("under the same routing. ..." in " ".join(plan.split())) == (int(rows) <= 40)
-    assert text.count("\n") <= max(40, int(rows))

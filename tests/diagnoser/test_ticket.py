@@ -77,29 +77,6 @@ def mask() -> int:
     return now
 
 
-@pytest.mark.parametrize("kind", ["analysis", "comparison"])
-def test_an_earlier_result_makes_the_ticket_of_its_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: Json, kind: str
-) -> None:
-    old, new = as_json(tmp_path / "old.json", document), as_json(tmp_path / "run.json", document)
-    direct, again = tmp_path / "direct", tmp_path / "again"
-    if kind == "comparison":
-        assert run(["compare", str(old), str(new), "--ticket", str(direct)]) == 0
-        result = as_json(tmp_path / "run_compared.json", diagnoser.compare(old, new).to_dict())
-        assert names(direct) == [name.replace("run_", "run_compared_") for name in FILES]
-    else:
-        run_of(tmp_path / "run.sqlite")
-        assert run(["analyze", str(tmp_path / "run.sqlite"), "--ticket", str(direct)]) == 0
-        result = new
-        assert names(direct) == FILES
-    assert run(["report", str(result), "--ticket", str(again)]) == 0
-    assert texts(again) == texts(direct)
-    runs = json.loads(next(again.glob("*_manifest.json")).read_text(encoding="utf-8"))["runs"]
-    assert runs == ["run.sqlite"] * len(runs)
-    assert len(runs) == (2 if kind == "comparison" else 1)
-    capsys.readouterr()
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_any_file_in_the_way_stops_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], document: Json, name: str

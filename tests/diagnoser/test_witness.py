@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -34,25 +33,6 @@ def test_dumps_alone_say_where_the_run_hangs_and_what_to_do(capsys: pytest.Captu
     assert "HANGS IN ALLREDUCE seq 2 of EXPERT_MODEL_PARALLEL_GROUP: rank 3 never entered" in text
     assert "expert_model_parallel_size" in text
     assert "First Look at that rank" in text
-
-
-def test_the_document_and_the_short_one_hold_the_hang(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["merge", "--witness", f"{SAMPLES}/missing_rank/*.json", "-f", "json"]
-    assert run(words) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["hang"]["kind"], document["hang"]["ranks_missing"]) == ("missing_rank", [3])
-    assert [one["rank"] for one in document["witness"]["ranks"]] == [0, 1, 2, 3]
-    assert run([*words, "--brief"]) == 0
-    short = json.loads(capsys.readouterr().out)
-    assert (short["kind"], short["hang"]["sequence"], short["late"]) == ("brief_run", 2, None)
-
-
-def test_ranks_that_were_not_profiled_stand_beside_the_summaries(
-    kept: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = shown(["merge", str(kept), "--witness", f"{SAMPLES}/none/trace_rank_?"], capsys)
-    assert "Witness 4 ranks by PyTorch's Flight Recorder, 0 of them not profiled" in text
-    assert "their collectives are not timed" in text
 
 
 @pytest.mark.parametrize("form", ["html", "png", "svg", "pdf", "markdown"])

@@ -59,10 +59,3 @@ def test_with_transformer_engine_said_the_host_is_no_matter(number: int, answers
     assert "Transformer Engine 2.12.0 taken as given" in answers[number, "2.12.0"][0].text
     old = answers[number, "1.3.0"][0]
     assert (old.answer, old.text) == ("rejected", REJECTED_BY_OLD_TE[number])
-
-
-def test_a_rejected_configuration_is_not_laid_out(answers: Answers) -> None:
-    for case in CASES:
-        config, layer = answers[case["number"], None]
-        if config.answer not in ("ok", "needs"):
-            assert layer.answer == "not_checked"

@@ -62,13 +62,8 @@ def answers(ask: Ask) -> dict[str, tuple[Answer, Answer]]:
     requests["DeepEP there"] = request_for(DEEPEP, flex_package=True)
     requests["HybridEP there"] = request_for(HYBRIDEP, flex_package=True)
     requests["60 experts DeepEP"] = request_for(DEEPEP | {"num_moe_experts": 60})
-    newer: dict[str, dict[str, Value]] = {
-        "newer knob": {"moe_paged_stash": True},
-        "newer knob off": {"moe_paged_stash": False, "moe_paged_stash_page_size": 64},
-        "newer whole graph": {"cuda_graph_impl": "full_iteration"},
-    }
-    for name, knobs in newer.items():
-        requests[name] = request_for(knobs | {"world": 8, "ep": 8}, core_version="0.18.0")
+    graph: dict[str, Value] = {"cuda_graph_impl": "full_iteration", "world": 8, "ep": 8}
+    requests["newer whole graph"] = request_for(graph, core_version="0.18.0")
     odd: dict[str, Value] = {"params_dtype": "no_such_type", "attention_backend": "odd", "world": 8}
     requests["values that are none"] = request_for(odd)
     requests["after it"] = request_for({"world": 8})
@@ -116,27 +111,6 @@ def test_a_rejection_behind_a_package_this_host_lacks_still_shows(
     answers: dict[str, tuple[Answer, Answer]],
 ) -> None:
     assert answers["60 experts DeepEP"][1].answer == "rejected"
-
-
-def test_what_the_layer_is_built_without_is_said(answers: dict[str, tuple[Answer, Answer]]) -> None:
-    assert "without fp8, moe_latent_size" in answers["low precision and latent experts"][1].text
-
-
-def test_a_knob_of_a_newer_version_is_named_with_both_versions(
-    answers: dict[str, tuple[Answer, Answer]],
-) -> None:
-    config, layer = answers["newer knob"]
-    assert (config.answer, layer.answer) == ("no_such_knob", "not_checked")
-    assert config.text == (
-        "megatron-core 0.16.1 has no moe_paged_stash (from 0.18); "
-        "asked was megatron-core 0.16.1, the run has 0.18.0"
-    )
-
-
-def test_knobs_of_a_newer_version_left_as_they_are_do_not_matter(
-    answers: dict[str, tuple[Answer, Answer]],
-) -> None:
-    assert answers["newer knob off"][0].answer == "ok"
 
 
 def test_a_newer_spelling_of_graphs_is_understood(answers: dict[str, tuple[Answer, Answer]]) -> None:

@@ -19,7 +19,7 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
 from reports.content.analysis.check import page
 from reports.content.blocks import Detail
-from tests.configurations.check import SCRIPT, written
+from tests.configurations.check import written
 from tests.configurations.megatron_cases import CASES, request_for
 from tests.configurations.megatron_layouts import FITS
 from tests.configurations.megatron_layouts import request_for as laid_out
@@ -33,7 +33,6 @@ pytestmark = pytest.mark.megatron
 
 NOT_HERE: Final = {64, 66, 87}
 """What Transformer Engine's own functions decide, and a knob that no release has."""
-PADS: Final = "--moe-grouped-gemm --moe-pad-expert-input-to-capacity"
 RUNS: Final = Limit(60, "runs", "ours: as many again as are listed; of most, a rule refuses something")
 PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); import tests.megatron.core_itself"
 REFUSALS: Final = ("AssertionError", "ValueError")
@@ -102,34 +101,3 @@ def checked(release: Release, folder: Path, text: str) -> tuple[list[str], str]:
     found = check_config(Check(written(folder, "run.sh", text), about=about), release.ask)
     answers = [one["answer"] for one in found.to_dict()["configuration"]["checked"]]
     return answers, " ".join(plain(page(found.result, Detail.FIRST)).split())
-
-
-@pytest.mark.parametrize("dispatcher", ["alltoall", "flex --moe-flex-dispatcher-backend hybridep"])
-def test_a_complete_configuration_that_core_accepts_is_legal_on_the_screen(
-    release: Release, tmp_path: Path, dispatcher: str
-) -> None:
-    answers, said = checked(release, tmp_path, SCRIPT.replace("alltoall", dispatcher))
-    assert answers == ["ok", "ok"]
-    assert "NOT LEGAL" not in said
-    assert "No rule that could be checked is broken" in said
-
-
-def test_one_that_core_refuses_is_not_legal_on_the_screen(release: Release, tmp_path: Path) -> None:
-    answers, said = checked(release, tmp_path, SCRIPT.replace("--moe-grouped-gemm", PADS))
-    assert answers == ["rejected", "not_checked"]
-    assert "NOT LEGAL 1 error" in said
-    assert "Megatron rejects this configuration" in said
-
-
-def test_a_layer_of_its_own_is_recorded(release: Release, tmp_path: Path) -> None:
-    command = ["--megatron", "--device", "cpu", "--steps", "2", "--state", "host_counts"]
-    program = "import sys; sys.path.append(sys.argv.pop(1)); from bench.workload.__main__ import main"
-    program += "; main(sys.argv[1:])"
-    subprocess.run(
-        [release.python, "-P", "-c", program, str(ROOT), *command, "--out", "it.json.gz"],
-        cwd=tmp_path,
-        env=worker_environment(),
-        capture_output=True,
-        check=True,
-    )
-    assert (tmp_path / "it.json.gz").stat().st_size > 0

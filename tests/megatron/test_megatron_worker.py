@@ -41,17 +41,6 @@ requests = [worker.Request(**plain) for plain in json.load(sys.stdin)]
 kinds = [answer.answer for request in requests for answer in worker.answers(library, request)]
 sys.stdout.write(json.dumps({"kinds": kinds, "opened": opened}))
 """
-WITHOUT_THE_PRIVATE_NAME = """
-import json, sys
-import diagnoser.megatron.worker as worker
-import megatron.core.utils as utils
-del utils._te_version
-utils.get_te_version = lambda: None
-library = worker.Library()
-requests = [worker.Request(**plain) for plain in json.load(sys.stdin)]
-kinds = [answer.answer for request in requests for answer in worker.answers(library, request)]
-sys.stdout.write(json.dumps({"kinds": kinds}))
-"""
 
 
 def run(program: str, requests: list[Request], python: str = sys.executable) -> dict[str, list[str]]:
@@ -72,12 +61,6 @@ def run(program: str, requests: list[Request], python: str = sys.executable) -> 
 def test_it_opens_no_connection_and_writes_no_file(release: Release) -> None:
     said = run(WATCHED, [MOE, replace(MOE, world_size=1024), replace(MOE, world_size=9)], release.python)
     assert said == {"kinds": ["ok", "ok", "ok", "ok", "ok", "not_checked"], "opened": []}
-
-
-@pytest.mark.usefixtures("megatron")
-def test_where_the_librarys_version_cache_is_gone_nothing_is_assumed() -> None:
-    low = replace(MOE, fields={**MOE.fields, "fp8": "e4m3"}, te_version="2.9.0")
-    assert run(WITHOUT_THE_PRIVATE_NAME, [MOE, low])["kinds"][::2] == ["ok", "not_checked"]
 
 
 @pytest.mark.usefixtures("megatron")

@@ -112,13 +112,6 @@ def test_the_github_job_ends_with_the_code_of_the_gate_and_comments(
     assert "gh pr comment address --body-file comment.md" in commented
 
 
-def test_the_github_steps_after_the_comparison_run_whatever_it_decided() -> None:
-    compare, keep, comment = github()["jobs"]["gate"]["steps"][-3:]
-    assert compare["id"] == "compare"
-    assert all(step["if"].startswith("${{ !cancelled()") for step in (keep, comment))
-    assert keep["with"]["path"] == "report/"
-
-
 @pytest.mark.parametrize("token", [True, False])
 @pytest.mark.parametrize("new", CASES)
 def test_the_gitlab_job_ends_with_the_code_of_the_gate_and_comments(

@@ -80,8 +80,3 @@ def test_every_rule_that_chooses_is_explained(gpu: str | None, edition: str) -> 
             for choice in judge_observed(observed_from(Symptoms()), given).choices:
                 assert explained(choice.rule)
                 assert not choice.other_rule or explained(choice.other_rule)
-
-
-def test_an_unknown_id_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"The nearest: .*nvl8"):
-        explain_page("nvl-8x")

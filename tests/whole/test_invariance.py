@@ -17,17 +17,11 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording, Row
 from tests.places import DATA
 from tests.recordings.drawn import KERNELS, US, recordings_told, seeds
-from tests.recordings.moe_pattern import moe_recording
 
 CORPUS: Final = DATA / "kernel_names.csv"
 Document = dict[str, Any]
 
 quick = settings(max_examples=25, deadline=None)
-
-
-@pytest.fixture(scope="module")
-def realistic() -> Recording:
-    return moe_recording(steps=4, layers=2)
 
 
 def changed(
@@ -96,12 +90,6 @@ def test_moving_all_times_moves_the_times_of_the_document_and_nothing_else(
     folder = fresh(tmp_path_factory)
     document = document_of(folder, recording)
     assert at_home(document_of(folder, shifted(recording, by_ns)), by_ns) == document
-
-
-@pytest.mark.parametrize("by_ns", [1, 999, 1_700_000_000_000_000_000, -(10**12)])
-def test_a_realistic_run_may_begin_at_any_time(tmp_path: Path, realistic: Recording, by_ns: int) -> None:
-    document = document_of(tmp_path, realistic)
-    assert at_home(document_of(tmp_path, shifted(realistic, by_ns)), by_ns) == document
 
 
 # order of rows
@@ -203,18 +191,6 @@ def test_other_ids_of_processes_threads_streams_and_launches_change_nothing_but_
         lambda pid, number: (number * factor + pid) % modulus,
     )
     assert called_back(document_of(folder, other), processes) == in_order(document_of(folder, recording))
-
-
-def test_a_realistic_run_may_have_other_ids(tmp_path: Path, realistic: Recording) -> None:
-    processes = {4_200: 99}
-    other = renamed(
-        realistic,
-        processes,
-        lambda tid: 9_000 - tid,
-        lambda stream: stream + 100,
-        lambda _, number: 10**6 - number,
-    )
-    assert called_back(document_of(tmp_path, other), processes) == in_order(document_of(tmp_path, realistic))
 
 
 def test_kernels_that_start_at_once_keep_their_tie_where_correlation_ids_keep_their_order(
@@ -325,8 +301,3 @@ def test_every_known_name_is_the_same_kernel_in_either_spelling(tmp_path: Path) 
         recording.kernel(name, begin_ns, begin_ns + 10 * US, launch_ns=begin_ns - 5 * US)
     document = with_names_in_kineto(document_of(tmp_path, recording))
     assert without_names_of_all_kernels(document_of(tmp_path, respelled(recording))) == document
-
-
-def test_a_realistic_run_may_be_spelled_as_kineto_does(tmp_path: Path, realistic: Recording) -> None:
-    document = with_names_in_kineto(document_of(tmp_path, realistic))
-    assert without_names_of_all_kernels(document_of(tmp_path, respelled(realistic))) == document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,14 +35,3 @@ def test_a_public_thread_is_known_again(name: str, tmp_path: Path) -> None:
     words: Sequence[str] = command(CASES / name)
     assert run([*words, "-f", "json", "-o", str(tmp_path / "kept.json")]) == 0
     assert_known(tmp_path / "kept.json")
-
-
-def test_two_demos_compared_are_known_again(tmp_path: Path) -> None:
-    for name in RECORDINGS:
-        if name != "ranks":
-            unpack(tmp_path / f"{name}.sqlite", name)
-    for base, new in (("healthy", "gc_pauses"), ("graphs", "graphs_lost"), ("dense", "communication")):
-        found = diagnoser.compare(tmp_path / f"{base}.sqlite", tmp_path / f"{new}.sqlite")
-        kept = tmp_path / f"{base}.json"
-        kept.write_text(json.dumps(found.to_dict()), encoding="utf-8")
-        assert_known(kept)

@@ -1,14 +1,12 @@
 """No document states two values of one setting: every place that names one agrees with the one reader.
 
-Documents of drawn runs, whole and in part, with options and with a log; of the golden cases; and of files of
-each framework. What names a setting, and where, is the table of `tests/agreement/setting_claims.py`.
+Documents of drawn runs, whole and in part, with options and with a log, and of the golden cases.
+What names a setting, and where, is the table of `tests/agreement/setting_claims.py`.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -19,17 +17,13 @@ from hypothesis import strategies as st
 
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.result.result import Result
-from reports.content.blocks import Asked, Detail
-from reports.formats import FORMATS
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from tests.agreement.setting_claims import claims, unread
-from tests.configurations.check import BRIDGE, CONTRADICTS, ILLEGAL, SCRIPT, log_lines
+from tests.configurations.check import log_lines
 from tests.configurations.golden import Case, cases, judgement_of
 from tests.configurations.logs import log_of
 from tests.megatron.random_runs import random_run, seeds
-from tests.places import DATA
-from traces.settings.read import read_configuration
 from traces.settings.settings import Setting, Settings
 from traces.training_log.log import TrainingLog
 
@@ -48,13 +42,6 @@ OPTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "graph_impl": ("none", "local", "transformer_engine"),
     "graph_modules": (("attn",), ("moe_router", "moe_preprocess")),
 }
-WRITTEN: Final = {
-    "run.sh": SCRIPT,
-    "run.yaml": BRIDGE,
-    "contradicts.yaml": CONTRADICTS,
-    "illegal.yaml": ILLEGAL,
-}
-FILES: Final = (*WRITTEN, "bridge.yaml", "harness.sh", "overrides.txt")
 GOLDEN: Final = [case for case in cases() if "error" not in case.expected]
 
 
@@ -101,31 +88,6 @@ def test_an_option_is_stated_alike_everywhere(steady_log: TrainingLog, seed: int
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: f"{case.number}")
 def test_a_golden_case_states_one_value(case: Case) -> None:
     assert disagreements(judgement_of(case)) == []
-
-
-def of_file(folder: Path, name: str) -> Judgement:
-    path = folder / name if name in WRITTEN else DATA / "settings" / name
-    if name in WRITTEN:
-        path.write_text(WRITTEN[name], encoding="utf-8")
-    read = read_configuration(path, "0.16.1")
-    one = random_run(Random(0))
-    configured = Configured(read.settings, None, read.problems, read.versions)
-    return judge_observed(one.evidence, replace(one.given, core_version="0.16.1"), configured)
-
-
-@pytest.mark.parametrize("form", ["text", "html"])
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_states_one_value_and_its_page_names_one_layout_and_one_precision(
-    tmp_path: Path, name: str, form: str
-) -> None:
-    judgement = of_file(tmp_path, name)
-    assert disagreements(judgement) == []
-    page = str(FORMATS[form].write(result_of(judgement), Asked(Detail.FULL)))
-    layouts = set(
-        re.findall(r"TP[\d?]+ x CP[\d?]+ x DP[\d?]+ x PP[\d?]+; ETP[\d?]+ x EP[\d?]+ x EDP[\d?]+", page)
-    )
-    assert len(layouts) <= 1
-    assert set(re.findall(r"precision \((\w+)\)", page)) <= {judgement.run.precision}
 
 
 def test_a_document_that_states_two_is_found() -> None:

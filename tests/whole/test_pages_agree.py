@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +28,6 @@ SYMPTOMS: Final[Mapping[str, dict[str, Any]]] = {
         "memory": {"does_not_fit": True},
     },
 }
-SHARED: Final = ("seed-audit/inputs", "field-cases")
 
 
 def document(
@@ -61,26 +59,7 @@ def test_no_side_of_a_pair_says_anything_against_itself(
         assert disagreements(found) == [], pair.name
 
 
-@pytest.mark.parametrize("wall", SYMPTOMS)
-def test_no_input_of_the_audit_says_anything_against_itself(
-    wall: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    symptoms = _written(tmp_path, wall)
-    for path in _shared():
-        found = document(path, symptoms, capsys, "GB200")
-        assert found is None or disagreements(found) == [], path.name
-
-
 def _written(folder: Path, wall: str) -> Path:
     path = folder / "symptoms.json"
     path.write_text(json.dumps(SYMPTOMS[wall]), encoding="utf-8")
     return path
-
-
-def _shared() -> Iterator[Path]:
-    root = os.environ.get("MOE_DIAG_TRACES")
-    found = [Path(root).parent / name for name in SHARED] if root else []
-    paths = sorted(path for one in found for path in one.rglob("*") if path.suffix in (".yaml", ".sh"))
-    if not paths:
-        pytest.skip("MOE_DIAG_TRACES has no such inputs: would have shown that no page of them disagrees")
-    yield from paths

@@ -95,28 +95,6 @@ def test_a_listless_trace_has_the_sms_of_its_gpu_and_16_bits_first(real: Path) -
     assert {wall(document, name)["outcome"] for name in ("host_overhead", "memory")} == {"clear"}
 
 
-def test_each_rank_of_the_recommender_has_its_one_named_step(recordings: Path) -> None:
-    for place in range(8):
-        path = recordings / "added" / "dlrm8" / f"worker{place}.pt.trace.json.gz"
-        steps = document_of(path)["ranks"][0]["steps"]
-        assert (steps["source"], len(steps["used"])) == ("nvtx", 1)
-
-
-def test_a_wall_of_inference_has_a_step_to_take(real: Path) -> None:
-    document = document_of(real / "tl_eager.json.gz")
-    assert document["verdict"]["wall"] == "host_overhead"
-    assert document["fixes"]
-    assert not [one for one in document["fixes"] if "router" in one["title"]]
-    assert document["ranks"][0]["exposed_comm_by_kind_ns"]["all_reduce"] > 0  # multimem_all_reduce_kernel
-
-
-def test_no_kernel_of_these_programs_is_of_unknown_class(real: Path) -> None:
-    for path in sorted(real.glob("*resnet*")) + sorted(real.glob("hackathon*")):
-        rank = document_of(path)["ranks"][0]
-        unknown_ns = rank["compute_by_class_ns"].get("other", 0)
-        assert unknown_ns < 0.05 * rank["budget_ns"]["compute"], path.name
-
-
 @pytest.mark.parametrize("name", ["flameox_graph_2025.sqlite"])
 def test_three_kernels_are_too_few_to_judge_memory_by(real: Path, name: str) -> None:
     memory = wall(document_of(real / name), "memory")

@@ -15,7 +15,6 @@ from reports.result.codec import Document
 
 LENET = """SELECT k.start FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON k.demangledName = s.id
            WHERE s.value LIKE '%dgrad%' ORDER BY k.start"""
-REPLAYS = "SELECT start FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE ORDER BY start"
 
 
 def steps_of(path: Path) -> Document:
@@ -38,13 +37,6 @@ def test_each_step_has_the_one_data_gradient_of_the_network(recordings: Path, na
     recorded = sorted([*steps["used"], *steps["dropped"]], key=lambda one: one["index"])[:59]
     held = [sum(one["start_ns"] <= at < one["end_ns"] for at in starts) for one in recorded]
     assert (len(starts), held) == (59, [1] * 59)
-
-
-def test_equal_replays_are_one_step_each(recordings: Path) -> None:
-    path = recordings / "real" / "a100_llm_2_7B_cudagraph.sqlite"
-    starts, steps = times(path, REPLAYS), steps_of(path)
-    assert (len(starts), len(steps["used"]), steps["unit"]) == (10, 10, "replay")
-    assert steps["median_ns"] == pytest.approx(np.median(np.diff(starts)), rel=0.001)
 
 
 @pytest.mark.parametrize(

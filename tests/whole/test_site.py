@@ -10,9 +10,7 @@ import pytest
 
 from reports.content.blocks import View
 from reports.content.explain.page import explain_page, explained
-from reports.measures import measures
 from reports.write.text import write_text
-from tests.places import ROOT
 from tests.read_back.visible_text import of_markdown
 from tests.site.build import navigation, written
 from tests.site.reference import SCHEMAS, WORDS, entry, keys, made
@@ -38,15 +36,6 @@ def test_a_page_of_words_has_what_explain_prints(page: str) -> None:
             kind = "".join(map(str, found.facts))
             printed = printed.replace(f"\n{kind.upper()}\n", "\n")
         assert plain(of_markdown(entry(name))) == plain(printed), name
-
-
-def test_the_dictionary_has_what_explain_prints_of_a_measure() -> None:
-    dictionary = (ROOT / "docs" / "measures.md").read_text(encoding="utf-8")
-    for name, measure in measures().items():
-        printed = plain(write_text(explain_page(name), View(width=200)))
-        (row,) = (line for line in dictionary.splitlines() if line.startswith(f"| `{name}` |"))
-        assert plain(measure.what) in printed
-        assert plain(of_markdown(measure.what)) in plain(of_markdown(row))
 
 
 @pytest.mark.parametrize("file", SCHEMAS, ids=[file.name for file in SCHEMAS])

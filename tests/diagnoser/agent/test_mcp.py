@@ -68,12 +68,6 @@ def test_what_is_kept_is_its_users_alone_whatever_the_mask(tmp_path: Path, recor
     assert stat.S_IMODE(kept(answer).stat().st_mode) == 0o600
 
 
-def test_two_configurations_are_compared_without_a_recording(tmp_path: Path) -> None:
-    new = tmp_path / "new.yaml"
-    new.write_text(BRIDGE.read_text(encoding="utf-8"), encoding="utf-8")
-    assert "new.yaml" in Tools(tmp_path / "kept").compare(str(BRIDGE), str(new))
-
-
 @given(st.text(st.characters(exclude_categories=())), st.integers(0, 9_000), st.text(max_size=30))
 def test_no_text_of_a_file_makes_an_answer_long_or_ends_what_is_marked(
     text: str, times: int, place: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import stat
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.cli import run
 from diagnoser.history.store import Store
 from tests.doubles.history import document
 from tests.hostile.attachments import OTHER_USER, looked_at
@@ -74,15 +72,6 @@ def journal_that_names(victim: Path, pages: int) -> bytes:
     name = os.fsencode(victim)
     end = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + MAGIC
     return head.ljust(512, b"\0") + end
-
-
-def test_sqlite_itself_removes_the_file_that_a_journal_names(history: Store) -> None:
-    """Why a journal is looked at first."""
-    key = key_of(history)
-    beside(history, "-journal").write_bytes(journal_that_names(key, history.path.stat().st_size // 4096))
-    with closing(sqlite3.connect(history.path)) as database:
-        database.execute("SELECT count(*) FROM results").fetchall()
-    assert not key.exists()
 
 
 def test_a_journal_that_names_another_file_is_refused(history: Store) -> None:
@@ -240,21 +229,6 @@ def test_a_history_that_others_could_read_is_closed_to_them_by_the_next_addition
     history.path.chmod(0o664)
     history.add(document(41))
     assert stat.S_IMODE(history.path.stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("words", ["list", "baseline main", "add run.json"])
-def test_each_command_says_it_in_one_line(
-    history: Store, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(history.path.parent)
-    with closing(sqlite3.connect(history.path)) as database:
-        database.execute(SCHEMAS["trigger"])
-    if words.startswith("add"):
-        Path("run.json").write_text(json.dumps(document(41)), encoding="utf-8")
-    assert run(["history", *words.split(), "--store", "h.sqlite"]) == 3
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert "holds more than moe-diag puts there" in err
 
 
 def test_a_cell_that_is_larger_than_any_of_ours_is_damage(

@@ -21,7 +21,6 @@ from diagnoser.history.store import NotAHistory, Store, history_file
 from tests.doubles.history import document
 from tests.places import ROOT
 from traces.errors import (
-    InputError,
     NotAResult,
     NothingToDiagnose,
     OutputNotWritable,
@@ -195,15 +194,6 @@ def test_the_place_is_the_option_then_the_variable_then_the_data_folder() -> Non
     assert history_file(None, {"XDG_DATA_HOME": "relative"}) == usual
 
 
-def test_the_usual_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MOE_DIAG_HISTORY", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert Store(history_file(None)).rows() == ()
-    assert not (tmp_path / "data").exists()
-    Store(history_file(None)).add(document())
-    assert (tmp_path / "data" / "moe-diag" / "history.sqlite").is_file()
-
-
 def test_neither_machine_nor_path_is_kept_unless_asked(
     history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,14 +218,6 @@ def test_a_result_and_a_trace_are_added_and_listed(
     assert [line.split()[0] for line in lines] == ["id", "1", "2"]
     assert lines[1].split()[2:] == ["run", "abc123", "H200", "40.0", "communication"]
     assert max(map(len, lines)) <= 80
-
-
-def test_a_result_with_sorted_keys_is_a_result(
-    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "sorted.json"
-    path.write_text(json.dumps({"padding": "x" * 500, **document()}, sort_keys=True), encoding="utf-8")
-    assert "Kept as result 1" in said(capsys, "add", path)
 
 
 def test_an_empty_history_says_how_to_fill_it(history: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -274,28 +256,3 @@ def test_a_wrong_name_is_answered_with_what_there_is(
     with pytest.raises(UsageError, match=reason) as raised:
         said(capsys, *words)
     assert "\n" not in str(raised.value)
-
-
-def test_a_baseline_of_no_history_names_the_way_to_one(history: Store) -> None:
-    with pytest.raises(UsageError, match="There is none yet; set one: moe-diag history baseline"):
-        baseline_document("main")
-
-
-def test_a_file_that_is_neither_result_nor_trace_is_one_line(
-    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    notes(tmp_path / "notes.json")
-    for path in (tmp_path / "notes.json", tmp_path / "none.json", tmp_path):
-        with pytest.raises(InputError) as raised:
-            said(capsys, "add", path)
-        assert "\n" not in str(raised.value)
-    assert not history.path.exists()
-
-
-def test_help_of_the_history_loads_nothing_heavy() -> None:
-    program = (
-        "import sys; from diagnoser.history.commands import history_app;"
-        "print([n for n in ('numpy', 'pandas', 'sqlite_utils', 'matplotlib', 'rich') if n in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert run.stdout == "[]\n", run.stderr

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import diagnoser
-from bench.simulate.export import write_export
-from diagnoser import megatron
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
-from tests.configurations.check import SCRIPT, written
 from tests.configurations.fake_core import Ask, fake_core
-from tests.doubles.document import DISPATCH, exposed
-from tests.doubles.pages import first_screen
 from traces.settings.settings import Value
 
 REFUSALS = ("AssertionError", "ValueError")
@@ -112,26 +105,3 @@ def test_what_an_import_raises_is_no_answer(
     assert (config.answer, layer.answer) == ("not_checked", "not_checked")
     assert f"could not ask: {error}: as it was told, at diagnoser.megatron.library line" in config.text
     assert f"{module} line 1" in config.text
-
-
-def troubled(ask: Ask, trouble: str) -> Ask:
-    """With the same trouble in whatever is asked."""
-    fields = {"config_logger_dir": trouble}
-    return lambda requests: ask([replace(one, fields={**one.fields, **fields}) for one in requests])
-
-
-@pytest.mark.parametrize(
-    ("trouble", "is_refused"), [("layer AttributeError", False), ("layer ValueError", True)]
-)
-def test_only_a_refusal_makes_correcting_the_configuration_the_first_step(
-    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str, is_refused: bool
-) -> None:
-    monkeypatch.setattr(megatron, "check_with_megatron", troubled(ask, trouble))
-    write_export(tmp_path / "run.sqlite", exposed(comm=DISPATCH))
-    config = written(
-        tmp_path, "run.sh", SCRIPT.replace("alltoall", "flex --moe-flex-dispatcher-backend deepep")
-    )
-    found = diagnoser.analyze(tmp_path / "run.sqlite", config=config, about={"core_version": "0.19.2"})
-    first = first_screen(found.to_dict()).partition("\n  1  ")[2].split("\n  2  ")[0]
-    assert first
-    assert ("Correct the configuration" in first) == is_refused

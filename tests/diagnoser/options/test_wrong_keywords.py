@@ -8,19 +8,10 @@ from typing import Any
 import pytest
 
 import diagnoser
-from heuristics.config.about import OPTIONS
-from traces.errors import MoeDiagError, UsageError
+from traces.errors import UsageError
 
 asked: Any = diagnoser
 """As somebody calls it who reads no types."""
-
-FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    diagnoser.analyze,
-    diagnoser.check_config,
-    diagnoser.compare,
-    diagnoser.compare_files,
-    diagnoser.plan,
-)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +37,4 @@ def test_a_wrong_keyword_names_what_was_meant(call: Callable[[], object], said: 
     with pytest.raises(UsageError) as error:
         call()
     assert said in str(error.value)
-    assert "__init__" not in str(error.value)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("field", OPTIONS)
-def test_no_field_of_the_run_is_a_keyword_without_an_answer(function: Callable[..., Any], field: str) -> None:
-    with pytest.raises(MoeDiagError) as error:
-        function("no-such-file", "no-such-file.yaml", **{field: object()})
     assert "__init__" not in str(error.value)

@@ -28,7 +28,6 @@ from reports.content.blocks import Detail
 from reports.content.moments import moment_of, moments
 from reports.write.perfetto.analysis import write_perfetto
 from reports.write.perfetto.place import place_in
-from tests.hostile.second_user import addresses_in, all_that_can_be_read, answer, as_second_user
 from tests.places import ROOT
 from tests.read_back.browser import started
 from traces.errors import UsageError
@@ -110,13 +109,6 @@ def test_a_request_that_never_ends_holds_nobody_up() -> None:
         asked(address, "POST", "done")
 
     assert hand_over(GIVEN, opened, 20)
-
-
-def test_who_does_not_come_in_time_is_not_waited_for() -> None:
-    addresses: list[str] = []
-    assert not hand_over(GIVEN, addresses.append, 0.2)
-    with pytest.raises(OSError, match="refused"):
-        asked(addresses[0])
 
 
 def test_the_page_holds_foreign_text_as_data() -> None:
@@ -222,27 +214,6 @@ def shared() -> Iterator[Path]:
     """A folder that everybody may look into, unlike those of the tests."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
-
-
-def test_a_second_user_finds_no_address_and_gets_no_trace(shared: Path) -> None:
-    began_s = time.time() - 1
-    with opening(shared) as (process, address, noted):
-        assert waited(noted.exists)
-        port = urlsplit(address).port or 0
-        secret = urlsplit(address).path.strip("/")
-
-        def strangers() -> list[Any]:
-            texts = all_that_can_be_read([Path(tempfile.gettempdir()), Path("/dev/shm")], began_s)
-            paths = {"", "/", "/x", *(path.rstrip("/") for path in addresses_in(texts, port))}
-            answers = [answer(port, path + end) for path in paths for end in ("/", "/trace.json")]
-            got = [one for one in answers if one[0] == 200]
-            return [len(texts), any(secret in text for text in texts), got]
-
-        looked, found, got = as_second_user(strangers)
-        assert looked > 10
-        assert (found, got) == (False, [])
-        assert process.poll() is None
-        assert asked(address, path="trace.json")[0] == 200  # it is there for who knows
 
 
 def test_the_file_that_leads_on_is_the_users_alone_and_goes(shared: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ import pytest
 from bench.simulate.export import write_export
 from diagnoser.cli import run
 from tests.doubles.document import DISPATCH, exposed
-from tests.places import ROOT
 
 
 @pytest.fixture
@@ -29,10 +25,3 @@ def test_a_file_is_named_with_the_answer_in_it(
     out, err = capsys.readouterr()
     assert out == f"Wrote {name}: SLOWED BY expert all-to-all (30 %)\n"
     assert err == ""
-
-
-def test_beside_data_on_stdout_it_is_told_on_stderr(trace: str) -> None:
-    words = [sys.executable, "-m", "diagnoser", "analyze", trace, "-f", "json", "-o", "/dev/stdout"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert json.loads(done.stdout)
-    assert "SLOWED BY" in done.stderr

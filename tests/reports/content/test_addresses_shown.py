@@ -10,15 +10,10 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from reports.write.html.icicle import icicle_of
-from tests.doubles.html import page_of
 from tests.read_back.browser import Browser, started
 from tests.recordings.kineto import event, late_host, write
 
 DOTTED = "megatron.core.transformer.moe.token_dispatcher.dispatch_preprocess"
-_READY = """return new Promise(done => {
-  const look = () => { if (document.body.dataset.ready) done(true); else setTimeout(look, 10); };
-  look();
-})"""
 
 
 @pytest.fixture
@@ -58,17 +53,3 @@ def test_the_picture_has_the_shares_of_the_table(tmp_path: Path) -> None:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with started(tmp_path_factory.mktemp("chromium")) as one:
         yield one
-
-
-def test_a_click_on_a_function_finds_it_in_the_timeline(browser: Browser, path: Path) -> None:
-    browser.open(page_of(diagnoser.analyze(path).to_dict()))
-    browser.run(_READY)
-    browser.run("document.getElementById('tab-panel-timeline').click()")
-    click = f"document.querySelector('[data-search=\"{DOTTED}\"]').dispatchEvent(new Event('click'))"
-    browser.run(click)
-    says = "return document.querySelector('figure.timeline .says').textContent"
-    assert browser.run(says) == "3 found."
-    searched = "return document.querySelector('[data-act=search]').value"
-    assert browser.run(searched) == DOTTED
-    browser.run(click)
-    assert browser.run(searched) == ""

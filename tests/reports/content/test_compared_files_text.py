@@ -36,17 +36,6 @@ def run(tmp_path: Path, config: str, seconds: list[float], name: str) -> FileSid
     return replace(one, log=logged(tmp_path, seconds, name=f"{name}.log").log)
 
 
-def test_logs_of_unlike_length_say_how_long_each_is(tmp_path: Path) -> None:
-    found = text(
-        logged(tmp_path, [2.0, 2.02] * 10, name="base.log"),
-        logged(tmp_path, [2.2, 2.22] * 15, name="new.log"),
-    )
-    assert "SLOWER +9.9 %, +200 ms per step" in found
-    assert "17 and 27 iterations of the logs a side." in found
-    assert "steady iterations 17 of 20 27 of 30" in found
-    assert "What changed is not known without both configurations: give them as BASE and NEW." in found
-
-
 def test_a_jump_is_shown_where_it_is(tmp_path: Path) -> None:
     base = logged(tmp_path, [2.0, 2.02] * 10, name="base.log")
     jumps = logged(tmp_path, [2.0, 2.01] * 20 + [3.0, 3.01] * 20, name="jump.log")
@@ -121,9 +110,3 @@ def test_a_text_that_is_withheld_differs_and_is_not_shown() -> None:
     ]
     found = text(hidden[0], hidden[1])
     assert "normalization: differs, its texts are withheld" in found
-
-
-def test_lines_that_were_not_read_are_counted_with_who_names_them() -> None:
-    odd = replace(said(MODEL, "odd.yaml"), problems=2)
-    found = text(odd, odd, Detail.FULL)
-    assert "odd.yaml: 2 lines not read as they stand; moe-diag check-config names them." in found

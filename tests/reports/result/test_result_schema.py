@@ -106,9 +106,3 @@ def test_what_a_reader_takes_is_what_the_schema_takes(document: Json) -> None:
         assert reads(wrong) == whole.is_valid(wrong), (path, value)
         refused += not reads(wrong)
     assert refused > 100
-
-
-def test_every_required_key_is_asked_for_by_its_name(document: Json) -> None:
-    for key in schema(Result)["$defs"]["Result"]["required"]:
-        with pytest.raises(NotAResult, match=f"^{key} is missing$"):
-            decode({one: value for one, value in document.items() if one != key}, Result)

@@ -63,11 +63,9 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
     [
         (("schema_version",), "2.0", "its schema_version is 2.0; this moe-diag reads 1.x"),
         (("schema_version",), "new", "its schema_version is no number"),
-        (("schema_version",), 1, "its schema_version is 1; this moe-diag reads 1.x"),
         (("verdict",), "regression", "kind is missing. Make the result again: moe-diag compare"),
         (("ranks",), {}, "ranks: Expected `array`, got `object`. Make the result again: moe-diag analyze"),
         (("ranks", 0, "device"), None, "ranks[0].device: Expected `int`, got `null`"),
-        (("ranks", 0, "device"), True, "ranks[0].device: Expected `int`, got `bool`"),
         (("ranks", 0, "budget_ns", "window"), -1, "ranks[0].budget_ns.window: Expected `int` >= 0"),
         (
             ("ranks", 0, "ledger", 0, "per_step_ns"),
@@ -76,20 +74,9 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
         ),
         (("ranks", 0, "ledger", 0, "per_step_ns"), [1], "ranks[0].ledger does not add up to the steps"),
         (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group: none of the known words"),
-        (
-            ("ranks", 0, "kernel_table", "rows", 0, "grid"),
-            [1, 2],
-            "rows[0].grid: Expected `array`",
-        ),
-        (("ranks", 0, "timeline", "end_ns"), None, "ranks[0].timeline.end_ns: Expected `int`, got `null`"),
         (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [0] * 9, "lanes[0] is to have at_ns, length_ns, key"),
         (("ranks", 0, "timeline", "lanes", 0, "key"), [7], "lanes[0].key has an entry that is no time, or"),
         (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [2**63], "lanes[0].at_ns has an entry that is no"),
-        (
-            ("ranks", 0, "timeline", "lanes", 0, "length_ns"),
-            [-1],
-            "lanes[0].length_ns[0]: Expected `int`",
-        ),
         (("ranks", 0, "timeline", "reasons", "reasons"), [], "reasons.reason has an entry that is no time"),
     ],
 )

@@ -28,7 +28,6 @@ from traces.errors import NotAResult
 from traces.limits import Limit
 from traces.settings.spelling import harness_line, spell
 
-TEXTS = ("text", "markdown", "jira", "html", "json", "perfetto", "megatron-lm", "bridge")
 WORD = re.compile(r"[a-z]{3,}")
 OF_EACH = 2
 """Fields of a document that are poisoned here; the others: test_every_field_poisoned.py."""
@@ -46,16 +45,6 @@ KINDS = ("analysis", "comparison", "configuration", "files", "layouts", "dense_2
 def test_a_result_that_nobody_edited_is_as_it_was(kind: str, kept_documents: dict[str, Document]) -> None:
     result = typed(kept_documents[kind])
     assert kept(result) == result
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_poisoned_field_is_refused_or_left_out(kind: str, kept_documents: dict[str, Document]) -> None:
-    document, drawn = kept_documents[kind], random.Random(f"poison {kind}")
-    fields = fields_in(document)
-    chosen = drawn.sample(sorted(fields), min(OF_EACH, len(fields)))
-    for place, field in enumerate(chosen):
-        name = sorted(POISONS)[place % len(POISONS)]
-        assert_harmless(planted_at(document, fields[field], POISONS[name]), f"{field}: {name}", TEXTS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -67,11 +66,6 @@ def says(browser: Browser) -> str:
     return str(browser.run(f"return {_FIGURE}.querySelector('.says').textContent"))
 
 
-def stretch(document: Document) -> tuple[int, int]:
-    timeline = document["ranks"][0]["timeline"]
-    return timeline["start_ns"], timeline["end_ns"]
-
-
 def test_nothing_fails_and_nothing_is_asked_for_whatever_is_clicked(
     browser: Browser, document: Document
 ) -> None:
@@ -84,32 +78,6 @@ def test_nothing_fails_and_nothing_is_asked_for_whatever_is_clicked(
         assert browser.console() == []
         assert len(browser.requests()) == 1
         assert browser.run("return document.title").startswith("moe-diag: ")
-
-
-def test_one_tab_is_open_and_an_address_opens_the_tab_and_the_fold_it_is_in(
-    browser: Browser, document: Document
-) -> None:
-    opened(browser, document)
-    panels = "return [...document.querySelectorAll('.panel')].filter(one => !one.hidden).map(one => one.id)"
-    assert browser.run(panels) == ["panel-summary"]
-    opened(browser, document, "kernels")
-    assert browser.run(panels) == ["panel-kernels"]
-    click(browser, ".chip[href]")
-    browser.run(f"return {_FRAMES}")
-    assert browser.run(panels) == ["panel-summary"]
-    assert browser.run("return document.getElementById('evidence').open") is True
-
-
-def test_a_wall_lights_its_kernels_in_the_timeline(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    click(browser, "[data-wall=communication]")
-    assert browser.run("return !document.getElementById('panel-timeline').hidden")
-    note = "return document.querySelector('.filter').innerText"
-    assert "Shown in colour: what Communication is made of" in browser.run(note)
-    click(browser, "[data-wall=memory]")
-    assert "No kernel of its own" in browser.run(note)
-    click(browser, "[data-act=clear]")
-    assert browser.run("return document.querySelector('.filter').hidden") is True
 
 
 def test_ticks_shrink_the_bar_by_what_was_replayed_together_and_never_add(
@@ -127,38 +95,6 @@ def test_ticks_shrink_the_bar_by_what_was_replayed_together_and_never_add(
     click(browser, f"[data-tick={third}]")
     assert "not replayed together" in browser.run(told)
     assert browser.run(_WON) == 0
-
-
-def test_keys_zoom_pan_and_name_the_next_activity(browser: Browser, document: Document) -> None:
-    opened(browser, document, "timeline")
-    whole = view(browser)
-    assert whole == stretch(document)
-    browser.run("document.querySelector('.stage canvas').focus()")
-    browser.press("+")
-    near = view(browser)
-    assert near[1] - near[0] == pytest.approx((whole[1] - whole[0]) / 2, abs=2)
-    browser.press("ArrowRight")
-    assert view(browser)[0] > near[0]
-    browser.press("0")
-    assert view(browser) == whole
-    browser.press("ArrowDown")
-    assert "press n and p" in says(browser)
-    browser.run(
-        "document.querySelector('.stage canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'n'}))"
-    )
-    assert re.search(r"\d [mu]s \([\d,]+ ns\)", says(browser))
-
-
-def test_evidence_leads_to_its_moment_and_names_the_command(browser: Browser, document: Document) -> None:
-    opened(browser, document)
-    (link,) = browser.run("return Array.from(document.querySelectorAll('a[href^=\"#t=\"]'))")[:1]
-    start, end = re.findall(r"\d+", link.get_attribute("href").partition("#t=")[2])
-    line = browser.run("return arguments[0].closest('.next').querySelector('code').textContent", link)
-    assert re.fullmatch(r"moe-diag open \S+ --at \w+", line)
-    browser.run("arguments[0].click()", link)
-    browser.run(f"return {_FRAMES}")
-    assert view(browser) == (int(start), int(end))
-    assert browser.console() == []
 
 
 def test_a_link_leads_to_its_moment_on_a_clock_beyond_a_double(browser: Browser, document: Document) -> None:

@@ -272,11 +272,3 @@ def test_both_steps_of_a_comparison_begin_at_zero() -> None:
         assert [one.start_ns for one in trace.track(side, "stream 0")] == [0, 60]
     assert trace.track("new", "step")[0].args["activities_left_out"] == 3
     assert trace.track("new", "step")[0].args["start"] == "1669783687.389324001s"
-
-
-def test_rows_of_a_comparison_beyond_ten_are_noted_where_all_are_asked_for() -> None:
-    told = compared()
-    told["attribution"] = [{**told["attribution"][0], "row": f"compute.class_{place}"} for place in range(14)]
-    some, every = (read(write_comparison_perfetto(told, detail)) for detail in (Detail.FIRST, Detail.FULL))
-    assert [trace.other["rows_left_out"] for trace in (some, every)] == [4, 0]
-    assert len(every.tracks["moe-diag: new against base"]) == 1 + 2 + 14
