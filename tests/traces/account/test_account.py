@@ -38,42 +38,6 @@ def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved() ->
     assert run.account().masked == 0
 
 
-def behind_a_gather(waits: bool = False, named: int | None = None) -> Run:
-    """All has ended but a gather, 100-160 on its own stream, when the host synchronises with one."""
-    run = begun()
-    run.work("all_gather", 100, 160, launch=20, stream=24)
-    if waits:
-        run.call("stream_wait", 24, 26)
-    run.call("sync", 30, 170, stream=named)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    return run
-
-
-@pytest.mark.parametrize("how", [{"waits": True}, {"named": 24}])
-def test_it_holds_who_synchronises_with_its_stream_or_one_that_may_wait_for_it(how: dict[str, Any]) -> None:
-    found = behind_a_gather(**how).account()
-    starved = {"launch_starved.sync": 20, "launch_starved.launch": 5, "launch_latency.arrival": 5}
-    assert (found, found.masked) == (starved | {"blocking.other_comm": 60}, 0)
-
-
-def test_of_two_that_run_the_one_that_ends_last_holds_the_launch() -> None:
-    run = begun()
-    run.work("send_recv", 95, 140, launch=10, stream=20)
-    run.work("h2d", 120, 170, launch=(13, 14))
-    run.call("device_sync", 20, 180)
-    run.work("gemm", 195, 250, launch=190)
-    starved = {"launch_starved.sync": 20, "launch_starved.launch": 2, "launch_latency.arrival": 3}
-    assert run.account() == starved | {"blocking.sendrecv_unresolved": 20, "blocking.memcpy_h2d": 50}
-
-
-def test_a_long_chain_of_producers_is_followed_to_its_end() -> None:
-    run = begun()
-    for at in range(100, 220, 10):
-        run.work("d2d", at, at + 9, launch=20)
-    run.work("gemm", 220, 250, launch=(30, 31))
-    assert run.account() == {"blocking.memcpy_d2d": 12 * 9, "launch_latency.kernel_gap": 12}
-
-
 def test_a_chain_is_followed_through_a_kernel_that_took_no_time() -> None:
     run = begun()
     run.work("h2d", 101, 141, launch=20)
@@ -117,16 +81,6 @@ def test_a_thread_that_launches_nothing_holds_no_launch() -> None:
     run.work("gemm", 200, 260, launch=(190, 195))
     starved = {"launch_starved.python": 90, "launch_starved.launch": 5}
     assert run.account() == starved | {"launch_latency.arrival": 5}
-
-
-def test_the_cold_start_after_a_sync_is_over_when_compute_begins() -> None:
-    run = begun()
-    run.work("gemm", 140, 150, launch=10, stream=20)
-    run.call("sync", 20, 110, stream=7)
-    run.work("gemm", 200, 260, launch=(190, 195))
-    # the kernel of 140 was launched long before; 150-160 would be cold had it not run, and is Python's
-    starved = {"launch_starved.python": 40, "launch_starved.launch": 5}
-    assert run.account() == starved | {"launch_latency.arrival": 5, "dependency_stalled": 40}
 
 
 def test_time_after_the_last_kernel_is_trailing() -> None:
@@ -182,15 +136,6 @@ def test_a_range_that_names_what_the_host_does_outweighs_python(text: str, cause
     named = {f"launch_starved.{cause}": 60} if cause else {}
     python = 30 if cause else 90
     assert run.account() == named | {"launch_starved.python": python, "launch_starved.launch": 10}
-
-
-@pytest.mark.parametrize("apart_ms", [-156, 325, 823])
-def test_clocks_apart_are_said_not_accounted(apart_ms: int) -> None:
-    run = Run(sm_count=None, gpu_clock=1_000 * apart_ms).at(1_000_000)
-    for start in range(0, 3_200, 100):
-        run.work("gemm", start, start + 50, launch=start - 10)
-    with pytest.raises(LookupError, match=f"clock offset.*about {apart_ms} ms"):
-        run.account()
 
 
 def test_without_launches_there_is_no_account() -> None:

@@ -216,15 +216,6 @@ def test_the_optimizer_runs_on_the_cpu_where_as_many_bytes_go_out_and_come_back(
     assert found == ({"cpu_optimizer": 20} if optimizes else {"python": 20})
 
 
-def test_copies_that_come_back_before_they_went_out_are_no_optimizer() -> None:
-    run = begun()
-    run.work("norm_backward", 80, 90, launch=70)
-    for at, way in ((90, "h2d"), (100, "h2d"), (160, "d2h"), (165, "d2h")):
-        run.work(way, at + 10, at + 12, launch=(at, at + 5), size_bytes=MIB)
-    run.work("gemm", 200, 260, launch=(180, 190))
-    assert starved(run, window=(120, 160)) == {"python": 40}
-
-
 def test_copies_out_of_one_thread_and_back_of_another_are_no_optimizer() -> None:
     """The first thread decides between them: its last call returns at 175."""
     run = begun()
@@ -234,14 +225,6 @@ def test_copies_out_of_one_thread_and_back_of_another_are_no_optimizer() -> None
     run.call("malloc", 170, 175)
     run.work("gemm", 200, 260, launch=(180, 190), thread=1)
     assert starved(run, window=(140, 160)) == {"python": 20}
-
-
-def test_a_kernel_that_takes_no_time_ends_no_cold_start() -> None:
-    run = begun()
-    run.call("sync", 20, 110)
-    run.work("norm", 110, 110, launch=10, stream=9)
-    run.work("gemm", 300, 400, launch=(290, 295))
-    assert starved(run) == {"sync": 10 + 50, "python": 130}
 
 
 def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, thread: int = 0) -> Run:
@@ -278,13 +261,6 @@ def test_a_wait_for_data_is_a_pause_of_over_two_milliseconds(pause: float, cause
     """From the last launch's return, at 30 of the pass, to the copy's: 1,980 of it under the kernels."""
     run = feeding(pause=pause - 1_980)
     assert starved(run) == {cause: 3 * (pause - 1_980)}
-
-
-def test_a_pause_of_a_thread_that_feeds_nothing_is_its_own() -> None:
-    """The copies are another thread's, which pauses too; the one that launches late has its own reasons."""
-    run = feeding()
-    run.work("norm", 30_000, 30_010, launch=(29_990, 29_995))
-    assert "python" in starved(run)
 
 
 def test_a_pause_before_other_work_is_no_wait_for_data_though_a_copy_comes_later() -> None:

@@ -75,14 +75,6 @@ def test_of_calls_for_memory_only_one_that_gives_it_back_at_once_waits(calls: st
     assert run.account()[f"launch_starved.{kind}"] == 70 - sum(waits.values())
 
 
-@pytest.mark.parametrize(("length", "held"), [(20, 0), (21, 10)])
-def test_a_copy_call_of_over_twenty_microseconds_waits_for_its_own_copy(length: float, held: float) -> None:
-    run = begun()
-    run.work("h2d", 110, 120, launch=(105, 105 + length))
-    run.work("gemm", 200, 260, launch=(190, 195))
-    assert blocked(run) == ({"memcpy_h2d": held} if held else {})
-
-
 def test_a_copy_call_waits_for_no_copy_of_another_call() -> None:
     run = begun()
     run.work("h2d", 110, 120, launch=(105, 106), stream=20)
@@ -200,15 +192,6 @@ def test_of_several_that_run_apart_the_call_outlasted_the_last() -> None:
     assert (blocked(run), run.account().masked) == ({}, 55)
 
 
-def test_communication_on_a_stream_that_also_copies_holds_who_synchronises() -> None:
-    run = begun()
-    run.work("h2d", 50, 60, launch=18, stream=24)
-    run.work("all_gather", 100, 160, launch=20, stream=24)
-    run.call("sync", 30, 170)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    assert blocked(run) == {"other_comm": 60}
-
-
 FAR = (0, 400, 0, 400, 0)
 
 
@@ -292,12 +275,3 @@ def test_polls_of_another_process_are_no_polls_of_this_one() -> None:
         run.process(1, device=0).work("layout", at + 100, at + 150, launch=at + 60, stream=20)
         run.work("gemm", at + 180, at + 900, launch=(at + 155, at + 160))
     assert polls_of(run) == []
-
-
-def test_of_two_copies_that_end_as_one_a_blocking_copy_waits_for_its_own() -> None:
-    run = Run()
-    run.work("gemm", 0, 100)
-    run.work("h2d", 110, 150, launch=95, pageable=False)
-    run.work("d2h", 110, 150, launch=(100, 155), stream=30, pageable=True)
-    run.work("gemm", 160, 200, launch=155)
-    assert run.account()["blocking.memcpy_d2h"] == 40

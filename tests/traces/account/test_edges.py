@@ -179,17 +179,6 @@ def test_the_same_kernel_waits_in_one_place_of_a_step_and_not_in_another() -> No
     assert (20, 19_320) not in producers_of(rank, "norm", -1)
 
 
-def test_a_copy_to_the_host_holds_no_kernel() -> None:
-    """Neither by repetition; it is read by the host alone."""
-    run = Run()
-    for turn in range(25):
-        at = run.at(1_000 * turn)
-        at.work("gemm", 10, 100, launch=0)
-        at.work("d2h", 20, 150 + turn % 3, launch=2, stream=20)
-        at.work("norm", 180 + turn % 3, 300, launch=4)
-    assert [stream for stream, _ in producers_of(run.rank(), "norm")] == [7]
-
-
 def tight(
     start: float = 303, launch: float = 8, end: float = 300, launch_other: float = 4, stream: int = 20
 ) -> Run:

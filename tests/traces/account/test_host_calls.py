@@ -96,13 +96,6 @@ def test_a_long_call_that_never_comes_again_initialises(
     assert kinds_of(run, "cudaMalloc") == [kind, *[CallKind.ALLOCATE] * len(later)]
 
 
-@pytest.mark.parametrize(("name", "kind"), [("sync", CallKind.SYNC), ("cudaMemcpy_v3020", CallKind.COPY)])
-def test_a_long_wait_is_no_initialisation(name: str, kind: CallKind) -> None:
-    run = eight_launches()
-    run.call(name, 1_000, 9_000)
-    assert kinds_of(run, "cudaStream" if name == "sync" else "cudaMemcpy") == [kind]
-
-
 @pytest.mark.parametrize(
     ("lengths", "kinds"),
     [
@@ -142,12 +135,6 @@ def test_without_launches_no_call_is_known_to_come_again() -> None:
     run.work("gemm", 0, 10, launched=False)
     run.call("malloc", 0, 2_000)
     assert kinds_of(run, "cudaMalloc") == [CallKind.ALLOCATE]
-
-
-def test_a_graph_that_is_launched_long_has_no_kernel_that_it_loads() -> None:
-    run = eight_launches()
-    run.call("graph_launch", 5_000, 8_000)
-    assert kinds_of(run, "cudaGraphLaunch") == [CallKind.LAUNCH]
 
 
 @pytest.mark.parametrize(

@@ -55,19 +55,6 @@ def test_without_calls_that_let_streams_wait_nothing_is_known_of_them() -> None:
     assert stream_waits(steps().rank()) is None
 
 
-def test_work_that_was_told_to_wait_keeps_its_inferred_producer() -> None:
-    assert streams_before(steps(3, 6).rank(), "norm") == [{20}] * STEPS
-
-
-def test_work_that_was_told_nothing_has_no_inferred_producer() -> None:
-    assert streams_before(steps(3).rank(), "norm") == [set()] * STEPS
-
-
-def test_of_two_that_fit_one_wait_the_one_that_binds_is_taken() -> None:
-    rank = steps(1, 3, 6, other=True).rank()
-    assert streams_before(rank, "norm") == [{20}] * STEPS
-
-
 @pytest.mark.parametrize(("gap", "stream"), [(5, 20), (5.001, 24)])
 def test_what_binds_ended_no_more_than_five_microseconds_before(gap: float, stream: int) -> None:
     """Else of two that fit one wait the one that was launched later is taken, long done as it is."""

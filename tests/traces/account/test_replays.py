@@ -46,13 +46,6 @@ def test_between_nodes_of_a_replay_nothing_is_known_but_what_other_nodes_did(
     assert found.decided == {"recorded": 65 + sum(ran.values()), "none": opaque}
 
 
-def test_a_node_of_another_replay_explains_no_gap_of_this_one() -> None:
-    run = replayed(("gemm", 165, 200), ("gemm", 230, 300))
-    other = run.call("graph_launch", 170, 172)
-    run.work("d2d", 205, 225, of=other, node=9, stream=30)
-    assert run.account()["graph_opaque"] == 30
-
-
 def test_the_second_of_two_replays_begins_with_its_own_launch() -> None:
     run = replayed(("gemm", 165, 200), ("gemm", 230, 300))
     second = run.call("graph_launch", 340, 350)
@@ -112,17 +105,6 @@ def test_what_the_host_is_late_while_a_producer_runs_is_masked(
     run: Run, window: tuple[float, float] | None, masked: float
 ) -> None:
     assert run.account(window=window).masked == masked
-
-
-def test_what_ran_under_several_producers_at_once_is_masked_once() -> None:
-    run = Run()
-    run.work("gemm", 0, 100)
-    run.work("send_recv", 100, 130, launch=10, stream=20)
-    run.wait(20, by=7, recorded=12, waits=14)
-    run.work("h2d", 120, 140, launch=16, stream=21)
-    run.wait(21, by=7, recorded=18, waits=20)
-    run.work("norm", 205, 300, launch=(150, 160))
-    assert run.account().masked == 40
 
 
 def test_the_pieces_hold_every_reason_with_the_work_and_the_kernel_behind_it() -> None:

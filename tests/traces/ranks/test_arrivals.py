@@ -51,10 +51,5 @@ def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) ->
     assert last.by_order is (source is GroupSource.ORDER)
 
 
-def test_two_nodes_that_come_last_together_are_no_one_node() -> None:
-    last = last_of(nine([[55.0, 52.0, 63.0], [35.0, 34.8, 35.2], [35.1, 35.0, 34.9], [60.0, 50.0, 61.0]]))
-    assert (last.indices, last.host) == ((3, 4, 5, 6, 7, 8), None)
-
-
 def test_exchanges_that_nothing_pairs_give_nobody() -> None:
     assert isinstance(analyse_run(nine(operation=Operation.EXCHANGE)).arrives_last, Missing)

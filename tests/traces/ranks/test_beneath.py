@@ -60,14 +60,6 @@ def test_compute_takes_longer_by_a_quarter_of_what_is_beneath_it() -> None:
     assert (replayed(chains, chains.own_ns, chains.moving_ns) == matched.end_ns).all()
 
 
-def test_gradients_that_come_sooner_let_compute_end_sooner_by_a_quarter_of_that() -> None:
-    matched, chains = chained(rows(LATE_US, 0.25))
-    gradients = matched.exposed_ns == 0
-    sooner = replayed(chains, np.where(gradients, 0, chains.own_ns), chains.moving_ns)
-    saved_us = sum(LATE_US) * 0.25
-    assert matched.end_ns.max() - sooner.max() == pytest.approx(saved_us * US, abs=US)
-
-
 def test_where_nothing_slows_compute_none_of_it_is_taken_away() -> None:
     assert chained(rows(LATE_US, 0.0))[1].slowed is None
 

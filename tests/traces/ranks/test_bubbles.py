@@ -148,11 +148,6 @@ def test_equal_stages_wait_as_long_as_the_formula_says(count: int, microbatches:
     assert found.bubble_frac == pytest.approx(known(found.formula_frac), abs=1e-12)
 
 
-def test_more_virtual_stages_leave_less() -> None:
-    found = pipeline(run_of(4, 4))
-    assert [(one.chunks, one.formula_frac) for one in found.with_more_chunks] == [(2, 3 / 11), (4, 3 / 19)]
-
-
 def test_two_stages_whose_messages_go_one_way_each_may_have_virtual_stages() -> None:
     ranks = run_of(2, 4, told=False)
     found = pipeline(ranks)

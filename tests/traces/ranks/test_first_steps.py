@@ -6,24 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.recordings.ranks import US, Work, together
+from tests.recordings.ranks import Work, together
 from traces.ranks.first_steps import without_warm_ups
-from traces.ranks.run import analyse_run
-from traces.ranks.summary import UNKNOWN, FirstStep, RankSummary
+from traces.ranks.summary import FirstStep, RankSummary
 
 
 def run_of(first_us: tuple[float, ...]) -> list[RankSummary]:
     """Ranks whose first step of four takes longer: by what each works there; else 100 us."""
     works = [[Work(compute=100, host=us - 100), *[Work(compute=100)] * 7] for us in first_us]
     return [replace(one, first_step=FirstStep.LONGER) for one in together(works, per_step=2)]
-
-
-def test_a_first_step_in_which_each_warms_up_is_left_out() -> None:
-    one, *_ = without_warm_ups(run_of((400, 380, 420, 390)))
-    assert one.first_step is FirstStep.USUAL
-    assert one.steps.compute_ns.tolist() == [200 * US] * 3
-    assert one.instances.step.tolist() == [UNKNOWN, UNKNOWN, 0, 0, 1, 1, 2, 2]
-    assert analyse_run(run_of((400, 380, 420, 390))).steps == 3
 
 
 def test_where_one_rank_initialises_the_first_step_is_left_out_of_all() -> None:

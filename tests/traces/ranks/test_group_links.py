@@ -46,23 +46,6 @@ def alike(slow: Sequence[tuple[int, ...]], usual_us: float = 500.0) -> dict[tupl
     return {pair: 3 * usual_us if pair in slow else usual_us for pair in PAIRS}
 
 
-def test_two_pairs_between_the_same_nodes_are_one_way() -> None:
-    more: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (1, 5): 1_500.0, (2, 6): 500.0, (3, 7): 500.0}
-    slow = found({**more, (0, 1, 2, 3): 90.0, (4, 5, 6, 7): 90.0})
-    assert slow is not None
-    assert slow.places == (0, 1, 4, 5)
-    assert len(slow.spared) == 4  # two pairs, and what stays on a node
-
-
-def test_pairs_of_one_rail_are_slow_together() -> None:
-    """On four nodes of two: ranks 0, 2, 4 and 6 are on one rail."""
-    nodes, rails = np.array([0, 0, 2, 2, 4, 4, 6, 6]), np.array([0, 1] * 4)
-    pairs: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (2, 6): 1_500.0, (1, 5): 500.0, (3, 7): 500.0}
-    slow = found(pairs, nodes=nodes, rails=rails)
-    assert slow is not None
-    assert slow.places == (0, 2, 4, 6)
-
-
 def test_a_way_between_two_nodes_slows_what_takes_it_and_spares_what_leaves_one_of_them() -> None:
     """On four nodes of two: ranks 0 to 3 exchange by the slow way, 4 to 7 by another, and pairs by others."""
     nodes = np.array([0, 0, 2, 2, 4, 4, 6, 6])

@@ -48,11 +48,6 @@ def test_each_process_has_a_clock_and_two_gpus_of_one_process_share_it() -> None
     assert clocks(with_own_clocks(ranks)) == [0, 0, 1, 2]
 
 
-def test_processes_whose_collectives_end_together_share_a_clock() -> None:
-    ranks = ranks_of()
-    assert clocks(with_shared_clocks(ranks, match(ranks))) == [0, 0, 0, 0]
-
-
 @pytest.mark.parametrize("operation", [None, Operation.EXCHANGE])
 def test_processes_whose_collectives_contradict_one_clock_have_their_own(operation: Operation | None) -> None:
     ranks = ranks_of(operation=operation)

@@ -47,17 +47,6 @@ def test_one_group_and_one_number_are_one_instance() -> None:
     assert found(match(ranks)) == [(4, [0, 1]), (5, [0, 1, 2])]
 
 
-def test_groups_with_other_keys_are_apart_and_what_nobody_shares_is_counted() -> None:
-    other = [Group(GroupSource.COMMUNICATOR, 8)]
-    ranks = [
-        summary_of(0, ended([100, 200])),
-        summary_of(1, ended([100])),
-        summary_of(2, ended([100]), other),
-    ]
-    matched = match(ranks)
-    assert found(matched) == [(0, [0, 1])]
-
-
 def test_another_operation_or_size_is_no_part_of_an_instance() -> None:
     def rank(number: int, operation: Operation, size: int) -> RankSummary:
         return summary_of(number, [Part(0, 0, 0, 10, operation, size), *ended([50], first=1)])
@@ -78,12 +67,6 @@ def test_in_an_exchange_each_gives_its_own_size() -> None:
     assert found(match(ranks)) == [(0, [0, 1, 2])]
 
 
-def test_orders_are_matched_by_ends_on_other_clocks() -> None:
-    ranks = [summary_of(rank, ended(ends_us()), [BY_ORDER]) for rank in range(3)]
-    ranks[1] = shifted(ranks[1], 7_000_000_000, 80.0)
-    assert [places for _, places in found(match(ranks))] == [[0, 1, 2]] * len(ends_us())
-
-
 @pytest.mark.parametrize("missed", [1, 2, 5])
 def test_a_recording_that_began_later_is_matched_by_where_it_ends(missed: int) -> None:
     early = summary_of(0, ended(ends_us()), [BY_ORDER])
@@ -93,14 +76,6 @@ def test_a_recording_that_began_later_is_matched_by_where_it_ends(missed: int) -
     begins = np.array([0, len(ends_us())])  # of the rows of each recording
     rows = (matched.at - begins[matched.place]).reshape(-1, 2).tolist()
     assert rows == [[place + missed, place] for place in range(len(matched))]
-
-
-def test_ranks_of_two_groups_of_one_kind_are_told_apart_by_their_ends() -> None:
-    other = [end + 60 * (number % 3) for number, end in enumerate(ends_us())]
-    ends = [ends_us(), other, ends_us(), other]
-    ranks = [summary_of(rank, ended(at_us), [BY_ORDER]) for rank, at_us in enumerate(ends)]
-    places = [members for _, members in found(match(ranks))]
-    assert {tuple(members) for members in places} == {(0, 2), (1, 3)}
 
 
 def of_stage(rank: int | None, *peers: int) -> RankSummary:

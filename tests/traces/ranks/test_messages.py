@@ -56,14 +56,6 @@ def test_ranks_one_stage_apart_are_known_though_those_of_a_stage_are_in_lockstep
     assert pairs(found) == {(one, one + size): 12 for one in range((stages - 1) * size)}
 
 
-def test_a_group_in_which_all_end_together_is_no_pipeline() -> None:
-    draw = Random(1)
-    ends = [[1_000.0 * turn + draw.uniform(0, 1) for turn in range(20)] for _ in range(4)]
-    found = exchanges(ends)
-    assert found.stage_size() is None
-    assert found.are_whole().all()
-
-
 def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothing() -> None:
     """Rank 0 sends to 2, and 1 to 3; ends of 0 and 1 lie together as closely."""
     times = [1_000.0 * number for number in range(12)]

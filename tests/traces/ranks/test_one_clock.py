@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
-from traces.missing import Missing
+from tests.recordings.ranks import US, Part, Work, many, shifted, summary_of, together
 from traces.ranks import clocks
-from traces.ranks.clocks import RESIDUAL, align
-from traces.ranks.contradicted import agreed, consistent
+from traces.ranks.clocks import align
+from traces.ranks.contradicted import agreed
 from traces.ranks.match import match
-from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
 S = 1_000_000_000
@@ -32,68 +30,11 @@ def ranks_of(count: int = 3, collectives: int = 60, late_us: float = 0.0) -> lis
     return together(works, per_step=20, kernels_us=slow)
 
 
-def test_ranks_of_one_clock_stay_as_they_are() -> None:
-    ranks = ranks_of(2)
-    one = ranks[0].identity.clock
-    object.__setattr__(ranks[1].identity, "clock", one)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    assert (aligned.end_ns == matched.end_ns).all()
-    assert len(aligned.clocks.fits) == 1
-
-
 def test_few_collectives_in_common_make_no_clock() -> None:
     aligned = align(ranks := ranks_of(collectives=2), match(ranks))
     assert not aligned.clocks.aligned
     assert aligned.clocks.missing is not None
     assert "too few" in aligned.clocks.missing.reason
-
-
-def test_ends_that_fit_no_line_make_no_clock() -> None:
-    rng = np.random.default_rng(5)
-    parts = [
-        [Part(0, n, 1000 * n, 1000 * n + 100 + 12 * RESIDUAL.value / US * rng.random()) for n in range(40)]
-        for _ in range(2)
-    ]
-    ranks = [summary_of(rank, mine) for rank, mine in enumerate(parts)]
-    clocks = align(ranks, match(ranks)).clocks
-    assert not clocks.aligned
-    assert clocks.residual_ns is not None
-    assert clocks.residual_ns > RESIDUAL.value
-    run = analyse_run(ranks)
-    assert isinstance(run.late, Missing)
-    assert [one.caused_ns for one in run.ranks] == [run.late] * 2
-    assert run.wait_ns > 0
-
-
-def test_a_clock_is_fitted_through_another() -> None:
-    def ends(numbers: range) -> list[Part]:
-        return [Part(0, n, 1000 * n + 7 * (n % 5), 1000 * n + 100) for n in numbers]
-
-    ranks = [
-        summary_of(0, ends(range(40))),
-        summary_of(1, ends(range(80))),
-        summary_of(2, ends(range(40, 80))),
-    ]
-    ranks[2] = shifted(ranks[2], S, 30.0)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    assert aligned.clocks.aligned
-    assert np.ptp(aligned.end_ns.reshape(-1, 2), axis=1).max() <= 50
-
-
-def test_a_few_ends_that_lie_elsewhere_move_no_clock() -> None:
-    def ends(late: int) -> list[Part]:
-        return [
-            Part(0, n, 1000 * n + 7 * (n % 5), 1000 * n + 100 + late * (n % 6 == 0), Operation.EXCHANGE)
-            for n in range(60)
-        ]
-
-    ranks = [summary_of(0, ends(0)), shifted(summary_of(1, ends(3000)), S, 50.0)]
-    matched = match(ranks)
-    apart = np.diff(align(ranks, matched).end_ns.reshape(-1, 2), axis=1)[:, 0]
-    assert np.abs(apart[np.arange(60) % 6 > 0]).max() <= 50
-    assert np.abs(apart[::6] - 3 * MS).max() <= 300
 
 
 def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_groups_all_stay(
@@ -155,14 +96,3 @@ def test_three_reductions_counted_from_another_step_weigh_less_than_messages_tha
     found = align(ranks, match(ranks)).clocks
     assert found.aligned
     assert all(abs(fit.offset_ns) < US for fit in found.fits)
-
-
-def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
-    first = [Part(0, n, 1000 * n, 1000 * n + 100) for n in range(20)]
-    second = [Part(0, n, 1000 * n + 5000 * (n == 7), 1000 * n + 100 + 5000 * (n == 7)) for n in range(20)]
-    ranks = [summary_of(0, first), summary_of(1, second)]
-    matched = match(ranks)
-    possible = consistent(matched, align(ranks, matched))
-    assert matched.sequence[~possible].tolist() == [7]
-    assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
-    assert analyse_run(ranks).collectives == 19

@@ -33,17 +33,6 @@ def works(slow: Work, usual: Work, ranks: int = 4) -> list[list[Work]]:
     return [[slow if rank == 1 else usual] * (STEPS * PER_STEP) for rank in range(ranks)]
 
 
-def test_everyone_who_waited_for_a_slow_device_moves_too() -> None:
-    ranks = together(
-        works(Work(compute=130, host=2), Work(compute=100, host=2)),
-        per_step=PER_STEP,
-        kernels_us=[[10.0], [13.0], [10.0], [10.0]],
-    )
-    step_ns, without_ns = without(ranks)
-    assert step_ns == PER_STEP * 142 * US
-    assert without_ns == pytest.approx(PER_STEP * 112 * US, rel=0.01)
-
-
 def test_a_clock_that_counts_since_1970_changes_nothing() -> None:
     """Such a time, times the number of a rank, is more than 64 bits hold."""
     work = works(Work(130, host=2), Work(100, host=2), ranks=8)
@@ -107,44 +96,6 @@ def test_a_run_replayed_as_it_was_is_as_it_was(own_us: list[list[int]], offset_n
     aligned = align(ranks, matched)
     chains = chains_of(matched, aligned, np.arange(len(matched.place)))
     assert (replayed(chains, chains.own_ns, chains.moving_ns) == aligned.end_ns).all()
-
-
-def test_who_comes_late_to_the_first_collective_of_a_recording_comes_in_time() -> None:
-    rows = [
-        [Work(100, loader=400 * (rank == 1 and number % PER_STEP == 0)) for number in range(STEPS * PER_STEP)]
-        for rank in range(4)
-    ]
-    step_ns, without_ns = without(together(rows, per_step=PER_STEP))
-    assert (step_ns, without_ns) == (PER_STEP * 110 * US + 400 * US, PER_STEP * 110 * US)
-
-
-def staged(layers: tuple[int, int]) -> list[RankSummary]:
-    """Two ranks a stage: for each layer 100 us and a collective of 10; then 50 us, and one of all ranks."""
-    parts: list[list[Part]] = [[], [], [], []]
-    steps: list[list[dict[str, float]]] = [[], [], [], []]
-    now_us = 1000.0
-    for step in range(STEPS):
-        end_us = now_us + 110 * max(layers) + 60
-        for rank in range(4):
-            count, at_us = layers[rank // 2], now_us
-            for layer in range(count):
-                work = {"compute": 100.0} if step or layer else {}
-                times = at_us + 100, at_us + 110
-                parts[rank].append(Part(rank // 2, step * count + layer, *times, step=step, before=work))
-                at_us += 110
-            parts[rank].append(Part(2, step, at_us + 50, end_us, step=step, before={"compute": 50.0}))
-            waits_us = end_us - at_us - 50
-            inside = {"compute": 100 * count + 50, "exposed_comm": 10 * count + waits_us}
-            steps[rank].append({"start": now_us, "end": end_us, **inside})
-        now_us = end_us
-    groups = [Group(GroupSource.COMMUNICATOR, key, 2 + 2 * (key == 2)) for key in range(3)]
-    return [
-        summary_of(
-            rank, parts[rank], groups, world_size=4, steps=steps[rank],
-            alike=replace(ALIKE, attention=layers[rank // 2]),
-        )
-        for rank in range(4)
-    ]  # fmt: skip
 
 
 def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_longest() -> None:

@@ -84,13 +84,6 @@ def test_warm_up_ends_with_the_first_gradient_and_cool_down_begins_after_the_las
     assert phases.tolist() == [0, 0, 1, 2, 0, 1, 1, 2]
 
 
-def test_messages_that_fit_no_schedule_give_none() -> None:
-    odd = with_virtual_stages(3, 4, 1)
-    odd[1].append((0, 0, 1))  # five inputs, and two to the first stage: three microbatches do not divide five
-    odd[0].extend([(2, 0, 1)] * 2)
-    assert isinstance(schedule_of(sent(odd), pipelines(3)), Missing)
-
-
 def silent(*of_stages: dict[int, int]) -> Sent:
     """Of each stage how many messages it has with which others; nothing says which way they go."""
     return sent(

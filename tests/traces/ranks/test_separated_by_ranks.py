@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import Part, Work, summary_of, together
-from traces.missing import Missing, known
+from traces.missing import known
 from traces.ranks.charge import COLUMNS
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, RankSummary
@@ -41,14 +41,6 @@ def test_a_collective_that_no_other_rank_recorded_is_not_complete() -> None:
         summary_of(1, both, groups, world_size=4),
     ]
     assert analyse_run(ranks).complete_frac == 60 / 70
-
-
-def test_where_no_collective_is_shared_none_is_complete_and_without_any_nothing_is_known() -> None:
-    groups = ([Group(GroupSource.COMMUNICATOR, 7, 2)], [Group(GroupSource.COMMUNICATOR, 8, 2)])
-    alone = [summary_of(rank, [Part(0, 0, 0, 10)], groups[rank], world_size=2) for rank in range(2)]
-    assert analyse_run(alone).complete_frac == 0.0
-    silent = [summary_of(rank, [], groups[rank], world_size=2) for rank in range(2)]
-    assert isinstance(analyse_run(silent).complete_frac, Missing)
 
 
 def test_of_many_steps_several_are_one_column_and_the_number_is_named() -> None:

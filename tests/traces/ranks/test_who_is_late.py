@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import ALIKE, US, Part, Work, array, summary_of, together
-from traces.missing import Missing
 from traces.names.kernels import compute_classes
 from traces.ranks.run import analyse_run
 from traces.ranks.side_by_side import device_factors, groups_alike
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 from traces.sections.cause import Cause
-from traces.sections.run import Late, Run
+from traces.sections.run import Late
 
 RANKS, STEPS, PER_STEP = 4, 4, 10
 Rule = Callable[[int, int], Work]
@@ -30,24 +29,6 @@ def late_of(ranks: list[RankSummary]) -> tuple[Cause, int | None]:
     late = analyse_run(ranks).late
     assert isinstance(late, Late)
     return late.cause, late.rank
-
-
-def jittered(rank: int, number: int) -> float:
-    """A few us that differ by rank and collective, as in any run."""
-    return 100 + (rank * 7 + number * 5) % 6
-
-
-def healthy(rank: int, number: int) -> Work:
-    return Work(compute=jittered(rank, number), host=2)
-
-
-def test_healthy_ranks_wait_a_little_and_nobody_is_late() -> None:
-    run = analyse_run(together(works(healthy), per_step=PER_STEP))
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.NONE, None, 0)
-    assert (run.late.cost_ns, run.late.by_step, run.late.indices) == (0, (), ())
-    assert run.wait_ns > 0
-    assert isinstance(run.without, Missing)
 
 
 def test_a_slow_device_is_late_by_its_kernels_and_charged_with_all_that_waited() -> None:
@@ -96,14 +77,6 @@ def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it
 HOST, LOADER, JITTER, NOBODY = Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER, Cause.NONE
 
 
-def test_in_one_odd_step_one_rank_is_late_and_in_the_others_nobody() -> None:
-    late = analyse_run(
-        together(works(lambda rank, n: Work(100, host=800 if (rank, n) == (2, 15) else 2)), per_step=PER_STEP)
-    ).late
-    assert isinstance(late, Late)
-    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (None, 2, None, None))
-
-
 def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
     kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
     ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
@@ -144,29 +117,6 @@ def test_ranks_that_do_other_work_are_not_compared() -> None:
     ranks = together(works(rule), per_step=PER_STEP, kernels_us=[[10.0]] * 3 + [[14.0]])
     ranks[3] = replace(ranks[3], fingerprint=replace(ALIKE, has_loss=True))
     assert late_of(ranks) == (Cause.NONE, None)
-
-
-def without_steps(rule: Rule) -> Run:
-    nothing = array([])
-    ranks = together(works(rule), per_step=PER_STEP)
-    return analyse_run([
-        replace(
-            rank,
-            steps=type(rank.steps)(*(nothing for _ in rank.steps.__slots__)),
-            instances=replace(rank.instances, step=rank.instances.step * 0 - 1),
-        )
-        for rank in ranks
-    ])  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("cause", "work"), [(Cause.SLOW_DEVICE, Work(150, 0, 2)), (Cause.SLOW_HOST, Work(100, 0, 52))]
-)
-def test_without_steps_each_collective_is_a_vote(cause: Cause, work: Work) -> None:
-    run = without_steps(lambda rank, number: work if rank == 1 else Work(compute=100, host=2))
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.rank) == (cause, 1)
-    assert run.late.wait_ns == 3 * 50 * US * STEPS * PER_STEP
 
 
 def on_nodes(ranks: list[RankSummary], per_node: int) -> list[RankSummary]:

@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.by_hand.run import Run
 from tests.recordings.replay import US, again, begun, by_call, us
 from traces import loops
-from traces.account.device import find_queueing
-from traces.intervals import spans
 from traces.limits import Limit
-from traces.replay.graph import build_graph
 from traces.replay.run import replay
 from traces.replay.without import without_unexplained
 
 # the GPU
-
-
-def test_a_kernel_starts_when_its_launch_arrives() -> None:
-    run = begun()
-    run.work("gemm", 155, 200, launch=150)
-    found = again(run)
-    # the pause before the second launch was 158; with 128 all comes 30 earlier, also after the kernel's gap
-    assert found.times(pause={1: 128}) == [(0, 100), (125, 170)]
-
-
-def test_a_kernel_starts_no_earlier_than_its_streams_previous_ends() -> None:
-    run = begun()
-    run.work("gemm", 155, 200, launch=150)
-    found = again(run)
-    assert found.times(pause={1: 0}) == [(0, 100), (100, 145)]
-    assert found.times(work={0: 170}) == [(0, 170), (170, 215)]
-
-
-def test_the_usual_gap_stays_between_dependent_kernels() -> None:
-    run = begun()
-    run.work("gemm", 102, 200, launch=10)
-    run.work("gemm", 202, 300, launch=13)
-    run.work("gemm", 302, 400, launch=16)
-    found = again(run)
-    assert found.graph.timing.gap_ns.tolist() == [0, 2 * US, 2 * US, 2 * US]
-    assert found.times(work={0: 50})[1:] == [(52, 150), (152, 250), (252, 350)]
-
-
-def test_a_recorded_event_holds_another_stream() -> None:
-    run = begun()
-    run.work("send_recv", 50, 180, launch=10, stream=20)
-    run.wait(20, by=7, recorded=13, waits=15)
-    run.work("gemm", 180, 260, launch=20)
-    found = again(run)
-    assert found.times(work={1: 100}) == [(0, 100), (50, 150), (150, 230)]
-    assert found.times(work={1: 10}) == [(0, 100), (50, 60), (100, 180)]
-
-
-def test_without_an_event_another_stream_holds_nothing() -> None:
-    run = begun()
-    run.work("send_recv", 50, 180, launch=10, stream=20)
-    run.work("gemm", 100, 160, launch=20)
-    found = again(run)
-    assert found.times(work={1: 1_000}) == [(0, 100), (50, 1_050), (100, 160)]
 
 
 def test_nodes_of_a_graph_follow_their_one_launch_and_their_own_streams() -> None:
@@ -76,25 +27,7 @@ def test_nodes_of_a_graph_follow_their_one_launch_and_their_own_streams() -> Non
     assert found.times(work={1: 5})[1:] == [(200, 205), (200, 250), (205, 225)]
 
 
-def test_work_of_which_no_launch_was_recorded_follows_its_stream() -> None:
-    run = begun()
-    run.work("gemm", 100, 150, launched=False)
-    run.work("gemm", 120, 180, launched=False, stream=20)
-    found = again(run)
-    # the third comes after nothing that is known, so it stays where it was
-    assert found.times(work={0: 60}) == [(0, 60), (60, 110), (120, 180)]
-
-
 # the host
-
-
-def test_a_call_follows_the_call_before_it_and_its_pause() -> None:
-    run = begun()
-    run.call("malloc", 110, 150)
-    run.work("gemm", 175, 200, launch=170)
-    found = again(run)
-    assert found.times(own={1: 10})[1] == (145, 170)
-    assert found.times(pause={2: 10})[1] == (165, 190)
 
 
 def test_a_sync_waits_for_the_work_that_ended_within_it() -> None:
@@ -109,17 +42,6 @@ def test_a_sync_waits_for_the_work_that_ended_within_it() -> None:
     assert by_call(found.graph.timing.waits)[2] == [(1, 10 * US)]
 
 
-def test_a_sync_whose_row_names_a_stream_waits_for_that_stream() -> None:
-    run = begun()
-    run.work("send_recv", 100, 160, launch=20, stream=20)
-    run.work("send_recv", 100, 165, launch=(23, 24), stream=21)
-    run.call("sync", 30, 170, stream=20)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    found = again(run)
-    assert found.times(work={2: 1})[3] == (190, 250)
-    assert found.times(work={1: 30})[3] == (160, 220)
-
-
 def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster() -> None:
     run = begun()
     run.call("sync", 150, 152)
@@ -127,45 +49,6 @@ def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster()
     found = again(run)
     # begun at -8, it returns 2 after the first kernel's end, and the launch takes 8 to arrive
     assert found.times(pause={1: 0})[1] == (110, 150)
-
-
-def test_a_sync_of_unnamed_work_waits_for_the_small_copy_that_ended_last() -> None:
-    run = begun()
-    run.work("d2h", 100, 110, launch=20, size_bytes=256)
-    run.work("send_recv", 100, 115, launch=23, stream=20)
-    run.call("sync", 30, 118)
-    found = again(run)
-    assert by_call(found.graph.timing.waits)[3] == [(1, 8 * US)]
-    assert found.graph.feeds_host.tolist() == [False, True, False]
-
-
-def test_a_device_wide_sync_waits_for_every_stream() -> None:
-    run = begun()
-    run.work("send_recv", 100, 150, launch=20, stream=20)
-    run.work("send_recv", 100, 160, launch=(23, 24), stream=21)
-    run.call("device_sync", 30, 165)
-    run.work("gemm", 180, 250, launch=(170, 175))
-    found = again(run)
-    assert found.times(work={2: 10})[3] == (170, 240)
-    assert found.times(work={2: 10, 1: 10})[3] == (130, 200)
-
-
-def test_freeing_memory_in_stream_order_waits_for_nothing() -> None:
-    run = begun()
-    run.work("send_recv", 100, 150, launch=20, stream=20)
-    run.call("free_async", 30, 180)
-    found = again(run)
-    assert by_call(found.graph.timing.waits) == {}
-
-
-def test_a_long_copy_call_waits_for_its_own_copy() -> None:
-    run = begun()
-    run.work("h2d", 130, 180, launch=(120, 190))
-    run.work("gemm", 205, 250, launch=195)
-    found = again(run)
-    assert found.times(work={1: 25})[1:] == [(130, 155), (180, 225)]
-    # without the copy it still takes 20 of its own
-    assert found.times(work={1: 0})[2] == (155, 200)
 
 
 def test_a_launch_into_a_full_queue_waits_until_an_earlier_launch_has_made_room() -> None:
@@ -211,28 +94,6 @@ def test_the_host_goes_on_when_the_control_kernel_that_it_polls_for_has_ended() 
     assert by_call(found.graph.timing.polled)[2] == [(1, 5 * US)]
 
 
-def test_a_host_that_comes_late_by_itself_does_not_poll() -> None:
-    """Its pause is 90 in every layer, and the kernel ends now sooner, now later within it."""
-    run = begun()
-    for layer, end in enumerate((150, 140, 150, 140, 150)):
-        at = 200 * layer
-        run.work("layout", at + 100, at + end, launch=at + 60)
-        run.work("gemm", at + 165, at + 250, launch=(at + 152, at + 160))
-    assert not len(again(run).graph.timing.polled)
-
-
-def test_a_host_late_by_itself_still_polls_for_token_counts() -> None:
-    """The same with DeepEP's notify_dispatch, within whose run no call was ever made."""
-    run = begun()
-    for layer, end in enumerate((150, 140, 150, 140, 150)):
-        at = 200 * layer
-        run.work("token_counts", at + 100, at + end, launch=at + 60)
-        run.work("gemm", at + 165, at + 250, launch=(at + 152, at + 160))
-    polled = again(run).graph.timing.polled
-    assert polled.work.tolist() == [1, 3, 5, 7, 9]
-    assert polled.after_ns.tolist() == [2 * US, 12 * US, 2 * US, 12 * US, 2 * US]
-
-
 def test_a_host_that_comes_much_later_than_the_counts_is_late_by_itself() -> None:
     run = begun()
     for layer, after in enumerate((5, 200, 5)):
@@ -244,25 +105,6 @@ def test_a_host_that_comes_much_later_than_the_counts_is_late_by_itself() -> Non
     assert found.graph.timing.pause_ns[4] == us(288)
 
 
-def test_a_call_while_the_counts_are_made_shows_that_nobody_polls() -> None:
-    run = begun()
-    for layer in range(3):
-        at = 500 * layer
-        run.work("token_counts", at + 100, at + 150, launch=at + 60)
-        run.call("cudaEventRecord", at + 120, at + 121)
-        run.work("gemm", at + 385, at + 390, launch=(at + 375, at + 380))
-    assert not len(again(run).graph.timing.polled)
-
-
-def test_a_control_kernel_that_mostly_ends_within_calls_is_not_polled_for() -> None:
-    run = begun()
-    run.work("token_counts", 100, 150, launch=60)
-    run.work("gemm", 165, 250, launch=(155, 160))
-    run.work("token_counts", 250, 300, launch=(260, 310))
-    found = again(run)
-    assert by_call(found.graph.timing.polled) == {}
-
-
 def test_a_thread_hands_over_to_another() -> None:
     run = begun()
     run.call("malloc", 110, 150)
@@ -271,27 +113,6 @@ def test_a_thread_hands_over_to_another() -> None:
     assert found.graph.calls.before.tolist() == [-1, 0, 1]
     assert found.graph.calls.own_before.tolist() == [-1, 0, -1]
     assert found.times(own={1: 10})[1] == (145, 170)
-
-
-def test_two_threads_at_once_do_not_wait_for_each_other() -> None:
-    run = begun()
-    run.work("gemm", 120, 150, launch=(105, 118))
-    run.work("send_recv", 115, 200, launch=110, stream=20, thread=1)
-    found = again(run)
-    # the other thread began while the main thread was in its launch: both follow the first launch
-    assert found.graph.calls.before.tolist() == [-1, 0, 0]
-    assert found.times(own={1: 500})[1] == (115, 200)
-
-
-def test_a_driver_call_within_a_runtime_call_is_one_with_it() -> None:
-    run = begun()
-    run.call("cudaLaunchKernel_v7000", 120, 140)
-    run.work("gemm", 150, 200, launch=(125, 135), api="cuLaunchKernel")
-    run.work("gemm", 200, 250, launch=145)
-    found = again(run)
-    assert (found.graph.calls.start_ns / US).tolist() == [-10, 120, 145]
-    assert found.graph.launched_by.tolist() == [0, 1, 2]
-    assert found.times(pause={1: 108})[1] == (130, 180)
 
 
 def test_a_sync_may_return_before_its_work_begins_where_the_gpus_clock_is_ahead() -> None:
@@ -324,26 +145,6 @@ def test_work_never_waits_for_later_work_of_its_stream() -> None:
     found = again(run)
     assert found.graph.producers.max(axis=1).tolist() == [-1, -1, 1]
     assert found.times(pause={3: 1})[1] == (15, 25)
-
-
-def test_a_call_that_takes_no_time_still_follows_the_call_before_it() -> None:
-    run = begun()
-    run.call("malloc", 110, 150)
-    run.work("gemm", 175, 200, launch=(170, 170), thread=1)
-    found = again(run)
-    assert found.graph.calls.before.tolist() == [-1, 0, 1]
-    assert found.times(own={1: 10})[1] == (145, 170)
-
-
-def test_work_outside_the_window_stays_as_recorded() -> None:
-    run = begun()
-    run.work("gemm", 100, 150, launch=10)
-    run.work("gemm", 150, 250, launch=14)
-    rank = run.rank()
-    graph = build_graph(rank, spans((us(0), us(150))), find_queueing(rank))
-    done = replay(graph, replace(graph.timing, duration_ns=graph.timing.duration_ns // 2))
-    assert (done.start_ns / US).tolist() == [0, 50, 150]
-    assert (done.end_ns / US).tolist() == [50, 75, 250]
 
 
 def test_the_compiled_replay_is_the_interpreted_one(monkeypatch: pytest.MonkeyPatch) -> None:

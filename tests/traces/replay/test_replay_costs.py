@@ -8,7 +8,7 @@ import pytest
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
-from tests.recordings.replay import US, begun, costs_of, recomputed_with_its_collective, subject_of, us
+from tests.recordings.replay import US, begun, costs_of, subject_of, us
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.missing import Missing
@@ -16,20 +16,6 @@ from traces.replay.changes.costs import measure_costs
 from traces.steps.found import one_window
 
 # communication
-
-
-def test_hidden_communication_costs_nothing() -> None:
-    run = begun()
-    run.work("send_recv", 100, 180, launch=10, stream=20)
-    run.work("gemm", 100, 200, launch=14)
-    assert costs_of(run, (100, 200)).communication.ns == 0
-
-
-def test_exposed_communication_costs_its_length() -> None:
-    run = begun()
-    run.work("send_recv", 100, 160, launch=10)
-    run.work("gemm", 160, 200, launch=14)
-    assert costs_of(run, (100, 200)).communication.ns == 60 * US
 
 
 def test_communication_behind_a_later_host_costs_only_the_difference() -> None:
@@ -63,14 +49,6 @@ def test_kinds_side_by_side_give_nothing_alone() -> None:
     assert (cost.ns, dict(cost.by_kind_ns)) == (50 * US, {})
 
 
-def test_compute_is_no_longer_stretched_beside_it() -> None:
-    run = begun()
-    run.work("send_recv", 100, 200, launch=10, stream=20)
-    run.work("gemm", 100, 350, launch=14)
-    # of 250, 100 lie beside communication and would take 100 / 1.25 = 80 alone
-    assert costs_of(run, (100, 350), stretch_frac=0.25).communication.ns == 20 * US
-
-
 # the host
 
 
@@ -86,23 +64,6 @@ def test_a_gap_in_which_the_host_was_late_costs_its_length() -> None:
     assert cost.ns == 90 * US
     # without Python the launch begins at -8 and returns at 2, so the GPU is the limit
     assert cost.by_kind_ns["python"] == 90 * US
-
-
-def test_allocator_calls_keep_their_time_but_a_faster_host_makes_them_sooner() -> None:
-    run = begun()
-    run.call("malloc", 100, 160)
-    run.work("gemm", 190, 290, launch=(180, 190))
-    # the call begins at -8 and still takes 60, which leaves the launch at 52: the GEMM starts at 100
-    assert costs_of(run, (0, 290)).host_overhead.ns == 90 * US
-
-
-def test_the_profilers_own_work_stays() -> None:
-    run = starved()
-    run.flush(0, 170)
-    # of the pause of 188 the profiler took 170
-    cost = costs_of(run, (0, 290)).host_overhead
-    assert cost.by_kind_ns["python"] == 18 * US
-    assert cost.ns == 20 * US
 
 
 def test_a_small_copy_that_only_feeds_a_sync_goes() -> None:
@@ -183,23 +144,6 @@ def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_th
 # memory
 
 
-def test_a_recomputed_stretch_is_gone_with_its_collectives_and_calls() -> None:
-    run = recomputed_with_its_collective()
-    cost = costs_of(run, (100, 300), recomputed=[1, 2, 3]).memory
-    # the last launch began 38 after the one before it; with all before gone, that is at 12 + 38 = 50
-    assert cost.ns == 130 * US
-    assert dict(cost.by_kind_ns) == {"recompute": 130 * US}
-
-
-def test_offload_copies_take_no_time() -> None:
-    run = begun()
-    run.work("d2h", 100, 140, launch=10)
-    run.work("h2d", 140, 170, launch=13)
-    run.work("gemm", 170, 200, launch=16)
-    cost = costs_of(run, (100, 200), offloaded=[1, 2]).memory
-    assert (cost.ns, dict(cost.by_kind_ns)) == (70 * US, {"offload": 70 * US})
-
-
 def test_a_named_pause_between_offload_copies_stays() -> None:
     run = begun()
     run.work("gemm", 5, 10, launch=0)
@@ -234,12 +178,6 @@ def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -
     return run
 
 
-def test_allocator_calls_go_in_steps_after_the_first_that_fills_the_cache() -> None:
-    found = costs_of(allocating(freed_at=(200,)), (100, 200), (200, 300))
-    assert found.memory.step_ns == (0, 40 * US)
-    assert dict(found.memory.by_kind_ns) == {"allocator": 40 * US}
-
-
 @pytest.mark.parametrize(("frees", "first_us"), [(1, 40), (2, 40), (5, 0)])
 def test_a_first_step_that_gives_memory_back_half_as_often_as_the_next_fills_no_cache(
     frees: int, first_us: int
@@ -257,21 +195,7 @@ def test_a_cache_that_is_full_in_the_first_step_may_be_short_in_few_of_the_other
     assert found.memory.step_ns == (40 * US, 30 * US, 40 * US, 30 * US)
 
 
-def test_a_free_of_the_first_step_alone_is_start_up() -> None:
-    found = costs_of(allocating(freed_at=(100,)), (100, 200), (200, 300))
-    assert found.memory.step_ns == (0, 30 * US)
-
-
 # compute
-
-
-def test_a_grid_of_a_quarter_of_the_sms_takes_a_quarter() -> None:
-    run = begun()
-    run.work("gemm", 100, 200, launch=10, blocks=33)
-    run.work("gemm", 200, 300, launch=13, blocks=132)
-    cost = costs_of(run, (100, 300), sm_count=132).compute
-    assert cost is not None
-    assert (cost.ns, dict(cost.by_kind_ns)) == (75 * US, {"gemm": 75 * US})
 
 
 def test_a_gemm_without_tensor_cores_takes_the_tf32_share_of_what_its_grid_takes() -> None:
@@ -306,14 +230,6 @@ def test_a_window_without_steps_has_no_cost_per_step() -> None:
     found = measure_costs(subject_of(rank, window), account, queueing)
     assert not isinstance(found, Missing)
     assert (found.host_overhead.ns, found.host_overhead.step_ns) == (90 * US, ())
-
-
-def test_small_costs_are_not_split() -> None:
-    run = begun()
-    run.work("send_recv", 100, 101, launch=10)
-    run.work("gemm", 101, 300, launch=13)
-    cost = costs_of(run, (100, 300)).communication
-    assert (cost.ns, dict(cost.by_kind_ns)) == (1 * US, {})
 
 
 def test_a_window_that_all_constraints_explain_misses_nothing_and_shrinks_with_its_work() -> None:
@@ -356,15 +272,6 @@ def test_without_an_account_there_is_no_replay() -> None:
     assert measure_costs(subject_of(rank, window), missing, find_queueing(rank)) == Missing(
         "replay", "clocks are apart", "record again"
     )
-
-
-def test_a_kernel_across_a_border_counts_for_its_part_inside() -> None:
-    """A window of 50 in the middle of an exchange of 1,000: without it all 50 are gone, and no more."""
-    run = begun()
-    run.work("gemm", 0, 100, launch=-20)
-    run.work("send_recv", 100, 1_100, launch=-17)
-    run.work("gemm", 1_100, 1_200, launch=-14)
-    assert costs_of(run, (600, 650)).communication.ns == 50 * US
 
 
 def test_half_of_the_work_across_a_border_is_half_of_it_in_the_replay() -> None:

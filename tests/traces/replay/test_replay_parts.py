@@ -20,11 +20,8 @@ from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
 from traces.replay.run import Borders, Replayed, replay
 from traces.replay.waits import Wait, Waits
 from traces.replay.without import (
-    stretched_ns,
-    with_shares,
     without_activities,
     without_copies,
-    without_unexplained,
 )
 from traces.steps.found import one_window
 
@@ -195,24 +192,6 @@ def test_waits_are_kept_by_call_and_shortened_or_left_out_by_call() -> None:
     assert Waits.of([]).first_of(2).tolist() == [0, 0, 0]
 
 
-def test_what_a_stretch_adds_is_its_part_of_the_longer_time() -> None:
-    assert stretched_ns(np.array([100, 0, 250]), 0.25).tolist() == [20, 0, 50]
-
-
-@pytest.mark.parametrize(("residual", "left"), [(2_000, 2_000), (2_001, 0), (0, 0)])
-def test_waits_of_over_two_microseconds_without_reason_go(residual: int, left: int) -> None:
-    timing = again(begun()).graph.timing
-    timing = replace(timing, residual_ns=np.array([residual]))
-    assert without_unexplained(timing).residual_ns.tolist() == [left]
-
-
-def test_kernels_take_a_share_of_their_time_each() -> None:
-    run = begun()
-    run.work("gemm", 200, 300)
-    timing = with_shares(again(run).graph.timing, np.array([0.5, 0.1]))
-    assert timing.duration_ns.tolist() == [50 * US, 10 * US]
-
-
 # borders
 
 
@@ -366,14 +345,6 @@ def test_work_that_only_began_in_a_window_is_replayed_and_what_had_ended_is_not(
     assert (halved.end_ns / US).tolist() == [100, 150, 250]  # the last was launched at 190
     assert graph.anchor == -1
     assert build_graph(rank, spans((0, us(250))), find_queueing(rank)).anchor == 0
-
-
-def test_a_recording_without_calls_is_replayed_as_it_was() -> None:
-    run = Run()
-    run.work("gemm", 0, 100, launched=False)
-    run.work("h2d", 50, 150, launched=False, stream=20)
-    found = again(run)
-    assert (len(found.graph.calls), found.times(work={0: 30})) == (0, [(0, 30), (50, 150)])
 
 
 def test_of_a_part_of_a_recording_every_place_is_told_anew() -> None:

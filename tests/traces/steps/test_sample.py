@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tests.doubles.opinions import steps_of
-from traces.steps.found import Steps, drop, from_steps, one_window
+from traces.steps.found import Steps, drop, from_steps
 from traces.steps.sample import MOST, sample_of
 
 MANY = 100
@@ -24,11 +24,6 @@ def test_up_to_the_limit_all_steps_are_replayed_as_one_stretch_each_for_itself()
     assert found.stand_for_ns == tuple(steps.lengths_ns())
     assert (found.stretches.pairs(), found.apart_ns) == (steps.windows.pairs(), [])
     assert set(found.weights) == {1.0}
-
-
-def test_without_steps_the_window_is_replayed() -> None:
-    found = sample_of(one_window("none", "", 10, 30))
-    assert (found.steps, found.pairs_ns, found.stand_for_ns) == ((), ((10, 30),), (20,))
 
 
 def test_gaps_between_few_steps_are_replayed_too() -> None:

@@ -306,16 +306,6 @@ def test_figures_of_steps_are_of_the_used_ones_alone() -> None:
     ]
 
 
-def test_a_slow_step_at_the_end_is_no_time_outside() -> None:
-    recorded = (Step(0, 100, 200), Step(1, 200, 400, dropped="hiccup"))
-    found = Steps(
-        "nvtx", "", recorded, from_steps("nvtx", "", recorded).windows, slow=(1,), extent_ns=(100, 400)
-    )
-    outside = found.outside
-    assert outside is not None
-    assert (outside.before_ns, outside.between_ns, outside.after_ns) == (0, 0, 0)
-
-
 def test_without_steps_there_is_one_window_and_no_figure_of_any() -> None:
     found = one_window("none", "", 10, 30)
     assert (found.outside, found.median_ns, found.hiccups_ns, found.lengths_ns()) == (None, None, 0, [])
@@ -336,7 +326,3 @@ def test_with_its_warm_up_a_run_has_the_first_step_again_and_no_other_that_was_l
 def test_replays_are_the_unit_of_graphs_and_a_half_is_rounded_down() -> None:
     assert [named([10], source).unit for source in ("nvtx", "graph", "period")] == ["step", "replay", "step"]
     assert median_ns([10, 11]) == 10
-
-
-def test_a_first_reason_stays() -> None:
-    assert drop(drop(Step(0, 0, 1), "partial"), "other").dropped == "partial"

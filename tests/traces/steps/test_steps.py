@@ -25,13 +25,6 @@ def three_steps(text: str = "iteration {}", thread: int = 0) -> Run:
     return run
 
 
-def test_a_step_begins_where_the_last_one_left_the_gpu_free() -> None:
-    steps = three_steps().measured().steps
-    # before the first step nothing was launched: it begins with its first kernel, the others with their wait
-    assert (steps.source, three_steps().steps_found()) == ("nvtx", THREE)
-    assert steps.windows.total_ns == (1295 - 1010) * 1_000
-
-
 def test_a_window_beyond_the_recording_is_warned_of() -> None:
     document = three_steps().document(start="0.9ms", end="1.4ms")
     assert document["ranks"][0]["budget_ns"]["window"] == 500_000
@@ -84,15 +77,6 @@ def test_communication_without_compute_keeps_its_window() -> None:
         step.work("send_recv", 10, 60, launch=0)
     assert run.steps_found() == [(1010, 1060), (1060, 1160), (1160, 1260)]
     assert run.budget() == {"exposed_comm.sendrecv_unresolved": 150, "idle": 100}
-
-
-def test_of_two_threads_with_step_names_the_one_that_launches_the_kernels_decides() -> None:
-    run = three_steps("train_step_{}")
-    for number in range(4):
-        loader = run.at(950 + 100 * number).on(thread=777)
-        loader.range(f"step {number}", 0, 100)
-        loader.work("h2d", 0, 1, launch=0, size_bytes=8)
-    assert run.measured().steps.what == 'NVTX range "train_step_N"'
 
 
 def test_a_range_that_was_never_closed_ends_where_the_next_begins() -> None:

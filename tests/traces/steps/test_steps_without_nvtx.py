@@ -73,28 +73,6 @@ def test_both_steps_of_megatrons_default_capture_are_used() -> None:
     assert steps.training_evidence.startswith("8 optimizer kernels, 16 kernels that are backward by name, 0 ")
 
 
-def test_what_follows_the_last_optimizer_is_no_step() -> None:
-    train = Train(first=950)
-    train.step()
-    train.run("add")  # weights are copied to where the next forward reads them
-    train.step()
-    train.run("add")
-    assert times_us(train.steps()) == [(1000, 1850), (1850, 2760)]
-
-
-def test_a_recording_that_begins_within_a_step_leaves_that_part_out() -> None:
-    train = Train(first=950, skip=40)
-    for _ in range(3):
-        train.step()
-    train.run(*MICROBATCH)
-    steps = train.steps()
-    assert times_us(steps) == [(1450, 2350), (2350, 3250)]
-    assert [(step.index, step.dropped) for step in steps.dropped] == [
-        (0, "partial: 45 kernels where the others have 85"),
-        (3, "partial: the recording ends after 20 of 85 kernels"),
-    ]
-
-
 def test_model_loading_by_the_kernel_a_step_begins_with_many_times_is_cut_off_to_the_kernel() -> None:
     train = Train()
     train.run(*["add"] * 30)
@@ -139,22 +117,6 @@ def test_an_evaluation_between_few_steps_is_part_of_none(at: int) -> None:
             train.run(*LAYER_FORWARD * 100)
         train.step()
     assert [step.length_ns // US for step in train.steps().used] == [850, 900, 900]
-
-
-def gathering(us: int, *, is_hidden: bool) -> Train:
-    """Three steps of 900 us, each with a gather of so many behind it: beside the next step, or before it."""
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        start_us = train.now
-        train.said.work("all_gather", start_us, start_us + us, launch=start_us - 1, stream=9)
-        train.now += 0 if is_hidden else us
-    return train
-
-
-def test_a_gather_that_holds_each_step_up_is_time_of_the_last_too() -> None:
-    steps = gathering(400, is_hidden=False).steps()
-    assert times_us(steps) == [(1000, 2250), (2250, 3550), (3550, 4850)]
 
 
 @pytest.mark.parametrize(
@@ -251,12 +213,6 @@ def test_routing_that_changes_every_grid_leaves_the_names() -> None:
     assert train.steps().what.startswith("repeating sequence of kernel names, 85 kernels long")
 
 
-def test_noise_has_no_period() -> None:
-    train, draw = Train(), random.Random(0)
-    train.run(*(draw.choice(MICROBATCH) for _ in range(500)))
-    assert train.steps().source == "none"
-
-
 def test_the_autograd_thread_shows_training() -> None:
     train = Train()
     train.run("gemm", "add")
@@ -276,17 +232,6 @@ def test_optimizer_ranges_of_another_process_end_no_step_of_this_one(process: in
         train.said.range("optimizer", train.now - 50, train.now, process=process)
     train.said.process(process, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
     assert train.steps().source == source
-
-
-@pytest.mark.parametrize("between", [1, 3])
-def test_two_optimizers_with_little_between_them_end_one_step(between: int) -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step(optimizers=("adam", "adam", *["add"] * between, "adam", "adam"))
-    found = train.steps()
-    length = 50 + 800 + 40 + 10 * between
-    assert found.source == "optimizer"
-    assert [step.length_ns // US for step in found.used] == [length - 50, length, length]
 
 
 def test_what_optimizers_take_themselves_is_part_of_the_period() -> None:

@@ -11,10 +11,7 @@ from traces.replay.graph import build_graph
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
-ROPE = "void fused_rope_forward_kernel<float>(int)"
 LOSS = "void transformer_engine::fused_moe_aux_loss_forward_kernel<float>(int)"
-MAP = "_row_id_map_pass_1_kernel"
-HOT = "_indices_to_multihot_kernel"
 
 
 def recorded(rank: RankTimeline) -> Recorded:
@@ -46,30 +43,7 @@ def test_a_graph_saves_its_launches_and_what_lies_between_them() -> None:
     assert found.high_ns == 40 * US + 4 * US - 8 * US
 
 
-def test_a_graph_that_is_there_says_what_a_graph_launch_takes() -> None:
-    run = begun()
-    at = attention(run, 100)
-    for _ in range(5):
-        number = run.call("graph_launch", at + 10, at + 13)
-        for node in (1, 2):
-            run.work("gemm", at + 13 + node, at + 14 + node, of=number, node=node)
-        at += 20
-    found = changes(run.rank(), (100, at))["graph_attn"]
-    # the host is late everywhere, so that the window loses what the host does, all but the call of 3 us
-    assert (found.low_ns, found.high_ns) == (surely(41), 44 * US)
-
-
 # fewer kernels
-
-
-def test_of_neighbours_of_the_router_one_is_launched() -> None:
-    run = begun()
-    for place, name in enumerate(("router", LOSS)):
-        at = 110 + 20 * place
-        run.work(name, at, at + 2, launch=(at - 4, at))
-    found = changes(run.rank(), (100, 132))["fused_kernels"]
-    # the second ran from 130; launched with the first at 110 it would begin at 112
-    assert found.low_ns == surely(18)
 
 
 # garbage collection
@@ -103,16 +77,6 @@ def test_recompute_takes_its_collectives_and_syncs_along() -> None:
     assert found.low_ns is not None
     assert found.high_ns == 130 * US
     assert surely(110) <= found.low_ns <= surely(130)  # the pause before it, of 18, stays
-
-
-def test_narrowed_recompute_keeps_norms_and_activations() -> None:
-    run = begun()
-    run.work("norm", 100, 120, launch=10)
-    run.work("gemm", 120, 180, launch=14)
-    run.work("gemm", 180, 200, launch=18)
-    found = changes(run.rank(), (0, 200), recomputed=[1, 2])
-    assert found["recompute_narrowed"].low_ns == surely(60)
-    assert found["recompute_narrowed"].high_ns == found["recompute_dropped"].high_ns == 80 * US
 
 
 def test_waits_that_nothing_explains_stay_where_that_gives_less() -> None:

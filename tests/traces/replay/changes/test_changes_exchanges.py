@@ -144,14 +144,6 @@ def test_nothing_waits_for_token_counts_that_stay() -> None:
     assert (found.low_ns, found.high_ns) == (surely(20), 30 * US)
 
 
-def test_a_number_read_far_from_any_exchange_is_no_token_count() -> None:
-    run = begun()
-    run.work("d2h", 100, 110, launch=10, size_bytes=256)
-    run.call("sync", 14, 118)
-    run.work("gemm", 130, 200, launch=120)
-    assert "token_counts_stay" not in changes(run.rank(), (0, 200))
-
-
 # experts
 
 
@@ -164,13 +156,6 @@ def experts(run: Run, *blocks: int) -> float:
         at += 100
     run.work("combine", at, at + 10, launch=90)
     return at + 10
-
-
-def test_grids_of_a_quarter_fill_one_wave_together() -> None:
-    run = begun()
-    end = experts(run, 33, 33, 33, 33)
-    found = changes(run.rank(), (0, end), sm_count=132)["grouped_experts"]
-    assert (found.low_ns, found.high_ns) == (surely(300), 300 * US)
 
 
 def test_a_last_wave_is_whole_in_the_pessimistic_end() -> None:
