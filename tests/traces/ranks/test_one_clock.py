@@ -1,4 +1,4 @@
-"""The clocks of several ranks put together, and what is not said where they cannot be."""
+"""Which ranks share a clock, and clocks put together, or what is not said where they cannot be."""
 
 from __future__ import annotations
 
@@ -7,34 +7,73 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import US, Part, Work, many, shifted, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.ranks import clocks
-from traces.ranks.clocks import align
+from traces.ranks.clocks import align, share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.contradicted import agreed
 from traces.ranks.match import match
+from traces.ranks.run import judge
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
-S = 1_000_000_000
 
-
-def ranks_of(count: int = 3, collectives: int = 60, late_us: float = 0.0) -> list[RankSummary]:
-    """Ranks whose work differs from collective to collective; the last one's kernels take longer."""
-    works = [
-        [
-            Work(compute=900 + 7 * ((number * (rank + 3)) % 11) + late_us * (rank == count - 1))
-            for number in range(collectives)
+def ranks_of(collectives: int = 40, operation: Operation | None = None) -> list[RankSummary]:
+    """Four ranks of one recording, the third with a slow device."""
+    works = [[Work(compute=130 if rank == 2 else 100, host=2)] * collectives for rank in range(4)]
+    kernels = [[13.0] * 3 if rank == 2 else [10.0] * 3 for rank in range(4)]
+    ranks = together(works, per_step=10, kernels_us=kernels)
+    if operation is not None:
+        ranks = [
+            replace(
+                one,
+                instances=replace(
+                    one.instances, operation=np.full(len(one.instances), int(operation), dtype=np.int64)
+                ),
+            )
+            for one in ranks
         ]
-        for rank in range(count)
+    return [of_file(one, process=100 + place) for place, one in enumerate(ranks)]
+
+
+def of_file(one: RankSummary, process: int) -> RankSummary:
+    return replace(one, identity=replace(one.identity, clock=7, process=process))
+
+
+def clocks_of(ranks: list[RankSummary]) -> list[int]:
+    return [one.identity.clock for one in ranks]
+
+
+def test_each_process_has_a_clock_and_two_gpus_of_one_process_share_it() -> None:
+    ranks = ranks_of()
+    assert share_a_clock(ranks)
+    assert clocks_of(with_own_clocks(ranks)) == [0, 1, 2, 3]
+    ranks[1] = of_file(ranks[1], process=100)
+    assert clocks_of(with_own_clocks(ranks)) == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("operation", [None, Operation.EXCHANGE])
+def test_processes_whose_collectives_contradict_one_clock_have_their_own(operation: Operation | None) -> None:
+    ranks = ranks_of(operation=operation)
+    ranks[3] = shifted(ranks[3], 500 * MS)
+    found = clocks_of(with_shared_clocks(ranks, match(ranks)))
+    assert found[3] not in found[:3]
+
+
+def test_of_few_collectives_the_clock_of_the_recording_is_believed() -> None:
+    """Two ends fit no clock; in one recording none is needed, unless they contradict it."""
+    ranks = ranks_of(collectives=2)
+    assert judge(ranks).aligned.clocks.aligned
+    alone = [
+        replace(one, identity=replace(one.identity, clock=50 + place)) for place, one in enumerate(ranks)
     ]
-    slow = [[10.0 * (1 + late_us / 900 * (rank == count - 1))] * 3 for rank in range(count)]
-    return together(works, per_step=20, kernels_us=slow)
+    apart = judge(alone).aligned.clocks
+    assert not apart.aligned
+    assert apart.missing is not None
+    assert "too few" in apart.missing.reason
+    ranks[3] = shifted(ranks[3], 500 * MS)
+    assert not judge(ranks).aligned.clocks.aligned
 
 
-def test_few_collectives_in_common_make_no_clock() -> None:
-    aligned = align(ranks := ranks_of(collectives=2), match(ranks))
-    assert not aligned.clocks.aligned
-    assert aligned.clocks.missing is not None
-    assert "too few" in aligned.clocks.missing.reason
+S = 1_000_000_000
 
 
 def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_groups_all_stay(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.by_hand.run import Run
 from tests.recordings.measured_changes import changes, surely
 from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
+from traces.replay.changes import launches
 from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
 from traces.replay.changes.graphs import _call_ns, find_scopes
@@ -372,3 +374,21 @@ def test_a_change_is_measured_where_what_it_acts_on_is_worth_it(
     most: dict[str, int], worth: int, found: list[str]
 ) -> None:
     assert priced(most, worth) == found
+
+
+@pytest.mark.parametrize(
+    ("kernels", "runs"),
+    [
+        ("norm quantize quantize gemm", [[10, 11, 12]]),
+        ("activation gemm quantize", []),
+        ("gemm quantize", []),
+        ("norm norm quantize activation quantize", [[11, 12], [13, 14]]),
+        ("quantize norm", []),
+    ],
+)
+def test_quantisations_join_the_norm_or_activation_right_before_them(
+    kernels: str, runs: list[list[int]]
+) -> None:
+    classes = {place: SimpleNamespace(class_=name) for place, name in enumerate(kernels.split(), 10)}
+    recorded: Any = SimpleNamespace(classes=classes)
+    assert list(launches._quantised(recorded, list(classes))) == runs
