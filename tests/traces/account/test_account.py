@@ -129,6 +129,14 @@ def test_a_range_that_names_what_the_host_does_outweighs_python(text: str, cause
     assert run.account() == named | {"launch_starved.python": python, "launch_starved.launch": 10}
 
 
+def test_clocks_apart_are_said_not_accounted() -> None:
+    run = Run(sm_count=None, gpu_clock=-156_000).at(1_000_000)
+    for start in range(0, 3_200, 100):
+        run.work("gemm", start, start + 50, launch=start - 10)
+    with pytest.raises(LookupError, match=r"clock offset.*about -156 ms"):
+        run.account()
+
+
 def test_without_launches_there_is_no_account() -> None:
     run = Run()
     run.work("gemm", 0, 100, launched=False)

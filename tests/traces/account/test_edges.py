@@ -370,7 +370,7 @@ def test_two_waits_leave_room_for_both() -> None:
 
 
 def beside_weight_gradients(
-    second: tuple[int, int] = (104, 200),
+    second: tuple[float, float] = (104, 200),
     blocks: int = 132,
     launched: int = 40,
     sm_count: int | None = 132,

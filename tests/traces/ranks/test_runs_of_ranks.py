@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from types import FrameType
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +47,19 @@ def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     indices = judge([ranks[place] for place in order]).together.indices
     assert [order[index] for index in indices] == list(range(5))
     assert plain == turned
+
+
+def versioned(one: RankSummary, version: str) -> RankSummary:
+    return replace(one, identity=replace(one.identity, version=version))
+
+
+def test_what_is_odd_about_recordings_of_one_run_hides_nobody() -> None:
+    """Three recordings are of three versions, and one breaks off: as many oddities as there are ranks."""
+    first, second, third = run_of(3, slow=1)
+    short = replace(versioned(third, "3.1"), instances=third.instances.take(np.arange(30)))
+    several = [first, versioned(second, "3.0"), short]
+    assert kinds(several) == {Kind.TRUNCATED: (2,), Kind.MIXED_VERSIONS: (1, 2)}
+    assert isinstance(analyse_run(several).late, Late)
 
 
 def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None:

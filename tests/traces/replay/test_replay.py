@@ -12,11 +12,6 @@ from traces.limits import Limit
 from traces.replay.run import replay
 from traces.replay.without import without_unexplained
 
-# the GPU
-
-
-# the host
-
 
 def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster() -> None:
     run = begun()

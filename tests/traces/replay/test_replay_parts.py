@@ -456,9 +456,6 @@ def test_a_first_step_that_gives_memory_back_half_as_often_as_the_next_fills_no_
     assert found.memory.step_ns == (first_us * US, 40 * US)
 
 
-# compute
-
-
 # steps and proofs
 
 

@@ -25,9 +25,6 @@ def attention(run: Run, at: float, pause: float = 10) -> float:
     return at + 2
 
 
-# which launches belong together
-
-
 # graphs
 
 
@@ -39,9 +36,6 @@ def test_a_graph_saves_its_launches_and_what_lies_between_them() -> None:
     # then the kernels run back to back: 40 us of waiting less 5 of the longer call, less 4 x 2 of kernels
     assert found.low_ns == surely(40 - 5 - 8)
     assert found.high_ns == 40 * US + 4 * US - 8 * US
-
-
-# fewer kernels
 
 
 # garbage collection
