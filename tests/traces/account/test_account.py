@@ -1,7 +1,8 @@
-"""The account of time without compute: one hand-made run per rule, in round numbers."""
+"""The account of time without compute: one rule each with its exceptions, and each limit at its edge."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.simulate.recording import Row
 from tests.by_hand.run import Run
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
@@ -36,42 +38,6 @@ def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved() ->
     starved = {"launch_starved.sync": 20, "launch_starved.launch": 5, "launch_latency.arrival": 5}
     assert run.account() == starved | {"blocking.sendrecv_unresolved": 60}
     assert run.account().masked == 0
-
-
-def behind_a_gather(waits: bool = False, named: int | None = None) -> Run:
-    """All has ended but a gather, 100-160 on its own stream, when the host synchronises with one."""
-    run = begun()
-    run.work("all_gather", 100, 160, launch=20, stream=24)
-    if waits:
-        run.call("stream_wait", 24, 26)
-    run.call("sync", 30, 170, stream=named)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    return run
-
-
-@pytest.mark.parametrize("how", [{"waits": True}, {"named": 24}])
-def test_it_holds_who_synchronises_with_its_stream_or_one_that_may_wait_for_it(how: dict[str, Any]) -> None:
-    found = behind_a_gather(**how).account()
-    starved = {"launch_starved.sync": 20, "launch_starved.launch": 5, "launch_latency.arrival": 5}
-    assert (found, found.masked) == (starved | {"blocking.other_comm": 60}, 0)
-
-
-def test_of_two_that_run_the_one_that_ends_last_holds_the_launch() -> None:
-    run = begun()
-    run.work("send_recv", 95, 140, launch=10, stream=20)
-    run.work("h2d", 120, 170, launch=(13, 14))
-    run.call("device_sync", 20, 180)
-    run.work("gemm", 195, 250, launch=190)
-    starved = {"launch_starved.sync": 20, "launch_starved.launch": 2, "launch_latency.arrival": 3}
-    assert run.account() == starved | {"blocking.sendrecv_unresolved": 20, "blocking.memcpy_h2d": 50}
-
-
-def test_a_long_chain_of_producers_is_followed_to_its_end() -> None:
-    run = begun()
-    for at in range(100, 220, 10):
-        run.work("d2d", at, at + 9, launch=20)
-    run.work("gemm", 220, 250, launch=(30, 31))
-    assert run.account() == {"blocking.memcpy_d2d": 12 * 9, "launch_latency.kernel_gap": 12}
 
 
 def test_a_chain_is_followed_through_a_kernel_that_took_no_time() -> None:
@@ -119,16 +85,6 @@ def test_a_thread_that_launches_nothing_holds_no_launch() -> None:
     assert run.account() == starved | {"launch_latency.arrival": 5}
 
 
-def test_the_cold_start_after_a_sync_is_over_when_compute_begins() -> None:
-    run = begun()
-    run.work("gemm", 140, 150, launch=10, stream=20)
-    run.call("sync", 20, 110, stream=7)
-    run.work("gemm", 200, 260, launch=(190, 195))
-    # the kernel of 140 was launched long before; 150-160 would be cold had it not run, and is Python's
-    starved = {"launch_starved.python": 40, "launch_starved.launch": 5}
-    assert run.account() == starved | {"launch_latency.arrival": 5, "dependency_stalled": 40}
-
-
 def test_time_after_the_last_kernel_is_trailing() -> None:
     assert begun().account(window=(0, 150)) == {"trailing": 50}
 
@@ -137,17 +93,6 @@ def test_a_window_that_ends_in_a_wait_is_explained_by_the_kernel_after_it() -> N
     run = begun()
     run.work("gemm", 200, 300, launch=(180, 190))
     assert run.account(window=(0, 150)) == {"launch_starved.python": 50}
-
-
-def test_a_host_that_polls_waits_for_the_kernel_and_comes_late_by_its_read() -> None:
-    """DeepEP's counts: nothing is called between their kernel's launch and its end, 100-150 of each layer."""
-    run = begun()
-    for layer in (run.at(1_000), run.at(2_000), run.at(3_000)):
-        layer.work("gemm", 0, 100)
-        layer.work("token_counts", 100, 150, launch=2, stream=20)
-        layer.work("gemm", 180, 990, launch=(170, 175))
-    host = {"launch_starved.token_count_sync": 20, "launch_starved.launch": 5, "launch_latency.arrival": 5}
-    assert run.account(window=(1_000, 1_990)) == host | {"blocking.ep_control": 50}
 
 
 @pytest.mark.parametrize(
@@ -184,12 +129,11 @@ def test_a_range_that_names_what_the_host_does_outweighs_python(text: str, cause
     assert run.account() == named | {"launch_starved.python": python, "launch_starved.launch": 10}
 
 
-@pytest.mark.parametrize("apart_ms", [-156, 325, 823])
-def test_clocks_apart_are_said_not_accounted(apart_ms: int) -> None:
-    run = Run(sm_count=None, gpu_clock=1_000 * apart_ms).at(1_000_000)
+def test_clocks_apart_are_said_not_accounted() -> None:
+    run = Run(sm_count=None, gpu_clock=-156_000).at(1_000_000)
     for start in range(0, 3_200, 100):
         run.work("gemm", start, start + 50, launch=start - 10)
-    with pytest.raises(LookupError, match=f"clock offset.*about {apart_ms} ms"):
+    with pytest.raises(LookupError, match=r"clock offset.*about -156 ms"):
         run.account()
 
 
@@ -244,3 +188,264 @@ def test_the_account_always_adds_up(
     with patch("traces.account.account.AT_ONCE", Limit(2, "pieces", "a test's")):
         assert measure_account(rank, chosen, find_queueing(rank)) == found
     assert min([*found.launch_starved_ns.values(), *found.blocking_ns.values(), 1]) > 0
+
+
+KERNELS_BETWEEN = 20
+
+
+def starved(run: Run, place: int = 0, **how: Any) -> dict[str, float]:
+    """What the host is said to have done, by cause, of all late launches but for their calls."""
+    found = run.account(place, **how)
+    causes = {name.partition(".")[2]: time for name, time in found.items() if name.startswith("launch_s")}
+    return {name: time for name, time in causes.items() if name != "launch"}
+
+
+def os_call(run: Run, start: float, end: float, thread: int = 0) -> None:
+    gid = run.recording.global_id(1000, 1000 + thread)
+    row: Row = {"start": run.ns(start), "end": run.ns(end), "globalTid": gid, "nameId": "poll"}
+    run.recording.rows.setdefault("OSRT_API", []).append(row)
+
+
+@pytest.mark.parametrize(
+    ("thread", "process", "found"),
+    [
+        (0, 0, {"gc": 40, "python": 50}),
+        (1, 0, {"python": 90}),  # another thread of the process collects: nobody waits for it
+        (0, 1, {"python": 90}),
+    ],
+)
+def test_only_ranges_of_the_thread_that_launches_say_what_it_does(
+    thread: int, process: int, found: dict[str, float]
+) -> None:
+    run = begun()
+    run.range("gc", 120, 160, thread=thread, process=process)
+    run.work("gemm", 200, 300, launch=(190, 195))
+    assert starved(run) == found
+
+
+@pytest.mark.parametrize(
+    ("thread", "process", "found"),
+    [(0, 0, {"profiler": 40, "python": 50}), (1, 0, {"python": 90}), (0, 1, {"python": 90})],
+)
+def test_only_flushes_of_the_thread_that_launches_hold_it_up(
+    thread: int, process: int, found: dict[str, float]
+) -> None:
+    run = begun()
+    run.flush(120, 160, thread=thread, process=process)
+    run.work("gemm", 200, 300, launch=(190, 195))
+    assert starved(run) == found
+
+
+WEAKEST_FIRST = ("os_wait", "evaluation", "logging", "data", "checkpoint", "lazy_init", "gc", "profiler")
+
+
+RANGES = {"evaluation": "evaluate", "logging": "log_metrics", "lazy_init": "nvrtc"}
+
+
+def paused(*order: str) -> dict[str, float]:
+    """What is said of a pause in which one thing after the other begins, every 10 from 110, to end at 190."""
+    run = begun()
+    for place, cause in enumerate(order):
+        begin = 110 + 10 * place
+        if cause == "os_wait":
+            os_call(run, begin, 190)
+        elif cause == "profiler":
+            run.flush(begin, 190)
+        else:
+            run.range(RANGES.get(cause, cause), begin, 190)
+    run.work("gemm", 200, 300, launch=(190, 195))
+    return starved(run)
+
+
+def test_of_what_is_known_of_a_pause_the_strongest_counts_whichever_began_first() -> None:
+    assert paused(*WEAKEST_FIRST) == dict.fromkeys(WEAKEST_FIRST, 10) | {"python": 10}
+    for weak, strong in pairwise(WEAKEST_FIRST):
+        assert paused(strong, weak) == {strong: 80, "python": 10}
+
+
+def test_an_os_call_of_another_thread_is_no_wait_of_this_one() -> None:
+    run = begun()
+    os_call(run, 110, 160, thread=1)
+    run.work("gemm", 200, 300, launch=(190, 195))
+    assert starved(run) == {"python": 90}
+
+
+def test_within_a_call_only_the_profiler_has_its_own_time() -> None:
+    run = begun()
+    run.call("malloc", 110, 170)
+    os_call(run, 112, 120)
+    run.range("gc", 120, 140)
+    run.flush(150, 160)
+    run.work("gemm", 200, 300, launch=(190, 195))
+    assert starved(run) == {"allocator": 50, "profiler": 10, "python": 10 + 20}
+
+
+@pytest.mark.parametrize(("until", "cold"), [(150, 50), (151, 50), (149, 49)])
+def test_a_cold_start_lasts_fifty_microseconds_at_most(until: float, cold: float) -> None:
+    run = begun()
+    run.call("sync", 20, 110)
+    run.work("gemm", until + 20, 300, launch=(until + 10, until + 12))
+    assert starved(run) == {"sync": 10 + 50, "python": until - 150} if until > 150 else {"sync": 10 + cold}
+
+
+def test_a_cold_start_ends_with_the_next_synchronisation_of_its_thread_alone() -> None:
+    run = begun()
+    run.call("sync", 20, 110)
+    run.call("sync", 120, 130)
+    run.call("malloc", 135, 145)
+    run.work("gemm", 300, 400, launch=(290, 295))
+    # 100-110 the call, cold to 120, the call to 130, cold from there to 180 but for the allocation
+    assert starved(run) == {"sync": 10 + 10 + 10 + 40, "allocator": 10, "python": 110}
+
+
+def test_a_thread_that_was_handed_the_launch_starts_cold_after_its_own_call_alone() -> None:
+    run = begun()
+    run.call("sync", 20, 110)
+    run.work("gemm", 300, 400, launch=(290, 295), thread=1)
+    # the first thread decides until its call returned at 110; the second was never in one
+    assert starved(run) == {"sync": 10, "python": 180}
+
+
+def test_a_pause_under_a_range_outweighs_a_cold_start_and_an_os_call_does_not() -> None:
+    run = begun()
+    run.call("sync", 20, 110)
+    os_call(run, 112, 130)
+    run.range("gc", 140, 150)
+    run.work("gemm", 200, 300, launch=(155, 160))
+    assert starved(run) == {"sync": 10 + 30 + 5, "gc": 10}
+
+
+def test_a_call_of_another_process_hands_nothing_over() -> None:
+    run = begun()
+    run.process(1).work("gemm", 0, 50)
+    run.process(1).call("malloc", 110, 180)
+    run.work("gemm", 300, 400, launch=(290, 295))
+    assert starved(run) == {"python": 190}
+
+
+def test_until_its_last_call_returned_the_other_thread_decides() -> None:
+    run = begun()
+    run.work("norm", 95, 96, launch=80, thread=1, stream=9)
+    run.call("malloc", 110, 150, thread=1)
+    run.range("gc", 120, 180)  # of the thread that launches: before 150 it is not asked
+    run.work("gemm", 300, 400, launch=(290, 295))
+    assert starved(run) == {"python": 10 + 110, "allocator": 40, "gc": 30}
+
+
+def test_a_thread_that_is_still_in_its_call_at_the_launch_holds_nobody() -> None:
+    run = begun()
+    run.work("norm", 95, 96, launch=80, thread=1, stream=9)
+    run.call("malloc", 110, 292, thread=1)
+    run.work("gemm", 300, 400, launch=(290, 295))
+    assert starved(run) == {"python": 190}
+
+
+def exchanging(
+    out: tuple[int, int] = (1 << 20, 1 << 20),
+    back: tuple[int, ...] = (1 << 20, 1 << 20),
+    between: str = "",
+    backward: str = "norm_backward",
+    **about: Any,
+) -> Run:
+    """Copies to the host, launched until 110, and back from 160 on, in a training step; a kernel at 180."""
+    run = begun()
+    run.work(backward, 80, 90, launch=70)
+    if between:
+        run.work(between, 130, 131, launch=(125, 128))
+    for place, size in enumerate(out):
+        run.work("d2h", 100 + 5 * place, 104 + 5 * place, launch=(90 + 10 * place, 100 + 10 * place),
+                 size_bytes=size)  # fmt: skip
+    for place, size in enumerate(back):
+        at = 160 + 5 * place
+        run.work("h2d", at + 3, at + 6, launch=(at, at + 5), size_bytes=size, **about)
+    run.work("gemm", 200, 260, launch=(180, 190))
+    return run
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("run", "optimizes"),
+    [
+        (exchanging(), True),
+        (exchanging(out=(MIB - 1, MIB)), False),  # one is too small to be a gradient, one is no several
+        (exchanging(back=(MIB - 1, MIB)), False),
+        (exchanging(out=(2 * MIB, 2 * MIB)), True),  # gradients in 32 bits, weights in 16
+        (exchanging(out=(2 * MIB, 2 * MIB + 1)), False),
+        (exchanging(back=(2 * MIB, 2 * MIB)), True),
+        (exchanging(back=(2 * MIB, 2 * MIB + 1)), False),
+        (exchanging(back=(MIB, MIB, MIB)), True),
+        (exchanging(back=(MIB,)), False),  # weights are several
+        (exchanging(thread=1), False),  # another thread's copies are other work
+        (exchanging(between="adam"), True),  # the GPU may step its part meanwhile
+        (exchanging(between="send_recv"), False),
+        (exchanging(between="gemm"), False),
+        (exchanging(backward="gemm"), False),  # this is no training
+    ],
+)
+def test_the_optimizer_runs_on_the_cpu_where_as_many_bytes_go_out_and_come_back(
+    run: Run, optimizes: bool
+) -> None:
+    found = starved(run, window=(140, 160))
+    assert found == ({"cpu_optimizer": 20} if optimizes else {"python": 20})
+
+
+def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, thread: int = 0) -> Run:
+    """Four passes, each a pause, an input copy of 10 us and so many kernels of 100, launched behind it."""
+    run = Run()
+    at = 0.0
+    for _ in range(4):
+        at += pause
+        run.work("h2d", at, at + 10, launch=(at, at + 10), thread=thread)
+        for number in range(between):
+            begin = at + 10 + 100 * number
+            run.work("gemm", begin, begin + 100, launch=(at + 10 + number, at + 11 + number))
+        at += 10 + 100 * between
+    return run
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [
+        ({}, "data"),
+        ({"pause": 2_000 - 1_980}, "python"),
+        ({"between": KERNELS_BETWEEN - 1}, "python"),  # too few kernels for a pass
+    ],
+)
+def test_a_pause_before_what_is_copied_once_a_pass_is_a_wait_for_data(
+    how: dict[str, Any], cause: str
+) -> None:
+    run = feeding(**how)
+    assert set(starved(run)) == {cause}
+
+
+@pytest.mark.parametrize(("pause", "cause"), [(2_001, "data"), (2_000, "python")])
+def test_a_wait_for_data_is_a_pause_of_over_two_milliseconds(pause: float, cause: str) -> None:
+    """From the last launch's return, at 30 of the pass, to the copy's: 1,980 of it under the kernels."""
+    run = feeding(pause=pause - 1_980)
+    assert starved(run) == {cause: 3 * (pause - 1_980)}
+
+
+def test_a_pause_before_other_work_is_no_wait_for_data_though_a_copy_comes_later() -> None:
+    run = Run()
+    for turn in range(4):
+        at = 10_000 * turn
+        run.work("norm", at, at + 10, launch=(at, at + 1))
+        run.work("h2d", at + 10, at + 20, launch=(at + 2, at + 3))
+        for number in range(KERNELS_BETWEEN):
+            run.work("gemm", at + 20 + 100 * number, at + 120 + 100 * number, launch=at + 4 + 2 * number)
+    assert set(starved(run)) == {"python"}
+
+
+def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch() -> None:
+    """Four steps of 40 ms: 10 ms of pause, 1 of input copy, 28 of one graph and 1 of a copy to the host."""
+    run = Run(unit="ms")
+    for step in map(run.at, range(0, 160, 40)):
+        step.work("h2d", 10, 11, launch=(10, 11))
+        step.work("graph", 11, 39)
+        step.work("d2h", 39, 40, launch=(11, 40), size_bytes=64)
+    assert run.measured().steps.source == "graph"
+    # the first one begins with its batch: nothing was before
+    assert run.steps_found() == [(10, 40), (40, 80), (80, 120), (120, 160)]
+    assert run.account()["launch_starved.data"] == 30

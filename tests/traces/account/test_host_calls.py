@@ -1,6 +1,9 @@
-"""Host calls: what each does to its thread, which initialise once, which lie in others, whom each follows."""
+"""Host calls and pieces of time: what each call does to its thread, and who holds an instant."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.by_hand.run import Run
+from traces.account.account import Account, absent_pieces
 from traces.account.calls import (
     POLL,
     CallKind,
@@ -18,7 +22,10 @@ from traces.account.calls import (
     kinds_of_calls,
     outermost,
 )
+from traces.account.pieces import NO_KERNEL, Pieces, compute_gaps, cut, last_to_end, tile
 from traces.arrays import IntArray
+from traces.intervals import spans
+from traces.missing import Missing
 from traces.timeline import RankTimeline
 
 US = 1_000
@@ -96,13 +103,6 @@ def test_a_long_call_that_never_comes_again_initialises(
     assert kinds_of(run, "cudaMalloc") == [kind, *[CallKind.ALLOCATE] * len(later)]
 
 
-@pytest.mark.parametrize(("name", "kind"), [("sync", CallKind.SYNC), ("cudaMemcpy_v3020", CallKind.COPY)])
-def test_a_long_wait_is_no_initialisation(name: str, kind: CallKind) -> None:
-    run = eight_launches()
-    run.call(name, 1_000, 9_000)
-    assert kinds_of(run, "cudaStream" if name == "sync" else "cudaMemcpy") == [kind]
-
-
 @pytest.mark.parametrize(
     ("lengths", "kinds"),
     [
@@ -128,26 +128,11 @@ def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_n
     assert {found[place] for place in range(len(found)) if place not in norms} == {CallKind.LAUNCH}
 
 
-def test_each_kernel_is_held_against_its_own_later_launches() -> None:
-    run = eight_launches()
-    for place, name in enumerate(("norm", "add", "attention")):
-        for turn, length in enumerate((1_000, 100, 100)):
-            at = 2_000 + 10_000 * turn + 1_500 * place
-            run.work(name, at + length + 5, at + length + 10, launch=(at, at + length))
-    assert set(kinds_of(run, "cudaLaunchKernel")) == {CallKind.LAUNCH}
-
-
 def test_without_launches_no_call_is_known_to_come_again() -> None:
     run = Run()
     run.work("gemm", 0, 10, launched=False)
     run.call("malloc", 0, 2_000)
     assert kinds_of(run, "cudaMalloc") == [CallKind.ALLOCATE]
-
-
-def test_a_graph_that_is_launched_long_has_no_kernel_that_it_loads() -> None:
-    run = eight_launches()
-    run.call("graph_launch", 5_000, 8_000)
-    assert kinds_of(run, "cudaGraphLaunch") == [CallKind.LAUNCH]
 
 
 @pytest.mark.parametrize(
@@ -242,3 +227,175 @@ def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:
     assert (found.start_ns // US).tolist() == [0, 4]
     assert found.pause_ns.tolist() == [0, 2 * US]
     assert found.own_before.tolist() == [-1, -1]
+
+
+DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
+
+
+def pieces(*some: Span) -> Pieces:
+    starts, ends = (array(*(one[side] for one in some)) for side in (0, 1))
+    return Pieces(starts, ends, np.arange(len(some)), 10 + np.arange(len(some)))
+
+
+def told(some: Pieces) -> list[tuple[int, int, int]]:
+    return list(zip(some.start_ns.tolist(), some.end_ns.tolist(), some.kernel.tolist(), strict=True))
+
+
+def labelled(spans_ns: list[Span], piece: Span = (-10, 200)) -> list[tuple[int, int, int]]:
+    """A piece cut by spans: from, until, and the place of the span that holds it, -1 for none."""
+    starts, ends = (array(*(one[side] for one in spans_ns)) for side in (0, 1))
+    found, label = cut(pieces(piece), tile(starts, ends, np.arange(len(spans_ns)), -1))
+    assert set(found.kernel.tolist()) == {10}
+    return list(zip(found.start_ns.tolist(), found.end_ns.tolist(), label.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("spans_ns", "tiles"),
+    [
+        ([], [(-10, 200, -1)]),
+        ([(0, 100)], [(-10, 0, -1), (0, 100, 0), (100, 200, -1)]),
+        # the inner one while it lasts, then the outer one again, whichever was written first
+        ([(0, 100), (20, 60)], [(-10, 0, -1), (0, 20, 0), (20, 60, 1), (60, 100, 0), (100, 200, -1)]),
+        ([(20, 60), (0, 100)], [(-10, 0, -1), (0, 20, 1), (20, 60, 0), (60, 100, 1), (100, 200, -1)]),
+        ([(0, 100), (0, 60)], [(-10, 0, -1), (0, 60, 1), (60, 100, 0), (100, 200, -1)]),
+        ([(0, 100), (60, 100)], [(-10, 0, -1), (0, 60, 0), (60, 100, 1), (100, 200, -1)]),
+        # what the innermost of three leaves is the outermost's
+        (
+            [(0, 100), (20, 80), (30, 40)],
+            [(-10, 0, -1), (0, 20, 0), (20, 30, 1), (30, 40, 2), (40, 80, 0), (80, 100, 0), (100, 200, -1)],
+        ),
+        # one after the other, at once and with a pause; a later one says nothing of an earlier pause
+        ([(0, 50), (50, 100)], [(-10, 0, -1), (0, 50, 0), (50, 100, 1), (100, 200, -1)]),
+        ([(0, 40), (60, 90)], [(-10, 0, -1), (0, 40, 0), (40, 60, -1), (60, 90, 1), (90, 200, -1)]),
+        # one behind the piece does not cut it, nor one that touches its end or its begin
+        ([(300, 400)], [(-10, 200, -1)]),
+        ([(200, 400)], [(-10, 200, -1)]),
+        ([(-90, -10)], [(-10, 200, -1)]),
+        ([(-90, 300)], [(-10, 200, 0)]),
+    ],
+)
+def test_an_instant_belongs_to_the_innermost_span_that_holds_it(
+    spans_ns: list[Span], tiles: list[tuple[int, int, int]]
+) -> None:
+    assert labelled(spans_ns) == tiles
+
+
+def test_each_of_several_pieces_is_cut_by_what_lies_in_it() -> None:
+    found, label = cut(pieces((0, 10), (10, 30), (50, 60)), tile(array(5, 30), array(20, 55), array(7, 8), 0))
+    assert told(found) == [(0, 5, 10), (5, 10, 10), (10, 20, 11), (20, 30, 11), (50, 55, 12), (55, 60, 12)]
+    assert label.tolist() == [0, 7, 7, 0, 8, 0]
+
+
+def test_what_is_clipped_to_nothing_is_left_out() -> None:
+    some = pieces((0, 10), (10, 20), (20, 30), (30, 40))
+    assert told(some.clipped(array(2, 10, 30, 35), array(8, 10, 40, 40))) == [(2, 8, 10), (35, 40, 13)]
+
+
+works = st.lists(st.tuples(st.integers(0, 15), st.integers(1, 8)), max_size=6)
+
+
+@given(works, st.integers(0, 15), st.integers(0, 20), st.permutations(range(6)))
+def test_of_several_that_run_at_an_instant_the_one_counts_that_ends_last(
+    lengths: list[Span], start: int, end: int, order: list[int]
+) -> None:
+    runs = [(begin, begin + length) for begin, length in lengths]
+    rows: Any = SimpleNamespace(
+        start_ns=array(*(since for since, _ in runs)), end_ns=array(*(until for _, until in runs))
+    )
+    some = array(*(place for place in order if place < len(runs)))
+    said: dict[int, int | None] = {}
+    for since, until, place in last_to_end(rows, some, start, end):
+        assert since < until
+        said |= dict.fromkeys(range(since, until), runs[place][1] if place >= 0 else None)
+    assert said == {
+        at: max((until for since, until in runs if since <= at < until), default=None)
+        for at in range(start, end)
+    }
+
+
+def gaps(rank: RankTimeline, *windows: Span) -> list[tuple[float, float, int]]:
+    """Each in microseconds, with the start of the kernel that ends it."""
+    found = compute_gaps(rank.activities, spans(*((1_000 * a, 1_000 * b) for a, b in windows)))
+    starts = np.append(rank.activities.start_ns, -1_000)
+    assert NO_KERNEL == -1
+    both = zip(found.start_ns.tolist(), found.end_ns.tolist(), starts[found.kernel].tolist(), strict=True)
+    return [(start // 1_000, end // 1_000, kernel // 1_000) for start, end, kernel in both]
+
+
+def computing() -> Run:
+    """Compute 100-200 and 300-400; a copy, a collective and a kernel of no length between them."""
+    run = Run()
+    run.work("gemm", 100, 200)
+    run.work("gemm", 300, 400)
+    run.work("h2d", 220, 240)
+    run.work("send_recv", 250, 280, stream=20)
+    run.work("gemm", 290, 290, stream=21)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        ([(100, 400)], [(200, 300, 300)]),
+        ([(150, 250)], [(200, 300, 300)]),  # whole, though the window ends in it
+        ([(0, 500)], [(0, 100, 100), (200, 300, 300), (400, 500, -1)]),
+        ([(0, 200)], [(0, 100, 100)]),  # what only touches the window is not in it
+        ([(300, 500)], [(400, 500, -1)]),
+        ([(120, 180)], []),
+        ([(120, 150), (350, 390)], [(200, 300, 300)]),  # also between two windows
+        ([(420, 440)], [(400, 440, -1)]),
+        ([(20, 40)], [(20, 100, 100)]),
+    ],
+)
+def test_gaps_reach_from_compute_to_compute_and_no_further_than_the_windows(
+    windows: list[Span], expected: list[tuple[int, int, int]]
+) -> None:
+    assert gaps(computing().rank(), *windows) == expected
+
+
+def test_without_compute_the_windows_are_one_gap_that_no_kernel_ends() -> None:
+    run = Run()
+    run.work("send_recv", 0, 10)
+    assert gaps(run.rank(), (0, 50), (60, 100)) == [(0, 100, -1)]
+
+
+def test_a_gap_that_a_helpers_kernel_ends_is_judged_for_the_next_one_of_the_rank() -> None:
+    run = computing()
+    run.work(DALI, 240, 260, thread=9, stream=30)
+    assert gaps(run.rank(), (100, 400)) == [(200, 240, 300), (260, 300, 300)]
+
+
+def account(**about: object) -> Account:
+    bare: dict[str, object] = {"launch_starved_ns": {}, "blocking_ns": {}, "decided_ns": {}}
+    names = ("arrival_ns", "kernel_gap_ns", "graph_opaque_ns", "dependency_stalled_ns", "trailing_ns")
+    return Account(**(bare | dict.fromkeys((*names, "masked_ns"), 0) | about))  # type: ignore[arg-type]
+
+
+def test_a_host_without_time_saves_what_is_its_own_but_not_what_the_profiler_does() -> None:
+    found = account(
+        launch_starved_ns={"python": 1, "profiler": 1_000, "launch": 2},
+        blocking_ns={"memcpy_d2h": 4, "ep_dispatch": 10_000},
+        arrival_ns=8, kernel_gap_ns=16, masked_ns=32,
+        graph_opaque_ns=100_000, dependency_stalled_ns=200_000, trailing_ns=400_000,
+        decided_ns={"recorded": 178_758, "inferred": 357_515, "none": 178_758},
+    )  # fmt: skip
+    assert found.host_most_ns == 1 + 2 + 4 + 8 + 16 + 32
+    assert found.total_ns == 1_003 + 10_004 + 8 + 16 + 700_000  # what is masked is part of the starved
+    absent = found.absent
+    assert (absent.graph_opaque, absent.dependency_stalled, absent.trailing) == (100_000, 200_000, 400_000)
+    assert (absent.launch_latency.arrival, absent.launch_latency.kernel_gap) == (8, 16)
+    assert absent.blocking == {"memcpy_d2h": 4, "ep_dispatch": 10_000}
+
+
+def test_shares_of_what_decided_are_of_all_time_without_compute_and_none_of_none() -> None:
+    found = account(trailing_ns=100, decided_ns={"recorded": 50, "inferred": 30, "none": 20})
+    assert (found.decided_by.recorded, found.decided_by.inferred, found.decided_by.none) == (0.5, 0.3, 0.2)
+    assert account(decided_ns={"recorded": 0, "inferred": 0, "none": 0}).decided_by.none == 0.0
+
+
+def test_pieces_of_bare_figures_and_of_no_account_are_missing() -> None:
+    reason = Missing("absent_ns", "clocks", "again")
+    assert absent_pieces(reason) is reason
+    bare = absent_pieces(account())
+    assert isinstance(bare, Missing)
+    assert bare.reason == "only sums are known"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import MS, US, Part, Work, array, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, array, shifted, summary_of, together
 from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks import problems
@@ -20,10 +20,12 @@ from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.identity import WorldSize, with_numbers, with_world_size, world_size_of
 from traces.ranks.match import match
 from traces.ranks.problems import Problem
-from traces.ranks.summary import FirstStep, Group, GroupSource, RankSummary
+from traces.ranks.run import analyse_run
+from traces.ranks.summary import UNKNOWN, FirstStep, Group, GroupSource, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import measure_waits
 from traces.sections.cause import ProblemKind, Sure
+from traces.sections.run import ArrivesLast
 
 S = 1_000 * MS
 ONE_CLOCK = Clocks(True, 0, ())
@@ -306,3 +308,22 @@ def test_of_several_collectives_one_rank_must_have_most_of_the_waiting_and_many_
     assert isinstance(last_of(first, second, third, fourth), Missing)
     sure = [last_of(*[first] * count, steps=steps).confidence for count, steps in ((11, 2), (12, 1), (12, 2))]
     assert sure == [Sure.LOW, Sure.MEDIUM, Sure.HIGH]
+
+
+@pytest.mark.parametrize("source", [GroupSource.ORDER, GroupSource.COMMUNICATOR, GroupSource.PROCESS_GROUP])
+def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) -> None:
+    """By how long it is on each rank of three nodes, in us, every one by a clock of its own."""
+    lasts_us = 55_000, 52_000, 63_000, 35_000, 34_800, 35_200, 48_000, 50_000, 61_000
+    ranks = []
+    for rank, us in enumerate(lasts_us):
+        part = Part(0, 0, 100_000 - us, 100_000, step=UNKNOWN)
+        group = Group(source, 7, None if source is GroupSource.ORDER else 9)
+        each = summary_of(rank, [part], [group], world_size=9)
+        each = replace(each, identity=replace(each.identity, device=rank % 3))
+        ranks.append(shifted(each, 7_000_000 * (rank // 3) + 137 * rank))
+    last = analyse_run(ranks).arrives_last
+    assert isinstance(last, ArrivesLast)
+    assert (last.indices, last.host, last.collectives) == ((3, 4, 5), "node 1", 1)
+    assert (last.waiting_frac, last.confidence) == (1.0, Sure.LOW)
+    assert last.wait_ns == sum(US * (us - 34_800) for us in lasts_us)
+    assert last.by_order is (source is GroupSource.ORDER)

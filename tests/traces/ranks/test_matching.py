@@ -1,16 +1,25 @@
-"""Collectives of several ranks as instances."""
+"""Collectives and messages of several ranks as instances, and slow ways between ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 
 from tests.recordings.ranks import Part, shifted, summary_of
+from traces.arrays import IntArray
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.clock_fit import ClockFit
+from traces.ranks.clocks import Aligned, Clocks
+from traces.ranks.gathered import OnClock
+from traces.ranks.group_links import SlowGroups, slow_groups
 from traces.ranks.match import Matched, match
+from traces.ranks.messages import Exchanges
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.waits import measure_waits
 
 BY_ORDER = Group(GroupSource.ORDER, 5)
 LENGTHS_US = (100, 130, 90, 250, 110, 75, 180, 95, 210, 140, 165, 88)
@@ -38,26 +47,6 @@ def ends_us(begin_us: float = 1000) -> list[float]:
     return ends
 
 
-def test_one_group_and_one_number_are_one_instance() -> None:
-    ranks = [
-        summary_of(0, ended([100, 200], first=4)),
-        summary_of(1, ended([100, 200], first=4)),
-        summary_of(2, ended([200, 300], first=5)),
-    ]
-    assert found(match(ranks)) == [(4, [0, 1]), (5, [0, 1, 2])]
-
-
-def test_groups_with_other_keys_are_apart_and_what_nobody_shares_is_counted() -> None:
-    other = [Group(GroupSource.COMMUNICATOR, 8)]
-    ranks = [
-        summary_of(0, ended([100, 200])),
-        summary_of(1, ended([100])),
-        summary_of(2, ended([100]), other),
-    ]
-    matched = match(ranks)
-    assert found(matched) == [(0, [0, 1])]
-
-
 def test_another_operation_or_size_is_no_part_of_an_instance() -> None:
     def rank(number: int, operation: Operation, size: int) -> RankSummary:
         return summary_of(number, [Part(0, 0, 0, 10, operation, size), *ended([50], first=1)])
@@ -78,12 +67,6 @@ def test_in_an_exchange_each_gives_its_own_size() -> None:
     assert found(match(ranks)) == [(0, [0, 1, 2])]
 
 
-def test_orders_are_matched_by_ends_on_other_clocks() -> None:
-    ranks = [summary_of(rank, ended(ends_us()), [BY_ORDER]) for rank in range(3)]
-    ranks[1] = shifted(ranks[1], 7_000_000_000, 80.0)
-    assert [places for _, places in found(match(ranks))] == [[0, 1, 2]] * len(ends_us())
-
-
 @pytest.mark.parametrize("missed", [1, 2, 5])
 def test_a_recording_that_began_later_is_matched_by_where_it_ends(missed: int) -> None:
     early = summary_of(0, ended(ends_us()), [BY_ORDER])
@@ -93,14 +76,6 @@ def test_a_recording_that_began_later_is_matched_by_where_it_ends(missed: int) -
     begins = np.array([0, len(ends_us())])  # of the rows of each recording
     rows = (matched.at - begins[matched.place]).reshape(-1, 2).tolist()
     assert rows == [[place + missed, place] for place in range(len(matched))]
-
-
-def test_ranks_of_two_groups_of_one_kind_are_told_apart_by_their_ends() -> None:
-    other = [end + 60 * (number % 3) for number, end in enumerate(ends_us())]
-    ends = [ends_us(), other, ends_us(), other]
-    ranks = [summary_of(rank, ended(at_us), [BY_ORDER]) for rank, at_us in enumerate(ends)]
-    places = [members for _, members in found(match(ranks))]
-    assert {tuple(members) for members in places} == {(0, 2), (1, 3)}
 
 
 def of_stage(rank: int | None, *peers: int) -> RankSummary:
@@ -140,3 +115,146 @@ def test_a_number_that_comes_twice_counts_once() -> None:
 def test_a_sequence_beyond_all_packing_is_matched() -> None:
     rows = [replace(part, sequence=part.sequence << 58) for part in ended([10, 30, 50])]
     assert [places for _, places in found(match([summary_of(0, rows), summary_of(1, rows)]))] == [[0, 1]] * 3
+
+
+Ends = list[list[float]]
+
+
+"""Of each rank, in us."""
+
+
+def exchanges(ends_us: Ends) -> Exchanges:
+    columns = [np.array([round(1_000 * one) for one in sorted(each)], dtype=np.int64) for each in ends_us]
+    return Exchanges.of([OnClock(place, ends - 5_000, ends) for place, ends in enumerate(columns)])
+
+
+def pairs(found: Exchanges, beside: set[tuple[int, int]] | None = None) -> dict[tuple[int, int], int]:
+    stage = found.stage_size()
+    messages = found.messages(range(len(found.sequences)), beside or set(), stage)
+    return {(pair.one, pair.other): len(pair.rows) for pair in messages}
+
+
+def pipeline(stages: int, size: int, seed: int = 0, often: int = 12) -> Ends:
+    """Ranks of a stage send within 6 us of each other; both ends of a message lie within 1 us, on clocks of
+    stages that are up to 8 us apart.
+    """
+    draw = Random(seed)
+    ends: Ends = [[] for _ in range(stages * size)]
+    apart = [draw.uniform(0, 8) for _ in range(stages)]
+    for turn in range(often * (stages - 1)):
+        stage, at = turn % (stages - 1), 1_000.0 * turn
+        for one in range(size):
+            sent = at + draw.uniform(0, 6)
+            for rank in (stage * size + one, (stage + 1) * size + one):
+                ends[rank].append(sent + apart[rank // size] + draw.uniform(0, 1))
+    return ends
+
+
+@pytest.mark.parametrize(("stages", "size"), [(2, 4), (4, 2), (4, 4), (3, 3)])
+def test_ranks_one_stage_apart_are_known_though_those_of_a_stage_are_in_lockstep(
+    stages: int, size: int
+) -> None:
+    found = exchanges(pipeline(stages, size))
+    assert found.stage_size() == size
+    assert pairs(found) == {(one, one + size): 12 for one in range((stages - 1) * size)}
+
+
+def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothing() -> None:
+    """Rank 0 sends to 2, and 1 to 3; ends of 0 and 1 lie together as closely."""
+    times = [1_000.0 * number for number in range(12)]
+    ends = [times, [one + 1 for one in times], [one + 2 for one in times], [one + 3 for one in times]]
+    found = exchanges(ends)
+    assert found.stage_size() is None
+    assert set(pairs(found, {(0, 1), (2, 3)})) in ({(0, 2), (1, 3)}, {(1, 2), (0, 3)})
+    assert {*pairs(found)} & {(0, 1), (2, 3)}
+
+
+def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:
+    first = [100.0, 200, 300, 400]
+    second = [103.0, 208, 305, 409]
+    ends = [first, second, [*first, 130, 230, 330], [*second, 160, 260, 360]]
+    found = exchanges(ends)
+    assert not found.are_whole().any()
+    assert pairs(found) == {(0, 2): 4, (1, 3): 4}
+
+
+def test_a_message_whose_other_end_is_not_known_is_put_together_with_none() -> None:
+    """Ranks 0 and 1 send to 2 and 3; two more messages of each end at the same time, and nobody's beside."""
+    ends = [[1_000.0 * turn + place % 2 * 7 * (turn % 3) for turn in range(6)] for place in range(4)]
+    for place in (0, 1):
+        ends[place] += [7_500.0, 8_500.0]
+    summaries = []
+    for place, several in enumerate(ends):
+        parts = [
+            Part(0, number, end - 50, end, Operation.EXCHANGE) for number, end in enumerate(several, start=1)
+        ]
+        one = summary_of(place, parts, [Group(GroupSource.ORDER, 7)])
+        kind = np.full(len(parts), COMM_KINDS.index("pp_p2p"))
+        summaries.append(replace(one, instances=replace(one.instances, kind=kind)))
+    clocks = {one.identity.clock: ClockFit(one.identity.clock, 0, 0, 0.0) for one in summaries}
+    matched = match(summaries, clocks)
+    assert matched.place.reshape(-1, 2).tolist() == [[0, 2]] * 6 + [[1, 3]] * 6
+
+
+NODES: IntArray = np.array([0, 0, 0, 0, 4, 4, 4, 4])
+
+
+RAILS: IntArray = np.array([0, 1, 2, 3, 0, 1, 2, 3])
+
+
+PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
+
+
+"""Eight ranks on two nodes, in pairs across them."""
+
+
+def slow_between(
+    took_us: Mapping[tuple[int, ...], float], *, nodes: IntArray = NODES, rails: IntArray = RAILS
+) -> SlowGroups | None:
+    """What is slow where each group scatters in so long, ten times each."""
+    parts: dict[int, list[Part]] = {rank: [] for rank in range(8)}
+    groups: dict[int, list[Group]] = {rank: [] for rank in range(8)}
+    for number, (ranks, took) in enumerate(took_us.items()):
+        for rank in ranks:
+            groups[rank].append(Group(GroupSource.COMMUNICATOR, number, len(ranks)))
+            own = len(groups[rank]) - 1
+            parts[rank] += [
+                Part(own, turn, begin, begin + took, Operation.REDUCE_SCATTER, 1_000)
+                for turn in range(10)
+                for begin in [10_000 * turn + 4_000 * own]
+            ]
+    matched = match([summary_of(rank, parts[rank], groups[rank]) for rank in range(8)])
+    aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
+    waits = measure_waits(matched, aligned, all_ranks_seen=True)
+    nothing = np.zeros(len(matched), dtype=np.bool_)
+    return slow_groups(matched, waits, matched.end_ns, 1.15, nodes, rails, without=nothing)
+
+
+def alike(slow: Sequence[tuple[int, ...]], usual_us: float = 500.0) -> dict[tuple[int, ...], float]:
+    return {pair: 3 * usual_us if pair in slow else usual_us for pair in PAIRS}
+
+
+def test_a_way_between_two_nodes_slows_what_takes_it_and_spares_what_leaves_one_of_them() -> None:
+    """On four nodes of two: ranks 0 to 3 exchange by the slow way, 4 to 7 by another, and pairs by others."""
+    nodes = np.array([0, 0, 2, 2, 4, 4, 6, 6])
+    fours: dict[tuple[int, ...], float] = {(0, 1, 2, 3): 1_500.0, (4, 5, 6, 7): 500.0}
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 200.0, (1, 5): 200.0, (2, 6): 200.0, (3, 7): 200.0}
+    slow = slow_between({**fours, **pairs}, nodes=nodes, rails=np.array([0, 1] * 4))
+    assert slow is not None
+    assert slow.places == (0, 1, 2, 3)
+    assert len(slow.spared) == 5
+
+
+def test_what_all_groups_hold_a_slow_rank_of_says_nothing_of_its_way() -> None:
+    """Both fours are as slow as the rail in them: beside each other they look normal."""
+    nodes, rails = np.array([0, 0, 2, 2, 4, 4, 6, 6]), np.array([0, 1] * 4)
+    fours: dict[tuple[int, ...], float] = {(0, 1, 2, 3): 900.0, (4, 5, 6, 7): 900.0}
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (2, 6): 1_500.0, (1, 5): 500.0, (3, 7): 500.0}
+    slow = slow_between({**fours, **pairs}, nodes=nodes, rails=rails)
+    assert slow is not None
+    assert slow.places == (0, 2, 4, 6)
+    assert len(slow.spared) == 2  # the pairs of the other rail
+
+
+def test_slow_groups_that_share_no_rank_show_nothing_where_nodes_are_not_known() -> None:
+    assert slow_between(alike([(0, 4), (1, 5)]), nodes=np.zeros(8, dtype=np.int64)) is None

@@ -1,4 +1,4 @@
-"""The clocks of several ranks put together, and what is not said where they cannot be."""
+"""Which ranks share a clock, and clocks put together, or what is not said where they cannot be."""
 
 from __future__ import annotations
 
@@ -8,92 +8,72 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
-from traces.missing import Missing
 from traces.ranks import clocks
-from traces.ranks.clocks import RESIDUAL, align
-from traces.ranks.contradicted import agreed, consistent
+from traces.ranks.clocks import align, share_a_clock, with_own_clocks, with_shared_clocks
+from traces.ranks.contradicted import agreed
 from traces.ranks.match import match
-from traces.ranks.run import analyse_run
+from traces.ranks.run import judge
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
+
+def ranks_of(collectives: int = 40, operation: Operation | None = None) -> list[RankSummary]:
+    """Four ranks of one recording, the third with a slow device."""
+    works = [[Work(compute=130 if rank == 2 else 100, host=2)] * collectives for rank in range(4)]
+    kernels = [[13.0] * 3 if rank == 2 else [10.0] * 3 for rank in range(4)]
+    ranks = together(works, per_step=10, kernels_us=kernels)
+    if operation is not None:
+        ranks = [
+            replace(
+                one,
+                instances=replace(
+                    one.instances, operation=np.full(len(one.instances), int(operation), dtype=np.int64)
+                ),
+            )
+            for one in ranks
+        ]
+    return [of_file(one, process=100 + place) for place, one in enumerate(ranks)]
+
+
+def of_file(one: RankSummary, process: int) -> RankSummary:
+    return replace(one, identity=replace(one.identity, clock=7, process=process))
+
+
+def clocks_of(ranks: list[RankSummary]) -> list[int]:
+    return [one.identity.clock for one in ranks]
+
+
+def test_each_process_has_a_clock_and_two_gpus_of_one_process_share_it() -> None:
+    ranks = ranks_of()
+    assert share_a_clock(ranks)
+    assert clocks_of(with_own_clocks(ranks)) == [0, 1, 2, 3]
+    ranks[1] = of_file(ranks[1], process=100)
+    assert clocks_of(with_own_clocks(ranks)) == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("operation", [None, Operation.EXCHANGE])
+def test_processes_whose_collectives_contradict_one_clock_have_their_own(operation: Operation | None) -> None:
+    ranks = ranks_of(operation=operation)
+    ranks[3] = shifted(ranks[3], 500 * MS)
+    found = clocks_of(with_shared_clocks(ranks, match(ranks)))
+    assert found[3] not in found[:3]
+
+
+def test_of_few_collectives_the_clock_of_the_recording_is_believed() -> None:
+    """Two ends fit no clock; in one recording none is needed, unless they contradict it."""
+    ranks = ranks_of(collectives=2)
+    assert judge(ranks).aligned.clocks.aligned
+    alone = [
+        replace(one, identity=replace(one.identity, clock=50 + place)) for place, one in enumerate(ranks)
+    ]
+    apart = judge(alone).aligned.clocks
+    assert not apart.aligned
+    assert apart.missing is not None
+    assert "too few" in apart.missing.reason
+    ranks[3] = shifted(ranks[3], 500 * MS)
+    assert not judge(ranks).aligned.clocks.aligned
+
+
 S = 1_000_000_000
-
-
-def ranks_of(count: int = 3, collectives: int = 60, late_us: float = 0.0) -> list[RankSummary]:
-    """Ranks whose work differs from collective to collective; the last one's kernels take longer."""
-    works = [
-        [
-            Work(compute=900 + 7 * ((number * (rank + 3)) % 11) + late_us * (rank == count - 1))
-            for number in range(collectives)
-        ]
-        for rank in range(count)
-    ]
-    slow = [[10.0 * (1 + late_us / 900 * (rank == count - 1))] * 3 for rank in range(count)]
-    return together(works, per_step=20, kernels_us=slow)
-
-
-def test_ranks_of_one_clock_stay_as_they_are() -> None:
-    ranks = ranks_of(2)
-    one = ranks[0].identity.clock
-    object.__setattr__(ranks[1].identity, "clock", one)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    assert (aligned.end_ns == matched.end_ns).all()
-    assert len(aligned.clocks.fits) == 1
-
-
-def test_few_collectives_in_common_make_no_clock() -> None:
-    aligned = align(ranks := ranks_of(collectives=2), match(ranks))
-    assert not aligned.clocks.aligned
-    assert aligned.clocks.missing is not None
-    assert "too few" in aligned.clocks.missing.reason
-
-
-def test_ends_that_fit_no_line_make_no_clock() -> None:
-    rng = np.random.default_rng(5)
-    parts = [
-        [Part(0, n, 1000 * n, 1000 * n + 100 + 12 * RESIDUAL.value / US * rng.random()) for n in range(40)]
-        for _ in range(2)
-    ]
-    ranks = [summary_of(rank, mine) for rank, mine in enumerate(parts)]
-    clocks = align(ranks, match(ranks)).clocks
-    assert not clocks.aligned
-    assert clocks.residual_ns is not None
-    assert clocks.residual_ns > RESIDUAL.value
-    run = analyse_run(ranks)
-    assert isinstance(run.late, Missing)
-    assert [one.caused_ns for one in run.ranks] == [run.late] * 2
-    assert run.wait_ns > 0
-
-
-def test_a_clock_is_fitted_through_another() -> None:
-    def ends(numbers: range) -> list[Part]:
-        return [Part(0, n, 1000 * n + 7 * (n % 5), 1000 * n + 100) for n in numbers]
-
-    ranks = [
-        summary_of(0, ends(range(40))),
-        summary_of(1, ends(range(80))),
-        summary_of(2, ends(range(40, 80))),
-    ]
-    ranks[2] = shifted(ranks[2], S, 30.0)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    assert aligned.clocks.aligned
-    assert np.ptp(aligned.end_ns.reshape(-1, 2), axis=1).max() <= 50
-
-
-def test_a_few_ends_that_lie_elsewhere_move_no_clock() -> None:
-    def ends(late: int) -> list[Part]:
-        return [
-            Part(0, n, 1000 * n + 7 * (n % 5), 1000 * n + 100 + late * (n % 6 == 0), Operation.EXCHANGE)
-            for n in range(60)
-        ]
-
-    ranks = [summary_of(0, ends(0)), shifted(summary_of(1, ends(3000)), S, 50.0)]
-    matched = match(ranks)
-    apart = np.diff(align(ranks, matched).end_ns.reshape(-1, 2), axis=1)[:, 0]
-    assert np.abs(apart[np.arange(60) % 6 > 0]).max() <= 50
-    assert np.abs(apart[::6] - 3 * MS).max() <= 300
 
 
 def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_groups_all_stay(
@@ -155,14 +135,3 @@ def test_three_reductions_counted_from_another_step_weigh_less_than_messages_tha
     found = align(ranks, match(ranks)).clocks
     assert found.aligned
     assert all(abs(fit.offset_ns) < US for fit in found.fits)
-
-
-def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
-    first = [Part(0, n, 1000 * n, 1000 * n + 100) for n in range(20)]
-    second = [Part(0, n, 1000 * n + 5000 * (n == 7), 1000 * n + 100 + 5000 * (n == 7)) for n in range(20)]
-    ranks = [summary_of(0, first), summary_of(1, second)]
-    matched = match(ranks)
-    possible = consistent(matched, align(ranks, matched))
-    assert matched.sequence[~possible].tolist() == [7]
-    assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
-    assert analyse_run(ranks).collectives == 19

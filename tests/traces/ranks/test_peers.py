@@ -1,16 +1,23 @@
-"""Bytes: what is recorded is added up, what is not stays unknown, and sizes are those of nccl-tests."""
+"""Bytes and bandwidth by the sizes of nccl-tests, and recordings of as many runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.recordings.ranks import US, Part, array, summary_of
+from traces.errors import UnlikeRuns
+from traces.intervals import spans
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
+from traces.ranks.collective_rates import _of_link, measure_collectives
+from traces.ranks.mixed import refuse_mixed
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Messages, Operation, Peers, RankSummary
+from traces.sections.cause import ProblemKind
 from traces.sections.run import CollectiveSpeed, Run, Traffic
 
 MB = 1_000_000
@@ -100,3 +107,100 @@ def test_who_sends_to_whom_is_known_by_places_in_the_communicator() -> None:
         ("ep_a2a", 0, 1, 3 * MB),
         ("ep_a2a", 1, 0, 1 * MB),
     ]
+
+
+ALL, GATHER, TOKENS = Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.EXCHANGE
+
+
+GROUPS = [
+    Group(GroupSource.COMMUNICATOR, 1, 4),
+    Group(GroupSource.COMMUNICATOR, 2, 2),
+    Group(GroupSource.COMMUNICATOR, 3),
+    Group(GroupSource.PEER, 4, 2, peer=1),
+]
+
+
+def rates(*rows: tuple[Part, str]) -> list[tuple[Any, ...]] | Missing:
+    """Of parts of kinds, those that start within 100 us: name, ranks, count, bytes, GB/s and fastest."""
+    one = summary_of(0, [part for part, _ in rows], GROUPS)
+    kinds = array([COMM_KINDS.index(kind) for _, kind in rows])
+    one = replace(one, instances=replace(one.instances, kind=kinds))
+    rank: Any = SimpleNamespace(gpu=None, columns=SimpleNamespace(info=SimpleNamespace(kind="nsys-sqlite")))
+    found = measure_collectives(rank, spans((0, 100_000)), one)
+    if isinstance(found, Missing):
+        return found
+    assert all(isinstance(each.link_frac, Missing) for each in found)
+    return [
+        (
+            each.collective, each.rank_count, each.count, each.size_bytes, each.algorithm_gb_per_s_at_least,
+            each.bus_gb_per_s_at_least, each.fastest_bus_gb_per_s,
+        )
+        for each in found
+    ]  # fmt: skip
+
+
+def test_four_ranks_that_reduce_move_half_as_much_again_and_a_gather_the_sizes_of_all() -> None:
+    found = rates(
+        (Part(0, 0, 0, 2, ALL, 8_000), "all_reduce"),
+        (Part(0, 1, 10, 12, ALL, 8_000), "all_reduce"),
+        (Part(0, 2, 20, 21, ALL, 8_000), "all_reduce"),
+        (Part(1, 0, 30, 31, GATHER, 1_000), "dp_all_gather"),
+        (Part(0, 3, 40, 48, TOKENS, 8_000), "ep_a2a"),
+    )
+    assert found == [
+        ("all_to_all", 4, 1, 8_000, 1, 0.75, 0.75),  # the longest first
+        ("all_reduce", 4, 3, 24_000, 4.8, 4.8 * 1.5, 8 * 1.5),
+        ("all_gather", 2, 1, 2_000, 2, 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (Part(0, 0, 0, 2, ALL, 0), "all_reduce"),
+        (Part(0, 0, 0, 0, ALL, 8_000), "all_reduce"),
+        (Part(2, 0, 0, 2, ALL, 8_000), "all_reduce"),  # of a group whose size nobody tells
+        (Part(3, 0, 0, 2, TOKENS, 8_000), "ep_a2a"),  # with one peer
+        (Part(0, 0, 0, 2, TOKENS, 8_000), "pp_p2p"),  # a message
+    ],
+)
+def test_no_rate_is_told_of_what_has_no_size_no_time_or_is_a_message(row: tuple[Part, str]) -> None:
+    assert isinstance(rates(row), Missing)
+
+
+def test_of_one_number_that_is_several_kernels_and_outside_the_windows_there_is_no_rate() -> None:
+    twice = [(Part(0, 0, at, at + 2, ALL, 8_000), "all_reduce") for at in (0, 10)]
+    assert isinstance(rates(*twice), Missing)
+    assert rates((Part(0, 0, 100, 102, ALL, 8_000), "all_reduce")) == []
+
+
+def test_a_link_is_known_of_a_gpu_that_is_and_of_eight_ranks_at_most() -> None:
+    assert _of_link(90.0, 8, 450) == 0.2
+    assert isinstance(_of_link(90.0, 9, 450), Missing)
+    assert isinstance(_of_link(90.0, 8, None), Missing)
+
+
+@pytest.mark.parametrize(
+    ("gone", "kind", "left_out", "refused"),
+    [
+        ((2, 3), ProblemKind.MIXED_RUNS, True, True),
+        ((2,), ProblemKind.MIXED_RUNS, True, False),  # fewer are of another run
+        ((2, 3), ProblemKind.MIXED_RUNS, False, False),
+        ((2, 3), ProblemKind.DUPLICATE, True, False),
+    ],
+)
+def test_as_many_recordings_of_another_run_as_of_one_are_refused(
+    gone: tuple[int, ...], kind: ProblemKind, left_out: bool, refused: bool
+) -> None:
+    problem = SimpleNamespace(kind=kind, indices=gone, left_out=left_out, reason="recorded an hour later")
+    together: Any = SimpleNamespace(problems=[problem], used=[1, 2], indices=(0, 1))
+    names = ["a", "b", "c", "d"]
+    if not refused:
+        refuse_mixed(together, names, "analyze")
+        return
+    with pytest.raises(UnlikeRuns) as error:
+        refuse_mixed(together, names, "analyze")
+    assert str(error.value) == (
+        "these are of different runs: a, b; and c, d: recorded an hour later. "
+        "Type moe-diag analyze with the files of one run, or moe-diag compare with both"
+    )

@@ -61,11 +61,6 @@ def test_where_the_size_was_given_is_told_by_file_and_line_without_what_a_termin
     assert decode(encode(one), "a").identity.world_size_from == told
 
 
-def test_a_rank_without_collectives_or_steps_is_a_summary_too() -> None:
-    given = summary_of(None, [], [])
-    assert same(decode(encode(given), "a"), given)
-
-
 def test_a_step_of_two_hundred_collectives_takes_three_thousand_bytes_at_most() -> None:
     (given, *_) = together([[Work(compute=97.123 + number % 13) for number in range(800)]] * 2, per_step=200)
     assert len(encode(given)) <= 4 * 3_000

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from random import Random
 
 import numpy as np
 import pytest
 
 from tests.recordings.ranks import Part, shifted, summary_of
-from traces.names.kernels import COMM_KINDS
 from traces.ranks.gathered import OnClock, by_clock
 from traces.ranks.rendezvous import Sequences, joined_clocks, meet, of_one_program, sequences_of
-from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.summary import Group, GroupSource, Operation
 from traces.ranks.together import put_together
 
 STEP_NS, STEPS, STAGES, REPLICAS = 10_000_000, 4, 3, 2
@@ -125,39 +122,6 @@ def test_what_comes_once_a_step_and_what_is_in_lockstep_do_not_make_a_clock() ->
     sequences = [one.sequences() for one in ranks]
     assert not of_one_program(sequences)
     assert joined_clocks(sequences, [*range(len(ranks))]) is None
-
-
-def recorded(one: Rank, number: int) -> RankSummary:
-    """A rank's summary, in which only the order of its collectives tells of groups."""
-    streams = sorted({stream for _, _, stream in one.ends})
-    turn = Counter[int]()
-    parts = []
-    for true_ns, operation, stream in sorted(one.ends):
-        end_us = (one.own(true_ns) + 10**9) / 1_000
-        parts.append(Part(streams.index(stream), turn[stream], end_us - 5, end_us, operation))
-        turn[stream] += 1
-    groups = [Group(GroupSource.ORDER, 50 + stream) for stream in streams]
-    made = summary_of(number, parts, groups, steps=[{"start": 0, "end": 1}] * STEPS)
-    of_stream = np.array([COMM_KINDS.index("pp_p2p" if stream == NEXT else "ep_a2a") for stream in streams])
-    return replace(made, instances=replace(made.instances, kind=of_stream[made.instances.group]))
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_a_pipeline_of_which_only_order_is_known_is_put_together_by_the_clocks_that_its_ends_give(
-    seed: int,
-) -> None:
-    ranks = pipeline(seed)
-    found = put_together([recorded(one, number) for number, one in enumerate(ranks)])
-    assert found.matched.clocks is not None
-    members = {
-        tuple(found.matched.place[begin:end].tolist())
-        for begin, end in pairwise(found.matched.first.tolist())
-        if end - begin == len(ranks)
-        or found.matched.operation[found.matched.instance[begin]] == Operation.EXCHANGE
-    }
-    assert (0, 1, 2, 3, 4, 5) in members
-    assert {(0, 1), (2, 3), (4, 5)} <= members  # tokens stay in a stage
-    assert {(0, 2), (1, 3), (2, 4), (3, 5)} <= members  # and messages go to the next one
 
 
 def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named() -> None:

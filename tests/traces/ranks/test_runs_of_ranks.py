@@ -17,8 +17,9 @@ from tests.recordings.ranks import Work, many, together
 from traces.missing import Missing
 from traces.ranks.codec import encode
 from traces.ranks.decoding import opened, unpacked
+from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.run import analyse_run, judge
-from traces.ranks.summary import RankSummary
+from traces.ranks.summary import FirstStep, RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
 from traces.sections.run import Late, Run
@@ -48,15 +49,15 @@ def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     assert plain == turned
 
 
-def identified(one: RankSummary, **identity: object) -> RankSummary:
-    return replace(one, identity=replace(one.identity, **identity))  # type: ignore[arg-type]
+def versioned(one: RankSummary, version: str) -> RankSummary:
+    return replace(one, identity=replace(one.identity, version=version))
 
 
 def test_what_is_odd_about_recordings_of_one_run_hides_nobody() -> None:
     """Three recordings are of three versions, and one breaks off: as many oddities as there are ranks."""
     first, second, third = run_of(3, slow=1)
-    short = replace(identified(third, version="3.1"), instances=third.instances.take(np.arange(30)))
-    several = [first, identified(second, version="3.0"), short]
+    short = replace(versioned(third, "3.1"), instances=third.instances.take(np.arange(30)))
+    several = [first, versioned(second, "3.0"), short]
     assert kinds(several) == {Kind.TRUNCATED: (2,), Kind.MIXED_VERSIONS: (1, 2)}
     assert isinstance(analyse_run(several).late, Late)
 
@@ -106,3 +107,22 @@ def test_twice_the_ranks_take_at_most_twice_the_calls() -> None:
     small, large = calls_for(256), calls_for(512)
     assert large <= 2.1 * small
     assert large <= 480 * 512
+
+
+def warming_up(first_us: tuple[float, ...]) -> list[RankSummary]:
+    """Ranks whose first step of four takes longer: by what each works there; else 100 us."""
+    works = [[Work(compute=100, host=us - 100), *[Work(compute=100)] * 7] for us in first_us]
+    return [replace(one, first_step=FirstStep.LONGER) for one in together(works, per_step=2)]
+
+
+def test_where_one_rank_initialises_the_first_step_is_left_out_of_all() -> None:
+    ranks = warming_up((100, 100, 400, 100))
+    first, *others = ranks
+    initialising = replace(first, first_step=FirstStep.INITIALISES)
+    assert {len(one.steps) for one in without_warm_ups([initialising, *others])[1:]} == {3}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_rank_alone_does_not_tell_and_two_do(count: int) -> None:
+    ranks = warming_up((100, 400))[:count]
+    assert [len(one.steps) for one in without_warm_ups(ranks)] == ([3] if count == 1 else [4, 4])

@@ -1,7 +1,8 @@
-"""One rank's recording -> its summary, event by event."""
+"""One rank's recording -> its summary; what of another thread, stream or process it leaves out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,19 +10,23 @@ import numpy as np
 import pytest
 
 from bench.simulate.export import write_export
+from tests.by_hand.run import Run
 from tests.recordings.kineto import Profiled, write
-from tests.recordings.launches import GATHER, GEMM, Line, rank_of
-from tests.recordings.payloads import init, with_payloads
+from tests.recordings.launches import GATHER, GEMM, SENDRECV, Line, rank_of
+from tests.recordings.payloads import collective, init, with_payloads
+from tests.recordings.ranks import US, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.collectives import Called, called_by
 from traces.ranks.summarise import summarise
-from traces.ranks.summary import FirstStep, GroupSource, Operation, RankSummary
+from traces.ranks.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
+from traces.resolve.communication import communication_of
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
-US = 1_000
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
@@ -87,15 +92,6 @@ def test_a_process_group_and_its_number_name_the_collective(tmp_path: Path) -> N
     assert rows.size_bytes.tolist() == [400, 400]
 
 
-def test_kernels_of_one_number_keep_their_order(tmp_path: Path) -> None:
-    run = Profiled()
-    for number in (8, 8, 9):
-        told = {"Process Group Name": "3", "Process Group Ranks": "[0, 4]", "Seq": number}
-        run.run(REDUCE, stream=20, **told)
-    sequence = summary_of(profiled(tmp_path, run), (0, 100)).instances.sequence
-    assert (sequence - sequence[0]).tolist() == [0, 1, 256]
-
-
 def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -> None:
     line = Line()
     line.call("ncclCommInitRank", init(9, 4, rank=1))
@@ -111,46 +107,148 @@ def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -
     assert rows.sequence.tolist() == [0, 0, 0, 1]
 
 
-def test_both_ranks_of_a_message_have_the_same_group(tmp_path: Path) -> None:
-    keys = []
-    for own, peer in ((1, 2), (2, 1)):
-        line = Line()
-        line.call("ncclCommInitRank", init(9, 4, rank=own))
-        line.exchange(peer, communicator=9)
-        folder = tmp_path / str(own)
-        folder.mkdir()
-        keys += [group.key for group in summary_of(written(folder, line), (0, 200)).groups]
-    assert len(keys) == 2
-    assert keys[0] == keys[1]
+Export = Callable[..., Path]
+
+
+def called(export: Export, line: Line) -> Called:
+    return called_by(communication_of(rank_of(with_payloads(export(line.recording), line.blob_at))))
+
+
+def test_an_exchange_counts_its_messages_and_adds_up_its_bytes(export: Export) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(7, 8))
+    line.exchange(2, 4)
+    line.exchange(5, receive=False)
+    line.all(GEMM)
+    found = called(export, line)
+    assert (found.sends.tolist(), found.receives.tolist()) == ([2, 1], [2, 0])
+    assert (found.given_bytes.tolist(), found.received_bytes.tolist()) == ([2_000, 1_000], [2_000, 0])
+    assert found.ranks.tolist() == [8, 8]
+    assert found.calls[[0, 2, 3, 4]].T.tolist() == [
+        [0, 2, 1_000, 0],
+        [0, 4, 1_000, 0],
+        [0, 2, 0, 1_000],
+        [0, 4, 0, 1_000],
+        [1, 5, 1_000, 0],
+    ]
+
+
+def test_a_collective_gives_what_it_names_and_an_all_to_all_that_for_every_rank(export: Export) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(7, 4))
+    line.call("ncclAllGather", collective(7, 500), GATHER)
+    line.call("ncclAlltoAll", collective(7, 500), SENDRECV)
+    line.all(GEMM)
+    found = called(export, line)
+    assert found.given_bytes.tolist() == [500, 2_000]
+    assert found.received_bytes.tolist() == [UNKNOWN, UNKNOWN]
+
+
+def test_a_group_without_payloads_counts_messages_and_tells_no_bytes(export: Export) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(7, 4))
+    line.group(2, 1)
+    line.all(GEMM)
+    found = called(export, line)
+    assert (found.sends.tolist(), found.receives.tolist()) == ([2], [1])
+    assert (found.given_bytes.tolist(), found.received_bytes.tolist()) == ([UNKNOWN], [UNKNOWN])
+
+
+def summarised(run: Run, place: int = 0) -> RankSummary:
+    return measured(run.rank(place))
+
+
+def test_the_pace_of_a_host_is_that_of_each_thread_and_a_graphs_nodes_have_one_launch() -> None:
+    """Two threads launch every 40 us each, 20 us apart; then one launches a graph of 40 nodes."""
+    run = Run()
+    for start, thread in ((0, 0), (1_000, 0), (2_000, 0)):
+        step = run.step(start, start + 1_000)
+        for number in range(20):
+            step.work("gemm", 20 * number + 10, 20 * number + 20, thread=thread + number % 2)
+        graph = step.call("graph_launch", 500, 502)
+        for node in range(40):
+            step.work("gemm", 520 + 10 * node, 530 + 10 * node, of=graph, node=node)
+    assert summarised(run).steps.pace_ns.tolist() == [40 * US] * 3
 
 
 @pytest.mark.parametrize(
-    ("starts_us", "again_us", "loads_us"),
-    [(65, 60, 60), (65, 30, 60), (65, 29, 0), (261, 60, 0)],
-    ids=["late", "half of it", "slow in the first batch only", "behind earlier work"],
+    ("launches", "threads", "pace_ns"),
+    [(13, 1, 20 * US), (12, 1, UNKNOWN), (14, 2, 40 * US), (13, 2, UNKNOWN)],
 )
-def test_what_a_loader_takes_before_the_very_first_work_counts_where_only_that_kept_the_gpu(
-    tmp_path: Path, starts_us: int, again_us: int, loads_us: int
+def test_twelve_launches_that_follow_another_of_their_thread_tell_the_pace(
+    launches: int, threads: int, pace_ns: int
 ) -> None:
-    line = Line()
-    line.recording.range("data loader", 0, 60 * US)
-    line.recording.kernel(GEMM, starts_us * US, (starts_us + 10) * US, launch_ns=60 * US)
-    line.recording.range("data loader", 70 * US, (70 + again_us) * US)
-    line.recording.kernel(GEMM, 300 * US, 310 * US, launch_ns=140 * US)
-    parts = summary_of(written(tmp_path, line), (starts_us, starts_us + 10), (290, 400)).steps
-    assert parts.loader_ns[0] == loads_us * US
+    run = Run()
+    for step in run.steps(3, every=400):
+        for number in range(launches):
+            step.work("gemm", 20 * number + 10, 20 * number + 20, thread=number % threads)
+    assert summarised(run).steps.pace_ns.tolist() == [pace_ns] * 3
 
 
-def test_of_a_step_that_is_not_the_first_recorded_one_the_time_before_the_recording_is_not_told(
-    tmp_path: Path,
+def test_kernels_tell_of_a_gpu_by_name_and_shape_where_three_ran_alone_in_the_steps() -> None:
+    run = Run()
+    for step in run.steps(3, every=400):
+        step.work("gemm", 0, 20)
+        step.work("gemm", 50, 80, blocks=64)  # another shape
+        step.work("gemm", 100, 120)
+        step.work("attention", 130, 140)
+        step.work("gemm", 150, 190)  # beside communication of another stream
+        step.work("all_reduce", 160, 200, stream=20)
+        step.work("h2d", 210, 220)
+    run.work("attention", 1_300, 1_390)  # after the last step
+    found = summarised(run).kernels
+    rows = zip(found.median_ns.tolist(), found.count.tolist(), found.total_ns.tolist(), strict=True)
+    assert sorted(rows) == [(10 * US, 3, 30 * US), (20 * US, 6, 120 * US), (30 * US, 3, 90 * US)]
+    two = Run()
+    for step in two.steps(2, every=400):
+        step.work("gemm", 0, 20)
+    assert len(summarised(two).kernels) == 0
+
+
+def test_each_process_of_a_recording_is_a_rank_of_its_own_work_on_one_clock() -> None:
+    run = Run()
+    for process, us in ((0, 50), (1, 80)):
+        for step in run.process(process, rank=process).steps(3, every=100):
+            step.work("gemm", 0, us)
+            step.work("all_reduce", us, 95, stream=20)
+    first, second = (summarised(run, place) for place in range(2))
+    assert [one.steps.compute_ns.tolist() for one in (first, second)] == [[50 * US] * 3, [80 * US] * 3]
+    assert [one.instances.exposed_ns.tolist() for one in (first, second)] == [[45 * US] * 3, [15 * US] * 3]
+    assert [one.identity.rank for one in (first, second)] == [0, 1]
+    assert [one.identity.device for one in (first, second)] == [0, 1]
+    assert first.identity.clock == second.identity.clock
+    assert first.identity.recording != second.identity.recording
+    assert first.identity.process != second.identity.process
+
+
+def test_what_is_beneath_compute_is_not_exposed_and_what_was_before_is_since_the_last_of_its_group() -> None:
+    """The reduction runs from 60 to 100, and until 70 beside compute; a gather of its own group before it."""
+    run = Run()
+    for step in run.steps(3, every=200):
+        step.work("grouped_gemm", 0, 30)
+        step.work("all_gather", 30, 40, stream=24)
+        step.work("gemm", 40, 70)
+        step.work("all_reduce", 60, 100, stream=20)
+    found = summarised(run)
+    rows = found.instances
+    assert rows.operation.tolist() == [Operation.ALL_GATHER, Operation.ALL_REDUCE] * 3
+    assert rows.exposed_ns.tolist() == [10 * US, 30 * US] * 3
+    assert rows.compute_ns.tolist() == [UNKNOWN, UNKNOWN, *[60 * US, 50 * US] * 2]
+    assert rows.grouped_ns.tolist() == [UNKNOWN, UNKNOWN, *[30 * US, 30 * US] * 2]
+    assert rows.step.tolist() == [0, 0, 1, 1, 2, 2]
+    assert [COMM_KINDS[kind] for kind in rows.kind.tolist()] == ["other_comm", "all_reduce"] * 3
+    assert {one.source for one in found.groups} == {GroupSource.ORDER}
+    assert found.steps.exposed_comm_ns.tolist() == [40 * US] * 3
+    assert (found.fingerprint.has_experts, found.fingerprint.has_loss) == (True, False)
+
+
+@pytest.mark.parametrize(("thread", "loads_us"), [(0, 60), (1, 0)])
+def test_a_loader_counts_before_the_first_work_where_its_own_thread_launches_that(
+    thread: int, loads_us: int
 ) -> None:
-    line = Line()
-    line.recording.range("data loader", 0, 60 * US)
-    line.now = 60
-    line.all(GEMM, GEMM)
-    rank = written(tmp_path, line)
-    rank = with_kinds(rank, resolve_kinds(rank))
-    first, second = Step(0, 60 * US, 80 * US, "warm-up"), Step(1, 80 * US, 100 * US)
-    steps = from_steps("user", "steps", (first, second))
-    account = measure_account(rank, steps.windows, find_queueing(rank))
-    assert summarise(rank, steps, absent_pieces(account), find_queueing(rank)).steps.loader_ns[0] < 60 * US
+    run = Run()
+    for start in (0, 300, 600):
+        run.range("data", start, start + 60, thread=thread)
+        step = run.step(start + 70, start + 290)
+        step.work("gemm", 0, 100)
+    assert summarised(run).steps.loader_ns.tolist()[0] == loads_us * US

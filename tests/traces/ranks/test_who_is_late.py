@@ -1,19 +1,18 @@
-"""Who is late and why, on a few ranks with one cause each, in round numbers."""
+"""Who is late and why, and pauses that are a cause by their sum, in round numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import ALIKE, US, Part, Work, array, summary_of, together
-from traces.missing import Missing
+from tests.recordings.ranks import US, Work, array, together
 from traces.names.kernels import compute_classes
 from traces.ranks.run import analyse_run
 from traces.ranks.side_by_side import device_factors, groups_alike
-from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 
@@ -24,30 +23,6 @@ Rule = Callable[[int, int], Work]
 
 def works(rule: Rule) -> list[list[Work]]:
     return [[rule(rank, number) for number in range(STEPS * PER_STEP)] for rank in range(RANKS)]
-
-
-def late_of(ranks: list[RankSummary]) -> tuple[Cause, int | None]:
-    late = analyse_run(ranks).late
-    assert isinstance(late, Late)
-    return late.cause, late.rank
-
-
-def jittered(rank: int, number: int) -> float:
-    """A few us that differ by rank and collective, as in any run."""
-    return 100 + (rank * 7 + number * 5) % 6
-
-
-def healthy(rank: int, number: int) -> Work:
-    return Work(compute=jittered(rank, number), host=2)
-
-
-def test_healthy_ranks_wait_a_little_and_nobody_is_late() -> None:
-    run = analyse_run(together(works(healthy), per_step=PER_STEP))
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.NONE, None, 0)
-    assert (run.late.cost_ns, run.late.by_step, run.late.indices) == (0, (), ())
-    assert run.wait_ns > 0
-    assert isinstance(run.without, Missing)
 
 
 def test_a_slow_device_is_late_by_its_kernels_and_charged_with_all_that_waited() -> None:
@@ -66,42 +41,7 @@ def test_a_slow_device_is_late_by_its_kernels_and_charged_with_all_that_waited()
     assert [rank.waited_ns for rank in run.ranks] == [300 * US, 300 * US, 0, 300 * US]
 
 
-@pytest.mark.parametrize(
-    ("median_us", "mean_us", "factor"),
-    [
-        ((40, 20, 20), (31, 30, 30), 1.0),  # of a hundred kernels of 20 and 40 us one more is long
-        ((20, 20, 20), (30, 45, 30), 1.0),  # one stood still
-        ((24, 24, 24), (36, 36, 36), 1.2),
-        ((40, 24, 24), (37, 36, 36), 1.2),
-        ((24, 24, 24), (30, 30, 30), 1.2),  # the others paused as well: nothing is left but medians
-    ],
-)
-def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it_too(
-    median_us: tuple[int, ...], mean_us: tuple[int, ...], factor: float
-) -> None:
-    """Three kinds of a hundred kernels, of 20 us in the middle and 30 us in the mean; of rank 3 others."""
-    ranks = together(
-        works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=[[20.0] * 3] * 4
-    )
-    for place, one in enumerate(ranks):
-        median_ns, mean_ns = (
-            array([US * each for each in several])
-            for several in ((median_us, mean_us) if place == 3 else ((20,) * 3, (30,) * 3))
-        )
-        kernels = replace(one.kernels, median_ns=median_ns, total_ns=100 * mean_ns, count=array([100] * 3))
-        ranks[place] = replace(one, kernels=kernels)
-    assert device_factors(ranks, groups_alike(ranks))[3] == pytest.approx(factor)
-
-
 HOST, LOADER, JITTER, NOBODY = Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER, Cause.NONE
-
-
-def test_in_one_odd_step_one_rank_is_late_and_in_the_others_nobody() -> None:
-    late = analyse_run(
-        together(works(lambda rank, n: Work(100, host=800 if (rank, n) == (2, 15) else 2)), per_step=PER_STEP)
-    ).late
-    assert isinstance(late, Late)
-    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (None, 2, None, None))
 
 
 def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
@@ -115,60 +55,6 @@ def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> N
     assert factors.tolist() == pytest.approx([1.0] * RANKS)
 
 
-def test_a_slow_link_is_that_of_the_rank_whose_stage_moves_longer_than_the_other_stage_too() -> None:
-    """Of two stages of two ranks: messages between 0 and 2 are slow, and what 0 and 1 reduce."""
-    ranks = []
-    for rank in range(4):
-        stage, alike = rank // 2, replace(ALIKE, has_loss=rank > 1)
-        parts = []
-        for number in range(STEPS * PER_STEP):
-            begin, step = 1_000 * number, number // PER_STEP
-            message, reduced = 60 if rank in (0, 2) else 20, 100 if stage else 300
-            parts.append(Part(0, number, begin, begin + message, Operation.EXCHANGE, step=step))
-            parts.append(Part(1, number, begin + 500, begin + 500 + reduced, step=step))
-        groups = [
-            Group(GroupSource.COMMUNICATOR, 10 + rank % 2, 2),
-            Group(GroupSource.COMMUNICATOR, 20 + stage, 2),
-        ]
-        borders = range(0, 1_000 * (STEPS * PER_STEP + 1), 1_000 * PER_STEP)
-        steps = [{"start": begin, "end": begin + 1_000 * PER_STEP} for begin in borders[:-1]]
-        one = summary_of(rank, parts, groups, world_size=4, steps=steps, alike=alike)
-        ranks.append(replace(one, identity=replace(one.identity, clock=1)))
-    assert late_of(ranks) == (Cause.SLOW_LINK, 0)
-
-
-def test_ranks_that_do_other_work_are_not_compared() -> None:
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=140 if rank == 3 else 100, host=2)
-
-    ranks = together(works(rule), per_step=PER_STEP, kernels_us=[[10.0]] * 3 + [[14.0]])
-    ranks[3] = replace(ranks[3], fingerprint=replace(ALIKE, has_loss=True))
-    assert late_of(ranks) == (Cause.NONE, None)
-
-
-def without_steps(rule: Rule) -> Run:
-    nothing = array([])
-    ranks = together(works(rule), per_step=PER_STEP)
-    return analyse_run([
-        replace(
-            rank,
-            steps=type(rank.steps)(*(nothing for _ in rank.steps.__slots__)),
-            instances=replace(rank.instances, step=rank.instances.step * 0 - 1),
-        )
-        for rank in ranks
-    ])  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("cause", "work"), [(Cause.SLOW_DEVICE, Work(150, 0, 2)), (Cause.SLOW_HOST, Work(100, 0, 52))]
-)
-def test_without_steps_each_collective_is_a_vote(cause: Cause, work: Work) -> None:
-    run = without_steps(lambda rank, number: work if rank == 1 else Work(compute=100, host=2))
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.rank) == (cause, 1)
-    assert run.late.wait_ns == 3 * 50 * US * STEPS * PER_STEP
-
-
 def on_nodes(ranks: list[RankSummary], per_node: int) -> list[RankSummary]:
     """The same, so many ranks a node."""
     return [
@@ -177,28 +63,67 @@ def on_nodes(ranks: list[RankSummary], per_node: int) -> list[RankSummary]:
     ]
 
 
-def staged(slow: set[int]) -> list[RankSummary]:
-    """Four stages of two ranks, the ends of their own kind; four ranks a node; some GPUs take 1.2 times."""
+RANKS, STEPS, EACH = 4, 3, 10
 
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=120 if rank in slow else 100, host=2)
 
-    kernels = [[12.0] * 3 if rank in slow else [10.0] * 3 for rank in range(8)]
-    works_ = [[rule(rank, number) for number in range(4 * PER_STEP)] for rank in range(8)]
-    ranks = on_nodes(together(works_, per_step=PER_STEP, kernels_us=kernels), 4)
-    ends = {
-        0: {"has_embedding": True},
-        1: {"has_embedding": True},
-        6: {"has_loss": True},
-        7: {"has_loss": True},
-    }
-    return [
-        replace(one, fingerprint=replace(one.fingerprint, **ends.get(place, {})))
-        for place, one in enumerate(ranks)
+WORK_US, TRANSFER_US = 990.0, 10.0
+
+
+"""Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
+
+
+def pausing(pauses_us: Mapping[tuple[int, int], float]) -> list[RankSummary]:
+    """Four ranks; each pauses before the collectives of these (rank, number)."""
+    works = [
+        [Work(compute=WORK_US, host=pauses_us.get((rank, number), 0.0)) for number in range(STEPS * EACH)]
+        for rank in range(RANKS)
     ]
+    return together(works, per_step=EACH, transfer_us=TRANSFER_US)
 
 
-def test_a_slow_node_is_named_whole_though_it_holds_the_end_of_a_pipeline() -> None:
-    late = analyse_run(staged({4, 5, 6, 7})).late
-    assert isinstance(late, Late)
-    assert (late.cause, late.indices, late.host) == (Cause.SLOW_DEVICE, (4, 5, 6, 7), "node 1")
+def in_turn(us: float, every: int = 3) -> dict[tuple[int, int], float]:
+    """Pauses before each third collective, of one rank after the other."""
+    return {(place % RANKS, number): us for place, number in enumerate(range(1, STEPS * EACH, every))}
+
+
+def found_late(run: Run) -> Late:
+    assert isinstance(run.late, Late)
+    return run.late
+
+
+def test_pauses_of_a_tenth_of_the_step_in_sum_are_the_cause_though_no_step_has_one_late_rank() -> None:
+    run = analyse_run(pausing(in_turn(300.0)))
+    late = found_late(run)
+    assert (late.cause, late.indices, late.index) == (Cause.ROTATING_JITTER, (), None)
+    assert late.cost_ns == pytest.approx(1_000_000, rel=0.05)  # ten of 300 us in three steps
+
+
+@pytest.mark.parametrize(
+    "pauses_us",
+    [{}, in_turn(60.0), in_turn(300.0, every=14)],
+    ids=["none", "gaps of Python", "three in all"],
+)
+def test_few_or_short_ones_are_none(pauses_us: Mapping[tuple[int, int], float]) -> None:
+    assert found_late(analyse_run(pausing(pauses_us))).cause is Cause.NONE
+
+
+def test_what_a_rank_does_equally_longer_in_each_step_is_no_pause() -> None:
+    """Three of ten collectives, another rank before each: a program that differs, as of another stage."""
+    longer = {(rank, EACH * step + 3 * rank + 1): 300.0 for rank in range(3) for step in range(STEPS)}
+    assert found_late(analyse_run(pausing(longer))).cause is Cause.NONE
+
+
+def test_what_all_ranks_do_longer_in_one_step_is_no_pause() -> None:
+    """All take 300 us more before each third collective of the first step than in others."""
+    begins = {(rank, number): 300.0 for rank in range(RANKS) for number in range(1, EACH, 3)}
+    assert found_late(analyse_run(pausing(begins))).cause is Cause.NONE
+
+
+def test_two_ranks_alike_pause_by_turns_beside_their_other_steps() -> None:
+    """Of two ranks the middle is between them: what is usual is seen over their steps."""
+    works = [
+        [Work(WORK_US, host=300.0 * (number % 6 == 1 + 3 * rank)) for number in range(STEPS * EACH)]
+        for rank in range(2)
+    ]
+    run = analyse_run(together(works, per_step=EACH, transfer_us=TRANSFER_US))
+    assert found_late(run).cause is Cause.ROTATING_JITTER

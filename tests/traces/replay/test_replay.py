@@ -1,123 +1,16 @@
-"""The replay: one hand-built recording per rule, and what follows when something takes another time."""
+"""The replay: one hand-built recording per rule, and each limit just below and at it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from bench.simulate.recording import Row
 from tests.by_hand.run import Run
 from tests.recordings.replay import US, again, begun, by_call, us
 from traces import loops
-from traces.account.device import find_queueing
-from traces.intervals import spans
 from traces.limits import Limit
-from traces.replay.graph import build_graph
 from traces.replay.run import replay
 from traces.replay.without import without_unexplained
-
-# the GPU
-
-
-def test_a_kernel_starts_when_its_launch_arrives() -> None:
-    run = begun()
-    run.work("gemm", 155, 200, launch=150)
-    found = again(run)
-    # the pause before the second launch was 158; with 128 all comes 30 earlier, also after the kernel's gap
-    assert found.times(pause={1: 128}) == [(0, 100), (125, 170)]
-
-
-def test_a_kernel_starts_no_earlier_than_its_streams_previous_ends() -> None:
-    run = begun()
-    run.work("gemm", 155, 200, launch=150)
-    found = again(run)
-    assert found.times(pause={1: 0}) == [(0, 100), (100, 145)]
-    assert found.times(work={0: 170}) == [(0, 170), (170, 215)]
-
-
-def test_the_usual_gap_stays_between_dependent_kernels() -> None:
-    run = begun()
-    run.work("gemm", 102, 200, launch=10)
-    run.work("gemm", 202, 300, launch=13)
-    run.work("gemm", 302, 400, launch=16)
-    found = again(run)
-    assert found.graph.timing.gap_ns.tolist() == [0, 2 * US, 2 * US, 2 * US]
-    assert found.times(work={0: 50})[1:] == [(52, 150), (152, 250), (252, 350)]
-
-
-def test_a_recorded_event_holds_another_stream() -> None:
-    run = begun()
-    run.work("send_recv", 50, 180, launch=10, stream=20)
-    run.wait(20, by=7, recorded=13, waits=15)
-    run.work("gemm", 180, 260, launch=20)
-    found = again(run)
-    assert found.times(work={1: 100}) == [(0, 100), (50, 150), (150, 230)]
-    assert found.times(work={1: 10}) == [(0, 100), (50, 60), (100, 180)]
-
-
-def test_without_an_event_another_stream_holds_nothing() -> None:
-    run = begun()
-    run.work("send_recv", 50, 180, launch=10, stream=20)
-    run.work("gemm", 100, 160, launch=20)
-    found = again(run)
-    assert found.times(work={1: 1_000}) == [(0, 100), (50, 1_050), (100, 160)]
-
-
-def test_nodes_of_a_graph_follow_their_one_launch_and_their_own_streams() -> None:
-    run = begun()
-    number = run.call("graph_launch", 190, 195)
-    for node, start in ((1, 200), (2, 220)):
-        run.work("gemm", start, start + 20, of=number, node=node)
-    run.work("send_recv", 200, 250, of=number, node=3, stream=20)
-    found = again(run)
-    assert found.graph.launched_by.tolist() == [0, 1, 1, 1]
-    # 40 of the pause before the launch gone: both streams come 40 earlier
-    assert found.times(pause={1: 158})[1:] == [(160, 180), (160, 210), (180, 200)]
-    assert found.times(work={1: 5})[1:] == [(200, 205), (200, 250), (205, 225)]
-
-
-def test_work_of_which_no_launch_was_recorded_follows_its_stream() -> None:
-    run = begun()
-    run.work("gemm", 100, 150, launched=False)
-    run.work("gemm", 120, 180, launched=False, stream=20)
-    found = again(run)
-    # the third comes after nothing that is known, so it stays where it was
-    assert found.times(work={0: 60}) == [(0, 60), (60, 110), (120, 180)]
-
-
-# the host
-
-
-def test_a_call_follows_the_call_before_it_and_its_pause() -> None:
-    run = begun()
-    run.call("malloc", 110, 150)
-    run.work("gemm", 175, 200, launch=170)
-    found = again(run)
-    assert found.times(own={1: 10})[1] == (145, 170)
-    assert found.times(pause={2: 10})[1] == (165, 190)
-
-
-def test_a_sync_waits_for_the_work_that_ended_within_it() -> None:
-    run = begun()
-    run.work("send_recv", 100, 160, launch=20, stream=20)
-    run.call("sync", 30, 170)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    found = again(run)
-    # the sync returns 10 after its work: 40 less work, 40 earlier; no work at all, and it waits no longer
-    assert found.times(work={1: 20})[2] == (150, 210)
-    assert found.times(work={1: 100})[2] == (230, 290)
-    assert by_call(found.graph.timing.waits)[2] == [(1, 10 * US)]
-
-
-def test_a_sync_whose_row_names_a_stream_waits_for_that_stream() -> None:
-    run = begun()
-    run.work("send_recv", 100, 160, launch=20, stream=20)
-    run.work("send_recv", 100, 165, launch=(23, 24), stream=21)
-    run.call("sync", 30, 170, stream=20)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    found = again(run)
-    assert found.times(work={2: 1})[3] == (190, 250)
-    assert found.times(work={1: 30})[3] == (160, 220)
 
 
 def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster() -> None:
@@ -127,62 +20,6 @@ def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster()
     found = again(run)
     # begun at -8, it returns 2 after the first kernel's end, and the launch takes 8 to arrive
     assert found.times(pause={1: 0})[1] == (110, 150)
-
-
-def test_a_sync_of_unnamed_work_waits_for_the_small_copy_that_ended_last() -> None:
-    run = begun()
-    run.work("d2h", 100, 110, launch=20, size_bytes=256)
-    run.work("send_recv", 100, 115, launch=23, stream=20)
-    run.call("sync", 30, 118)
-    found = again(run)
-    assert by_call(found.graph.timing.waits)[3] == [(1, 8 * US)]
-    assert found.graph.feeds_host.tolist() == [False, True, False]
-
-
-def test_a_device_wide_sync_waits_for_every_stream() -> None:
-    run = begun()
-    run.work("send_recv", 100, 150, launch=20, stream=20)
-    run.work("send_recv", 100, 160, launch=(23, 24), stream=21)
-    run.call("device_sync", 30, 165)
-    run.work("gemm", 180, 250, launch=(170, 175))
-    found = again(run)
-    assert found.times(work={2: 10})[3] == (170, 240)
-    assert found.times(work={2: 10, 1: 10})[3] == (130, 200)
-
-
-def test_freeing_memory_in_stream_order_waits_for_nothing() -> None:
-    run = begun()
-    run.work("send_recv", 100, 150, launch=20, stream=20)
-    run.call("free_async", 30, 180)
-    found = again(run)
-    assert by_call(found.graph.timing.waits) == {}
-
-
-def test_a_long_copy_call_waits_for_its_own_copy() -> None:
-    run = begun()
-    run.work("h2d", 130, 180, launch=(120, 190))
-    run.work("gemm", 205, 250, launch=195)
-    found = again(run)
-    assert found.times(work={1: 25})[1:] == [(130, 155), (180, 225)]
-    # without the copy it still takes 20 of its own
-    assert found.times(work={1: 0})[2] == (155, 200)
-
-
-def test_a_launch_into_a_full_queue_waits_until_an_earlier_launch_has_made_room() -> None:
-    run = begun()
-    for number in range(250):
-        run.work("gemm", 1_000 + 10 * number, 1_010 + 10 * number, launch=(2 * number, 2 * number + 1))
-    # returns 1 after the 20th of these has ended, so 231 launches were in the queue
-    run.work("gemm", 3_500, 3_510, launch=(500, 1_201))
-    run.work("gemm", 3_510, 3_520, launch=(1_210, 1_211))
-    found = again(run)
-    assert by_call(found.graph.timing.waits)[251] == [(20, us(1))]
-    assert found.graph.timing.own_ns[251] == us(1)
-    assert by_call(found.graph.timing.waits)[252] == [(21, 0)]
-    # the first work 100 shorter: room is made, and the host goes on, 100 earlier
-    starts = found.times(work={1: -90})
-    assert starts[20] == (1_090, 1_100)
-    assert starts[252] == (3_410, 3_420)
 
 
 def test_what_was_queued_before_the_recording_takes_room_in_the_queue_as_well() -> None:
@@ -211,28 +48,6 @@ def test_the_host_goes_on_when_the_control_kernel_that_it_polls_for_has_ended() 
     assert by_call(found.graph.timing.polled)[2] == [(1, 5 * US)]
 
 
-def test_a_host_that_comes_late_by_itself_does_not_poll() -> None:
-    """Its pause is 90 in every layer, and the kernel ends now sooner, now later within it."""
-    run = begun()
-    for layer, end in enumerate((150, 140, 150, 140, 150)):
-        at = 200 * layer
-        run.work("layout", at + 100, at + end, launch=at + 60)
-        run.work("gemm", at + 165, at + 250, launch=(at + 152, at + 160))
-    assert not len(again(run).graph.timing.polled)
-
-
-def test_a_host_late_by_itself_still_polls_for_token_counts() -> None:
-    """The same with DeepEP's notify_dispatch, within whose run no call was ever made."""
-    run = begun()
-    for layer, end in enumerate((150, 140, 150, 140, 150)):
-        at = 200 * layer
-        run.work("token_counts", at + 100, at + end, launch=at + 60)
-        run.work("gemm", at + 165, at + 250, launch=(at + 152, at + 160))
-    polled = again(run).graph.timing.polled
-    assert polled.work.tolist() == [1, 3, 5, 7, 9]
-    assert polled.after_ns.tolist() == [2 * US, 12 * US, 2 * US, 12 * US, 2 * US]
-
-
 def test_a_host_that_comes_much_later_than_the_counts_is_late_by_itself() -> None:
     run = begun()
     for layer, after in enumerate((5, 200, 5)):
@@ -242,66 +57,6 @@ def test_a_host_that_comes_much_later_than_the_counts_is_late_by_itself() -> Non
     found = again(run)
     assert by_call(found.graph.timing.polled)[4] == [(3, 5 * US)]
     assert found.graph.timing.pause_ns[4] == us(288)
-
-
-def test_a_call_while_the_counts_are_made_shows_that_nobody_polls() -> None:
-    run = begun()
-    for layer in range(3):
-        at = 500 * layer
-        run.work("token_counts", at + 100, at + 150, launch=at + 60)
-        run.call("cudaEventRecord", at + 120, at + 121)
-        run.work("gemm", at + 385, at + 390, launch=(at + 375, at + 380))
-    assert not len(again(run).graph.timing.polled)
-
-
-def test_a_control_kernel_that_mostly_ends_within_calls_is_not_polled_for() -> None:
-    run = begun()
-    run.work("token_counts", 100, 150, launch=60)
-    run.work("gemm", 165, 250, launch=(155, 160))
-    run.work("token_counts", 250, 300, launch=(260, 310))
-    found = again(run)
-    assert by_call(found.graph.timing.polled) == {}
-
-
-def test_a_thread_hands_over_to_another() -> None:
-    run = begun()
-    run.call("malloc", 110, 150)
-    run.work("gemm", 175, 200, launch=170, thread=1)
-    found = again(run)
-    assert found.graph.calls.before.tolist() == [-1, 0, 1]
-    assert found.graph.calls.own_before.tolist() == [-1, 0, -1]
-    assert found.times(own={1: 10})[1] == (145, 170)
-
-
-def test_two_threads_at_once_do_not_wait_for_each_other() -> None:
-    run = begun()
-    run.work("gemm", 120, 150, launch=(105, 118))
-    run.work("send_recv", 115, 200, launch=110, stream=20, thread=1)
-    found = again(run)
-    # the other thread began while the main thread was in its launch: both follow the first launch
-    assert found.graph.calls.before.tolist() == [-1, 0, 0]
-    assert found.times(own={1: 500})[1] == (115, 200)
-
-
-def test_a_driver_call_within_a_runtime_call_is_one_with_it() -> None:
-    run = begun()
-    run.call("cudaLaunchKernel_v7000", 120, 140)
-    run.work("gemm", 150, 200, launch=(125, 135), api="cuLaunchKernel")
-    run.work("gemm", 200, 250, launch=145)
-    found = again(run)
-    assert (found.graph.calls.start_ns / US).tolist() == [-10, 120, 145]
-    assert found.graph.launched_by.tolist() == [0, 1, 2]
-    assert found.times(pause={1: 108})[1] == (130, 180)
-
-
-def test_a_sync_may_return_before_its_work_begins_where_the_gpus_clock_is_ahead() -> None:
-    run = begun()
-    run.work("send_recv", 120, 130, launch=112, stream=20)
-    run.call("sync", 114, 118)
-    run.work("gemm", 140, 200, launch=132)
-    found = again(run)
-    assert by_call(found.graph.timing.waits)[2] == [(1, -12 * US)]
-    assert found.times(work={1: 30})[2] == (160, 220)
 
 
 def test_a_sync_follows_work_that_began_within_another_threads_launch() -> None:
@@ -326,26 +81,6 @@ def test_work_never_waits_for_later_work_of_its_stream() -> None:
     assert found.times(pause={3: 1})[1] == (15, 25)
 
 
-def test_a_call_that_takes_no_time_still_follows_the_call_before_it() -> None:
-    run = begun()
-    run.call("malloc", 110, 150)
-    run.work("gemm", 175, 200, launch=(170, 170), thread=1)
-    found = again(run)
-    assert found.graph.calls.before.tolist() == [-1, 0, 1]
-    assert found.times(own={1: 10})[1] == (145, 170)
-
-
-def test_work_outside_the_window_stays_as_recorded() -> None:
-    run = begun()
-    run.work("gemm", 100, 150, launch=10)
-    run.work("gemm", 150, 250, launch=14)
-    rank = run.rank()
-    graph = build_graph(rank, spans((us(0), us(150))), find_queueing(rank))
-    done = replay(graph, replace(graph.timing, duration_ns=graph.timing.duration_ns // 2))
-    assert (done.start_ns / US).tolist() == [0, 50, 150]
-    assert (done.end_ns / US).tolist() == [50, 75, 250]
-
-
 def test_the_compiled_replay_is_the_interpreted_one(monkeypatch: pytest.MonkeyPatch) -> None:
     run = begun()
     run.work("gemm", 155, 200, launch=150)
@@ -366,3 +101,141 @@ def test_what_several_streams_waited_for_before_the_recording_moves_nothing_in_i
     assert (found.graph.timing.residual_ns / US).tolist() == [0, 5, 0]
     timing = without_unexplained(found.graph.timing)
     assert (replay(found.graph, timing).start_ns / US).tolist() == [0, 0, 100]
+
+
+def waits_of(run: Run) -> dict[int, list[tuple[int, int]]]:
+    return by_call(again(run).graph.timing.waits)
+
+
+@pytest.mark.parametrize(("back", "work"), [(250, 1), (250.001, 2)])
+def test_a_small_copy_within_so_long_before_the_return_says_more_than_what_ended_later(
+    back: float, work: int
+) -> None:
+    """The copy ends at 100 and the exchange at 240: 150 us is as long as a call returns after its work."""
+    run = Run()
+    run.work("gemm", -50, 0)
+    run.work("d2h", 90, 100, launch=20, size_bytes=256)
+    run.work("send_recv", 95, 240, launch=23, stream=20)
+    run.call("sync", 30, back)
+    assert [one for one, _ in waits_of(run)[3]] == [work]
+
+
+@pytest.mark.parametrize(("end", "after"), [(168, -50), (168.001, None)])
+def test_a_call_may_return_before_its_work_ends_by_what_clocks_are_apart(
+    end: float, after: float | None
+) -> None:
+    run = begun()
+    run.work("send_recv", 120, end, launch=20, stream=20, thread=1)
+    run.call("sync", 110, 118)
+    found = waits_of(run)[2]
+    assert found == ([(0, 8 * US)] if after is None else [(1, after * US)])
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "waits"),
+    [(120, 21, True), (120, 20, False), (191, 21, True), (191.001, 21, False)],
+)
+def test_a_copy_call_of_over_twenty_waits_for_a_copy_that_begins_fifty_after_it_at_most(
+    start: float, length: float, waits: bool
+) -> None:
+    run = begun()
+    run.work("h2d", start, start + 30, launch=(120, 120 + length), stream=20)
+    found = again(run)
+    assert by_call(found.graph.timing.waits) == (
+        {1: [(1, round((120 + length - start - 30) * US))]} if waits else {}
+    )
+    assert found.graph.timing.own_ns[1] == (20 if waits else length) * US
+
+
+def queued(ended: int, launch: tuple[float, float]) -> bool:
+    """Whether a launch behind 250 kernels of 10 us, from 1,000 on, waits until the one `ended` has ended."""
+    run = begun()
+    for number in range(250):
+        run.work("gemm", 1_000 + 10 * number, 1_010 + 10 * number, launch=(2 * number, 2 * number + 1))
+    run.work("gemm", 3_500, 3_510, launch=launch)
+    return waits_of(run).get(251) == [(ended, US)]
+
+
+@pytest.mark.parametrize(
+    ("ended", "length", "waits"),
+    [
+        (51, 700, True),  # 200 launches were in flight
+        (52, 700, False),
+        (20, 6, True),
+        (20, 5, False),  # five times the usual launch, of 1
+        (20, 0.5, False),
+    ],
+)
+def test_a_launch_waits_for_room_where_it_is_long_and_many_are_in_flight(
+    ended: int, length: float, waits: bool
+) -> None:
+    back = 1_000 + 10 * ended + 1
+    assert queued(ended, (back - length, back)) is waits
+
+
+@pytest.mark.parametrize(("room", "waits"), [(20, True), (20.001, False)])
+def test_a_launch_returns_soon_after_there_is_room(room: float, waits: bool) -> None:
+    """The queue stands still from 1,010 on for 100 us."""
+    run = begun()
+    for number in range(250):
+        begin = 1_000 + 10 * number + (100 if number else 0)
+        run.work("gemm", begin, begin + 10, launch=(2 * number, 2 * number + 1))
+    run.work("gemm", 3_700, 3_710, launch=(600, 1_010 + room))
+    assert (251 in waits_of(run)) is waits
+
+
+@pytest.mark.parametrize(("gap", "residual"), [(4, 0), (4.001, 2.001)])
+def test_what_a_gap_takes_more_than_usual_is_its_own_up_to_two_microseconds(
+    gap: float, residual: float
+) -> None:
+    run = begun()
+    run.work("gemm", 102, 200, launch=10)
+    run.work("gemm", 202, 300, launch=13)
+    run.work("gemm", 300 + gap, 400, launch=16)
+    timing = again(run).graph.timing
+    assert timing.residual_ns.tolist() == [0, 0, 0, residual * US]
+    assert timing.gap_ns[3] == (2 if residual else gap) * US
+
+
+@pytest.mark.parametrize(
+    ("second", "stream", "way", "engine"),
+    [
+        (205, 21, "h2d", 1),
+        (205.001, 21, "h2d", -1),
+        (200, 21, "h2d", 1),
+        (199, 21, "h2d", -1),  # both ran at once: another engine
+        (205, 21, "d2h", -1),
+    ],
+)
+def test_a_copy_follows_another_of_its_direction_within_five_microseconds(
+    second: float, stream: int, way: str, engine: int
+) -> None:
+    run = begun()
+    run.work("h2d", 100, 200, launch=(10, 11), stream=20)
+    run.work(way, second, 300, launch=(12, 13), stream=stream)
+    assert again(run).graph.timing.engine.tolist() == [-1, -1, engine]
+
+
+def test_each_part_of_a_pause_is_told_once_by_what_says_most() -> None:
+    """From a synchronisation's return at 100 to a launch, at 250 to 300, and within that."""
+    run = begun()
+    run.call("sync", 50, 100)
+    run.range("gc", 110, 140)
+    run.flush(130, 145)
+    run.range("checkpoint", 120, 170)
+    gid = run.recording.global_id(1_000, 1_000)
+    row: Row = {"start": run.ns(160), "end": run.ns(200), "globalTid": gid, "nameId": "poll"}
+    run.recording.rows["OSRT_API"] = [row]
+    run.range("gc", 210, 240, thread=1)  # another thread collects
+    run.work("gemm", 310, 400, launch=(250, 300))
+    run.flush(280, 290)
+    run.flush(285, 320, thread=1)
+    found = again(run).graph
+    (place,) = (found.calls.start_ns == run.ns(250)).nonzero()[0].tolist()
+    pauses = found.pauses
+    named = {kind: int(ns[place]) // US for kind, ns in pauses.named_ns.items() if ns[place]}
+    assert named == {"gc": 20, "checkpoint": 25, "os_wait": 30}
+    assert (pauses.profiler_ns[place], pauses.cold_ns[place]) == (15 * US, 10 * US)
+    assert pauses.profiler_in_call_ns[place] == 10 * US
+    assert pauses.said_ns[place] == (15 + 20 + 25 + 30) * US
+    assert pauses.longest_gc_ns == 20 * US

@@ -1,31 +1,27 @@
-"""Parts of the replay by plain values: proofs, limits, shares, borders, waits, and what goes together."""
+"""Parts of the replay by plain values, and what each handicap costs, a recording per rule."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bench.simulate.recording import Row
 from tests.by_hand.run import Run
-from tests.recordings.replay import US, Again, again, begun, by_call, subject_of, us
+from tests.recordings.replay import US, Again, again, begun, by_call, costs_of, subject_of, us
+from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.intervals import spans
 from traces.missing import Missing
-from traces.replay.changes.costs import part_of
+from traces.replay.changes.costs import measure_costs, part_of
 from traces.replay.edits import Edits, Subject, Wide
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
 from traces.replay.run import Borders, Replayed, replay
 from traces.replay.waits import Wait, Waits
-from traces.replay.without import (
-    stretched_ns,
-    with_shares,
-    without_activities,
-    without_copies,
-    without_unexplained,
-)
 from traces.steps.found import one_window
 
 WHOLE = one_window("none", "", 0, us(10_000))
@@ -195,24 +191,6 @@ def test_waits_are_kept_by_call_and_shortened_or_left_out_by_call() -> None:
     assert Waits.of([]).first_of(2).tolist() == [0, 0, 0]
 
 
-def test_what_a_stretch_adds_is_its_part_of_the_longer_time() -> None:
-    assert stretched_ns(np.array([100, 0, 250]), 0.25).tolist() == [20, 0, 50]
-
-
-@pytest.mark.parametrize(("residual", "left"), [(2_000, 2_000), (2_001, 0), (0, 0)])
-def test_waits_of_over_two_microseconds_without_reason_go(residual: int, left: int) -> None:
-    timing = again(begun()).graph.timing
-    timing = replace(timing, residual_ns=np.array([residual]))
-    assert without_unexplained(timing).residual_ns.tolist() == [left]
-
-
-def test_kernels_take_a_share_of_their_time_each() -> None:
-    run = begun()
-    run.work("gemm", 200, 300)
-    timing = with_shares(again(run).graph.timing, np.array([0.5, 0.1]))
-    assert timing.duration_ns.tolist() == [50 * US, 10 * US]
-
-
 # borders
 
 
@@ -276,61 +254,6 @@ def test_a_helpers_work_makes_no_border_of_a_replay() -> None:
 # what goes with what
 
 
-def offloaded(*calls: tuple[str, float, int]) -> Run:
-    """A GEMM launched at 0, calls of 1 us, a copy out launched at 30 and a GEMM at 60."""
-    run = begun()
-    run.work("gemm", 100, 110, launch=0)
-    for name, at, thread in calls:
-        run.call(name, at, at + 1, thread=thread)
-    run.work("d2h", 110, 120, launch=(30, 32), stream=20)
-    run.work("gemm", 200, 250, launch=60)
-    run.work("add", 260, 270, launch=80, thread=1)
-    return run
-
-
-def gone(run: Run, copies: bool = True) -> list[float]:
-    """When calls began that take no time once the copy is gone."""
-    found = again(run)
-    which = found.rank.activities.bucket == 2
-    assert which.sum() == 1
-    edit = without_copies if copies else without_activities
-    timing = edit(found.graph, found.graph.timing, which)
-    calls = found.graph.calls
-    starts = calls.start_ns[(timing.own_ns == 0) & (calls.end_ns > calls.start_ns)]
-    return [ns / US for ns in starts.tolist()]
-
-
-def test_with_a_copy_go_the_calls_that_lead_up_to_it_and_the_one_that_follows() -> None:
-    events = [("event_record", at, 0) for at in (10, 20, 40, 50)]
-    assert gone(offloaded(*events)) == [10, 20, 30, 40]
-
-
-def test_another_kind_of_call_or_another_thread_does_not_lead_up_to_a_copy() -> None:
-    calls = [("event_record", 10, 0), ("malloc", 15, 0), ("event_record", 20, 0), ("event_record", 25, 1)]
-    assert gone(offloaded(*calls, ("malloc", 40, 0), ("event_record", 50, 0))) == [20, 30]
-
-
-def test_a_copy_whose_work_goes_whole_takes_no_call_before_or_after_it_along() -> None:
-    assert gone(offloaded(("event_record", 20, 0), ("event_record", 40, 0)), copies=False) == [30]
-
-
-def test_between_two_launches_that_go_all_calls_of_their_thread_go() -> None:
-    run = begun()
-    for turn, at in enumerate((0, 20, 40)):
-        run.work("norm", 100 + 10 * turn, 110 + 10 * turn, launch=at)
-        run.call("event_record", at + 10, at + 11)
-    run.call("malloc", 12, 13, thread=1)
-    run.work("add", 200, 210, launch=60, thread=1)
-    found = again(run)
-    which = np.arange(len(found.graph.rows)) % 4 > 0
-    which[4:] = False
-    timing = without_activities(found.graph, found.graph.timing, which)
-    calls = found.graph.calls
-    starts = (calls.start_ns[timing.own_ns == 0] / US).tolist()
-    assert starts == [0, 10, 20, 30, 40]  # not the record after the last, nor the other thread's call
-    assert timing.duration_ns[:4].tolist() == [100 * US, 0, 0, 0]
-
-
 def test_without_the_hosts_time_the_profilers_own_stays_in_each_call_and_in_each_pause() -> None:
     """A call of 20 us, 10 of them the profiler's; 15 more of 28 us to the launch at 60."""
     run = begun()
@@ -345,19 +268,6 @@ def test_without_the_hosts_time_the_profilers_own_stays_in_each_call_and_in_each
     assert timing.pause_ns[rows.index(60 * US)] == 15 * US
 
 
-@pytest.mark.parametrize(("inside", "whole"), [(True, [0, 10]), (False, [0])])
-def test_a_call_that_launches_what_stays_stays(inside: bool, whole: list[float]) -> None:
-    run = begun()
-    run.work("norm", 100, 110, launch=0)
-    number = run.call("graph_launch", 10, 12)
-    for node in range(2):
-        run.work("norm", 110 + 10 * node, 120 + 10 * node, of=number, node=node)
-    found = again(run)
-    which = np.array([False, True, True, inside])
-    timing = without_activities(found.graph, found.graph.timing, which)
-    assert (found.graph.calls.start_ns[timing.own_ns == 0] / US).tolist() == whole
-
-
 def test_work_that_only_began_in_a_window_is_replayed_and_what_had_ended_is_not() -> None:
     run = chain(100, 100, 100)
     rank = run.rank()
@@ -366,14 +276,6 @@ def test_work_that_only_began_in_a_window_is_replayed_and_what_had_ended_is_not(
     assert (halved.end_ns / US).tolist() == [100, 150, 250]  # the last was launched at 190
     assert graph.anchor == -1
     assert build_graph(rank, spans((0, us(250))), find_queueing(rank)).anchor == 0
-
-
-def test_a_recording_without_calls_is_replayed_as_it_was() -> None:
-    run = Run()
-    run.work("gemm", 0, 100, launched=False)
-    run.work("h2d", 50, 150, launched=False, stream=20)
-    found = again(run)
-    assert (len(found.graph.calls), found.times(work={0: 30})) == (0, [(0, 30), (50, 150)])
 
 
 def test_of_a_part_of_a_recording_every_place_is_told_anew() -> None:
@@ -391,3 +293,197 @@ def test_of_a_part_of_a_recording_every_place_is_told_anew() -> None:
     assert part.rank.activities.launch_ns.tolist()[1:] == [us(190), us(290)]
     assert (part.rank.activities.call.tolist()[0], part.rank.activities.name.tolist()[0]) == (-1, -1)
     assert queueing.producers.place[:, 0].tolist() == [-1, 0, 1]
+
+
+# communication
+
+
+def test_communication_behind_a_later_host_costs_only_the_difference() -> None:
+    run = begun()
+    run.work("send_recv", 100, 160, launch=10)
+    run.work("gemm", 160, 200, launch=145)
+    # launches arrive after 10 at the latest, so the host would let the GEMM begin at 155
+    assert costs_of(run, (100, 200)).communication.ns == 5 * US
+
+
+def test_communication_is_priced_by_kind() -> None:
+    run = begun()
+    run.work("send_recv", 100, 130, launch=10)
+    run.work("all_gather", 130, 150, launch=13)
+    run.work("gemm", 150, 200, launch=16)
+    cost = costs_of(run, (100, 200)).communication
+    assert cost.ns == 50 * US
+    assert dict(cost.by_kind_ns) == {"sendrecv_unresolved": 30 * US, "other_comm": 20 * US}
+
+
+def test_kinds_side_by_side_give_nothing_alone() -> None:
+    run = begun()
+    run.wait(7, by=20, recorded=-7, waits=-5)
+    run.wait(7, by=21, recorded=-3, waits=-1)
+    run.work("send_recv", 100, 150, launch=10, stream=20)
+    run.work("all_gather", 100, 150, launch=13, stream=21)
+    run.wait(20, by=7, recorded=16, waits=18)
+    run.wait(21, by=7, recorded=20, waits=22)
+    run.work("gemm", 150, 200, launch=24)
+    cost = costs_of(run, (100, 200)).communication
+    assert (cost.ns, dict(cost.by_kind_ns)) == (50 * US, {})
+
+
+# the host
+
+
+def starved() -> Run:
+    """Nothing is called from -8 to 180; the second kernel starts at 190."""
+    run = begun()
+    run.work("gemm", 190, 290, launch=(180, 190))
+    return run
+
+
+def test_a_gap_in_which_the_host_was_late_costs_its_length() -> None:
+    cost = costs_of(starved(), (0, 290)).host_overhead
+    assert cost.ns == 90 * US
+    # without Python the launch begins at -8 and returns at 2, so the GPU is the limit
+    assert cost.by_kind_ns["python"] == 90 * US
+
+
+def test_a_small_copy_that_only_feeds_a_sync_goes() -> None:
+    run = begun()
+    run.work("d2h", 100, 110, launch=10, size_bytes=256)
+    run.call("sync", 14, 118)
+    run.work("gemm", 130, 200, launch=120)
+    cost = costs_of(run, (0, 200)).host_overhead
+    # the host still waits for the kernel that ends at 100
+    assert cost.ns == 30 * US
+    assert cost.by_kind_ns["token_count_sync"] == 20 * US  # with the cold start of 2
+
+
+def test_a_large_copy_that_a_sync_waits_for_stays() -> None:
+    run = begun()
+    run.work("d2h", 100, 110, launch=10, size_bytes=1 << 20)
+    run.call("sync", 14, 118)
+    run.work("gemm", 130, 200, launch=120)
+    cost = costs_of(run, (0, 200)).host_overhead
+    assert cost.ns == 20 * US
+    assert "token_count_sync" not in cost.by_kind_ns
+
+
+@pytest.mark.parametrize("cause", ["os_wait", "python", "gc", "checkpoint"])
+def test_after_its_cold_start_a_sync_is_no_cause_in_account_and_wall_alike(cause: str) -> None:
+    run = begun()
+    run.call("sync", 10, 110)  # returns 10 after its work
+    run.work("gemm", 5_180, 5_280, launch=(5_170, 5_175))
+    if cause == "os_wait":
+        gid = run.recording.global_id(1000, 1000)
+        row: Row = {"start": us(115), "end": us(5_170), "globalTid": gid, "nameId": "pthread_cond_wait"}
+        run.recording.rows["OSRT_API"] = [row]
+    elif cause != "python":
+        run.range(cause, 160, 5_170)
+    wall = Counter(costs_of(run, (0, 5_280)).host_overhead.by_kind_ns)
+    told = run.account()
+    assert (told["launch_starved.sync"], told[f"launch_starved.{cause}"]) == (60, 5_010)  # 10 called, 50 cold
+    wall["python"] += wall.pop("long_python_pauses", 0)
+    assert (wall["sync"], wall[cause]) == (60 * US, 5_010 * US)
+
+
+def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices() -> None:
+    run = begun()
+    run.work("norm_backward", 80, 90, launch=70)
+    for at in (92, 102):
+        run.work("d2h", at, at + 9, launch=(at - 2, at + 8))
+    for at in (160, 165):
+        run.work("h2d", at + 1, at + 4, launch=(at, at + 5))
+    run.range("CompiledKernel::compile", 180, 220)
+    run.work("gemm", 240, 300, launch=230)
+    kinds = costs_of(run, (0, 300)).host_overhead.by_kind_ns
+    assert (kinds["cpu_optimizer"], kinds["lazy_init"]) == (50 * US, 40 * US)
+
+
+def test_the_host_costs_no_more_than_the_account_lays_on_it() -> None:
+    run = begun()
+    run.work("send_recv", 160, 260, launch=(150, 155), stream=20)
+    run.wait(20, by=7, recorded=156, waits=158)
+    run.work("gemm", 260, 300, launch=(160, 165))
+    # with no host the exchange would lie under the first kernel, 160 earlier; the account has 100 to 165 as
+    # starved, of which the last 5 lay under the exchange and count twice
+    cost = costs_of(run, (0, 300)).host_overhead
+    assert cost.ns == 70 * US
+    assert max(cost.by_kind_ns.values()) <= cost.ns
+
+
+def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_thing_to_mend() -> None:
+    run = begun()
+    run.work("send_recv", 160, 260, launch=(150, 155), stream=20)
+    run.wait(20, by=7, recorded=156, waits=158)
+    run.work("gemm", 260, 1_550, launch=(160, 165))
+    # 150 of 1,550 is below a tenth, and the account lays 80 less on the host, which is above a twentieth
+    costs = costs_of(run, (0, 1_550))
+    assert costs.host_overhead.ns == 70 * US
+    assert "host_overhead" not in costs.without
+
+
+# memory
+
+
+def test_a_named_pause_between_offload_copies_stays() -> None:
+    run = begun()
+    run.work("gemm", 5, 10, launch=0)
+    run.work("d2h", 10, 20, launch=4)
+    run.range("gc", 6, 106)
+    run.work("h2d", 110, 130, launch=108)
+    run.work("gemm", 130, 150, launch=112)
+    # without the copies the last launch ends 100 of the range and 4 of its own after the first, at 106
+    cost = costs_of(run, (0, 150), offloaded=[2, 3]).memory
+    assert (cost.ns, dict(cost.by_kind_ns)) == (24 * US, {"offload": 24 * US})
+
+
+def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -> Run:
+    """Steps of 100 us: memory is taken for 30 us, in some given back for 10 before, once or more often."""
+    run = begun()
+    for at in steps:
+        for place in range(count := freed_at.count(at)):
+            run.call("free", at + 10 // count * place, at + 10 // count * (place + 1))
+        run.call("malloc", at + 10, at + 40)
+        run.work("gemm", at + 60, at + 100, launch=(at + 50, at + 55))
+    return run
+
+
+@pytest.mark.parametrize(("frees", "first_us"), [(1, 40), (2, 40), (5, 0)])
+def test_a_first_step_that_gives_memory_back_half_as_often_as_the_next_fills_no_cache(
+    frees: int, first_us: int
+) -> None:
+    """One free in the first step; the cache is full from the first free on."""
+    found = costs_of(allocating(freed_at=(100, *[200] * frees)), (100, 200), (200, 300))
+    assert found.memory.step_ns == (first_us * US, 40 * US)
+
+
+# steps and proofs
+
+
+def test_a_window_without_steps_has_no_cost_per_step() -> None:
+    run = starved()
+    rank = run.rank()
+    window = one_window("none", "", 0, us(290))
+    queueing = find_queueing(rank)
+    account = measure_account(rank, window.windows, queueing)
+    found = measure_costs(subject_of(rank, window), account, queueing)
+    assert not isinstance(found, Missing)
+    assert (found.host_overhead.ns, found.host_overhead.step_ns) == (90 * US, ())
+
+
+def test_a_window_that_all_constraints_explain_misses_nothing_and_shrinks_with_its_work() -> None:
+    run = begun()
+    run.work("gemm", 100, 200, launch=10)
+    run.work("gemm", 200, 300, launch=13)
+    found = costs_of(run, (100, 300))
+    assert (found.proofs.residual_free_error_frac, found.proofs.unexplained_frac) == (0, 0)
+    assert found.proofs.elastic_frac == 0.5
+    assert (found.refused, found.at_least) == (None, None)
+
+
+def test_without_an_account_there_is_no_replay() -> None:
+    rank = starved().rank()
+    window = one_window("none", "", 0, us(290))
+    missing = Missing("absent_ns", "clocks are apart", "record again")
+    assert measure_costs(subject_of(rank, window), missing, find_queueing(rank)) == Missing(
+        "replay", "clocks are apart", "record again"
+    )

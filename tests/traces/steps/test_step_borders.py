@@ -1,7 +1,9 @@
-"""Where steps begin and end, and which ranges and times are taken for them, where it could go wrong."""
+"""Where steps begin and end, what is taken for them, and which of a long run are replayed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from tests.by_hand.run import Run
 from tests.doubles.opinions import steps_of as lasting
 from traces.errors import EmptySelection, UsageError
 from traces.steps.borders import HostOrder
-from traces.steps.found import Steps, one_window
+from traces.steps.found import Steps, drop, from_steps, one_window
 from traces.steps.sample import MOST, SLICES, WHOLE, sample_of
 from traces.steps.selection import parse_selection
 
@@ -294,3 +296,81 @@ def test_one_step_more_than_the_limit_makes_a_sample() -> None:
     assert many.stand_for_ns[0] == 1_000 + 1_001
     assert sum(many.weights) == pytest.approx(most)
     assert many.weights[0] == pytest.approx(2 * many.weights[1], rel=0.01)
+
+
+def test_gaps_between_few_steps_are_replayed_too() -> None:
+    steps = lasting(100, 100, 100)
+    recorded = tuple(drop(one, "partial") if one.index == 1 else one for one in steps.recorded)
+    found = sample_of(from_steps("nvtx", "ranges", recorded))
+    assert found.pairs_ns == ((0, 100), (200, 300))
+    assert found.stretches.pairs() == [[0, 300]]
+
+
+def test_the_others_are_spread_over_the_lengths_and_hold_the_median() -> None:
+    indexes = [step.index for step in sample_of(long_run(100)).steps]
+    assert max(after - before for before, after in pairwise(indexes)) <= 4
+    assert any(abs(index - 50) <= 2 for index in indexes)
+    assert (indexes[0], indexes[-1]) <= (4, 99)
+
+
+def test_each_is_replayed_after_the_step_before_it_where_there_is_one() -> None:
+    found = sample_of(long_run(100))
+    starts = [step.start_ns for step in long_run(100).recorded]
+    for step in found.steps:
+        before = starts[max(0, step.index - 1)]
+        assert any(start <= before and step.end_ns <= end for start, end in found.stretches.pairs())
+    (between, *_), (first, second, *_) = found.apart_ns, found.stretches.pairs()
+    assert first[1] < between < second[0]
+
+
+def test_a_gap_before_a_step_is_not_replayed() -> None:
+    steps = long_run(100)
+    apart = tuple(
+        replace(one, start_ns=one.start_ns + 10_000 * one.index, end_ns=one.end_ns + 10_000 * one.index)
+        for one in steps.recorded
+    )
+    found = sample_of(from_steps("nvtx", "ranges", apart))
+    assert [tuple(pair) for pair in found.stretches.pairs()] == list(found.pairs_ns)
+
+
+def test_a_window_beyond_the_recording_is_warned_of() -> None:
+    document = three().document(start="0", end="0.5ms")
+    assert document["ranks"][0]["budget_ns"]["window"] == 500_000
+    assert "215 us beyond" in document["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("selection", "hint"),
+    [
+        ({"start": "5s"}, "between 0.000010000s and 0.000295000s"),
+        ({"gpu": 3}, "kernels ran on GPU 0"),
+        ({"rank": 1}, "no rank is recorded"),
+    ],
+)
+def test_an_empty_selection_names_the_nearest_there_is(selection: dict[str, Any], hint: str) -> None:
+    with pytest.raises(EmptySelection) as error:
+        three().document(**selection)
+    assert hint in str(error.value)
+
+
+def test_communication_without_compute_keeps_its_window() -> None:
+    run = Run()
+    for number in range(3):
+        step = run.at(100 * number)
+        step.range(f"iteration {number}", 0, 99)
+        step.work("send_recv", 10, 60, launch=0)
+    assert run.steps_found() == [(10, 60), (60, 160), (160, 260)]
+    assert run.budget() == {"exposed_comm.sendrecv_unresolved": 150, "idle": 100}
+
+
+def test_a_range_that_was_never_closed_ends_where_the_next_begins() -> None:
+    run = three()
+    run.recording.rows["NVTX_EVENTS"][0]["end"] = run.ns(5_000)  # as exported: the end of the capture
+    assert run.steps_found() == FOUND
+
+
+def test_ranges_without_gpu_work_are_an_empty_selection() -> None:
+    run = three()
+    run.range("tail", 9_000, 9_100)
+    with pytest.raises(EmptySelection, match="no GPU work was launched in them"):
+        run.measured(nvtx="tail")

@@ -1,22 +1,24 @@
-"""Steps that nobody marked: from the optimizer, from what repeats, and none rather than noise."""
+"""Steps that nobody marked: from the optimizer or what repeats, and none rather than noise."""
 
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
 from traces.names.ranges import is_optimizer_name, is_step_name
+from traces.steps import period
+from traces.steps.borders import HostOrder
 from traces.steps.choose import choose_steps
-from traces.steps.found import Steps
-from traces.steps.period import matching_lags
+from traces.steps.found import Step, Steps
+from traces.steps.optimizer import _gap_that_parts, _most_have
+from traces.steps.period import _judged, _model, matching_lags
+from traces.steps.rules import _median_without
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
 
@@ -73,28 +75,6 @@ def test_both_steps_of_megatrons_default_capture_are_used() -> None:
     assert steps.training_evidence.startswith("8 optimizer kernels, 16 kernels that are backward by name, 0 ")
 
 
-def test_what_follows_the_last_optimizer_is_no_step() -> None:
-    train = Train(first=950)
-    train.step()
-    train.run("add")  # weights are copied to where the next forward reads them
-    train.step()
-    train.run("add")
-    assert times_us(train.steps()) == [(1000, 1850), (1850, 2760)]
-
-
-def test_a_recording_that_begins_within_a_step_leaves_that_part_out() -> None:
-    train = Train(first=950, skip=40)
-    for _ in range(3):
-        train.step()
-    train.run(*MICROBATCH)
-    steps = train.steps()
-    assert times_us(steps) == [(1450, 2350), (2350, 3250)]
-    assert [(step.index, step.dropped) for step in steps.dropped] == [
-        (0, "partial: 45 kernels where the others have 85"),
-        (3, "partial: the recording ends after 20 of 85 kernels"),
-    ]
-
-
 def test_model_loading_by_the_kernel_a_step_begins_with_many_times_is_cut_off_to_the_kernel() -> None:
     train = Train()
     train.run(*["add"] * 30)
@@ -131,32 +111,6 @@ def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four() -> None:
     assert found.outside.between_ns == 4_000 * US  # the evaluation, as it lies between two whole steps
 
 
-@pytest.mark.parametrize("at", [1, 2])
-def test_an_evaluation_between_few_steps_is_part_of_none(at: int) -> None:
-    train = Train()
-    for number in range(3):
-        if number == at:
-            train.run(*LAYER_FORWARD * 100)
-        train.step()
-    assert [step.length_ns // US for step in train.steps().used] == [850, 900, 900]
-
-
-def gathering(us: int, *, is_hidden: bool) -> Train:
-    """Three steps of 900 us, each with a gather of so many behind it: beside the next step, or before it."""
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        start_us = train.now
-        train.said.work("all_gather", start_us, start_us + us, launch=start_us - 1, stream=9)
-        train.now += 0 if is_hidden else us
-    return train
-
-
-def test_a_gather_that_holds_each_step_up_is_time_of_the_last_too() -> None:
-    steps = gathering(400, is_hidden=False).steps()
-    assert times_us(steps) == [(1000, 2250), (2250, 3550), (3550, 4850)]
-
-
 @pytest.mark.parametrize(
     ("between", "source"), [((), "optimizer"), (("add",), "optimizer"), (("add", "add", "add"), "period")]
 )
@@ -174,28 +128,7 @@ def test_squares_added_up_and_their_root_soon_after_are_an_optimizer(
     assert train.steps().source == source
 
 
-def test_an_optimizer_range_ends_the_step_where_no_kernel_is_known() -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step(optimizers=())
-        begin_us = train.now
-        train.run("add", "add")
-        train.said.range("optimizer", begin_us - 5, train.now)
-    steps = train.steps()
-    assert (steps.source, steps.what) == ("optimizer", "to the end of each optimizer range")
-    assert times_us(steps) == [(1000, 1820), (1820, 2690), (2690, 3560)]
-
-
 def test_gradient_norms_and_lambdas_are_no_optimizer() -> None:
-    train = Train()
-    for _ in range(50):
-        train.run(
-            "add",
-            "gradient_norm",
-            "void at::native::gpu_kernel_impl<...{lambda(float)#1}>(at::TensorIteratorBase&)",
-        )
-    steps = train.steps()
-    assert steps.source == "none"
     no_optimizer = [KERNELS[word] for word in ("gradient_norm", "gemm", "add")]
     assert not any(map(is_optimizer_kernel, [*no_optimizer, "void f<{lambda(float)#1}>(float)"]))
     assert is_optimizer_kernel("multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctorMaster<float>>")
@@ -224,13 +157,6 @@ def test_an_optimizer_nobody_knows_leaves_the_period(skip: int) -> None:
     assert len(steps.used) == (3 if skip else 4)
 
 
-def test_two_periods_and_nothing_more_are_two_steps() -> None:
-    train = Train(first=950)
-    for _ in range(2):
-        train.step(optimizers=("mystery_update",) * 5)
-    assert times_us(train.steps()) == [(1000, 1850), (1850, 2750)]
-
-
 def test_a_forward_pass_that_repeats_is_found_and_said_not_to_train() -> None:
     train = Train()
     for _ in range(3):
@@ -249,12 +175,6 @@ def test_routing_that_changes_every_grid_leaves_the_names() -> None:
         for name in (*MICROBATCH * 4, *("mystery_update",) * 5):
             train.run(name, blocks=draw.randrange(1, 1000))
     assert train.steps().what.startswith("repeating sequence of kernel names, 85 kernels long")
-
-
-def test_noise_has_no_period() -> None:
-    train, draw = Train(), random.Random(0)
-    train.run(*(draw.choice(MICROBATCH) for _ in range(500)))
-    assert train.steps().source == "none"
 
 
 def test_the_autograd_thread_shows_training() -> None:
@@ -276,17 +196,6 @@ def test_optimizer_ranges_of_another_process_end_no_step_of_this_one(process: in
         train.said.range("optimizer", train.now - 50, train.now, process=process)
     train.said.process(process, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
     assert train.steps().source == source
-
-
-@pytest.mark.parametrize("between", [1, 3])
-def test_two_optimizers_with_little_between_them_end_one_step(between: int) -> None:
-    train = Train(first=950)
-    for _ in range(3):
-        train.step(optimizers=("adam", "adam", *["add"] * between, "adam", "adam"))
-    found = train.steps()
-    length = 50 + 800 + 40 + 10 * between
-    assert found.source == "optimizer"
-    assert [step.length_ns // US for step in found.used] == [length - 50, length, length]
 
 
 def test_what_optimizers_take_themselves_is_part_of_the_period() -> None:
@@ -441,44 +350,118 @@ def test_ranges_of_an_optimizer_are_told_by_name(text: str, is_optimizer: bool) 
     assert not (is_optimizer and is_step_name(text))
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["gemm", "attention", "attention_backward", "adam", "add"]),
-            st.integers(0, 60),
-            st.integers(-2, 20),
-            st.none() | st.integers(0, 80),
-            st.integers(7, 8),
-        ),
-        min_size=1,
-        max_size=40,
-    ),
-    st.lists(st.tuples(st.sampled_from(["optimizer_step", "iteration 1", "x"]), st.integers(0, 60))),
-)
-def test_odd_recordings_give_steps_in_order_and_never_an_error(
-    work: list[tuple[str, int, int, int | None, int]], ranges: list[tuple[str, int]]
-) -> None:
-    run = Run()
-    run.work("gemm", 0, 1, launched=False)  # one that takes time: without any there is no rank
-    for name, start, length, launch, stream in work:
-        run.work(
-            name, 1 + start, 1 + start + length, launch=launch, launched=launch is not None, stream=stream
-        )
-    for text, start in ranges:
-        run.range(text, start, start + 5)
-    used = times_us(steps_of(run))
-    assert all(start < end for start, end in used)
-    assert all(before[1] <= after[0] for before, after in pairwise(used))
-
-
-def test_lags_are_those_that_counting_finds() -> None:
-    codes = np.array(([0, 1, 1, 2, 3] * 4 + [9]) * 6)
-    counted = {lag: float(np.mean(codes[lag:] == codes[:-lag])) for lag in range(2, 61)}
-    best_match, best = matching_lags(codes, 2, 60)[0]
-    assert (best_match, best) == (1.0, 21)
-    assert max(counted.values()) == counted[21] == 1.0
-
-
 def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> None:
     codes = np.array(([0, 1] * 500 + [2, 3, 4, 5]) * 300)
     assert matching_lags(codes, 1, len(codes) // 2)[0] == (1.0, 1004)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "own", "level"),
+    [
+        ([100, 100], 1_800, 100),  # a tenth of the 1,000 that each of two periods takes
+        ([100, 100], 1_801, None),
+        ([49, 100, 100], 751, 100),  # below a tenth of 450 is little between two optimizers
+        ([50, 100, 100], 750, 50),
+        ([0, 0], 0, None),
+    ],
+)
+def test_a_gap_parts_two_optimizers_where_it_is_a_tenth_of_the_period(
+    gaps: list[int], own: int, level: int | None
+) -> None:
+    assert _gap_that_parts(np.array(gaps), own) == level
+
+
+@pytest.mark.parametrize(
+    ("waits_us", "gathers_us", "end_us"),
+    [
+        ((50, 80, 60), (400, 400, 400), 3_690 + 80),  # its work, and the longest wait behind a hidden gather
+        ((50, 60, 80), (400, 400, 400), 3_690 + 80),
+        ((50, 80, 60), (400, 400, 20), 3_690 + 20),  # its own gather has ended before
+        ((50, 80, 60), (400, 30, 400), 3_690 + 80),  # one of two others hides it
+        ((50, 80, 60, 50), (400, 30, 400, 500), 4_590 + 80),
+        ((50, 80, 60, 50), (400, 30, 30, 500), 4_590 + 500),  # one of three
+    ],
+)
+def test_the_last_step_ends_as_the_others_do_where_half_of_them_hide_their_gather(
+    waits_us: tuple[int, ...], gathers_us: tuple[int, ...], end_us: int
+) -> None:
+    train = Train(first=950)
+    for wait, gather in zip(waits_us, gathers_us, strict=True):
+        train.step(wait=wait)
+        train.said.work("all_gather", train.now, train.now + gather, launch=train.now - 1, stream=9)
+    assert times_us(train.steps())[-1][1] == end_us
+
+
+def test_one_optimizer_cluster_makes_neither_steps_nor_microbatches_of_them() -> None:
+    train = Train()
+    train.step(microbatches=12)
+    steps = train.steps()
+    assert (steps.source, steps.recorded, steps.training) == ("none", (), True)
+
+
+def test_stretches_are_steps_where_half_of_them_have_what_there_is_of_a_role() -> None:
+    run = Run()
+    for at in (0, 10, 20, 30):
+        run.work("gemm", 100 + at, 105 + at, launch=at)
+    order = HostOrder(run.rank().activities)
+    starts, ends = np.array([0, 10, 20, 30]) * 1_000, np.array([10, 20, 30, 40]) * 1_000
+    for having, most in (([0, 3], True), ([3], False), ([], True)):
+        role = np.isin(np.arange(4), having)
+        assert _most_have(role, order, starts, ends) is most
+
+
+def test_what_begins_as_its_step_does_is_of_that_step() -> None:
+    """Five steps of 100 us; the third has a save of 200 from its first launch on, and lasts 400."""
+    run = Run()
+    for start, pause in ((0, 0), (100, 0), (200, 300), (600, 0), (700, 0)):
+        run.step(start, start + 100 + pause).work("gemm", pause, pause + 90)
+    run.range("save_checkpoint", 190, 390)
+    assert run.measured().steps.slow == (2,)
+
+
+def test_the_model_of_a_period_is_the_one_most_like_the_next() -> None:
+    assert _model(np.array([1, 2, 1, 9, 5, 6, 5, 6, 7, 7, 7]), 2).tolist() == [5, 6]
+    assert _model(np.array([1, 2, 1, 2, 5, 6, 5]), 2).tolist() == [1, 2]  # of equals the first
+    assert _model(np.array([7, 8, 9]), 2).tolist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("length", "count", "alike", "why"),
+    [
+        (1, 95, 0.9, None),
+        (1, 94, 0.9, "partial: 94 kernels where the others have 100"),
+        (1, 95, 0.89, "other work: 89 % of its kernels are as in the others"),
+        (0, 95, 0.9, "no GPU work"),
+    ],
+)
+def test_a_period_is_left_out_that_is_short_or_other_work_or_takes_no_time(
+    length: int, count: int, alike: float, why: str | None
+) -> None:
+    assert _judged(Step(0, 5, 5 + length), count, 100, alike).dropped == why
+
+
+def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(period, "MATCH", replace(period.MATCH, value=1.0))
+    train = Train(first=950)
+    for _ in range(3):
+        train.step(optimizers=("mystery_update",) * 5)
+    found = train.steps()
+    assert (found.source, len(found.used)) == ("period", 3)
+
+
+def test_without_another_there_is_no_median_of_the_others() -> None:
+    assert [_median_without([7], 7), _median_without([5, 7], 7), _median_without([5, 7, 9], 9)] == [
+        None,
+        5,
+        5,
+    ]
+
+
+def test_a_long_copy_of_an_early_step_hides_no_collective_of_the_later_ones() -> None:
+    """Only what a step launched itself tells whether the next step's compute hides how it ends."""
+    run = Run()
+    for step in run.steps(5, every=100):
+        step.work("gemm", 0, 80)
+        step.work("all_reduce", 80, 90, stream=20)
+    run.work("d2d", 90, 700, launch=75, stream=30)
+    assert run.steps_found()[-1] == (400, 700)

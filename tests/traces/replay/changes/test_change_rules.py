@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from tests.by_hand.run import Run
 from tests.recordings.measured_changes import changes, surely
 from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
+from traces.replay.changes import launches
 from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
 from traces.replay.changes.graphs import _call_ns, find_scopes
-from traces.replay.changes.launches import merge, runs_of, uninterrupted
+from traces.replay.changes.launches import runs_of, uninterrupted
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost
@@ -132,19 +134,6 @@ def test_a_call_that_launches_several_kernels_is_no_single_launch() -> None:
         run.work("norm", 115 + 2 * node, 116 + 2 * node, of=number, node=node)
     run.work("norm", 130, 132, launch=(126, 130))
     assert uninterrupted(recorded(run.rank())) == [[0, 1], [4]]
-
-
-def test_of_launches_made_one_the_calls_of_its_thread_go_and_those_of_another_stay() -> None:
-    run = launched("norm", "norm", "norm")
-    run.call("cudaGetDevice_v3020", 111, 112)
-    run.call("cudaGetDevice_v3020", 122, 123, thread=1)
-    run.work("add", 300, 301, launch=290, thread=1)
-    about = recorded(run.rank())
-    merged = merge(about, [[1, 2, 3]])
-    starts = about.graph.calls.start_ns
-    assert (starts[merged.first] // US).tolist() == [106]
-    assert (starts[merged.gone] // US).tolist() == [111, 116, 126]
-    assert (merged.size.tolist(), merged.followers.tolist()) == ([3], [2, 3])
 
 
 @pytest.mark.parametrize(
@@ -385,3 +374,21 @@ def test_a_change_is_measured_where_what_it_acts_on_is_worth_it(
     most: dict[str, int], worth: int, found: list[str]
 ) -> None:
     assert priced(most, worth) == found
+
+
+@pytest.mark.parametrize(
+    ("kernels", "runs"),
+    [
+        ("norm quantize quantize gemm", [[10, 11, 12]]),
+        ("activation gemm quantize", []),
+        ("gemm quantize", []),
+        ("norm norm quantize activation quantize", [[11, 12], [13, 14]]),
+        ("quantize norm", []),
+    ],
+)
+def test_quantisations_join_the_norm_or_activation_right_before_them(
+    kernels: str, runs: list[list[int]]
+) -> None:
+    classes = {place: SimpleNamespace(class_=name) for place, name in enumerate(kernels.split(), 10)}
+    recorded: Any = SimpleNamespace(classes=classes)
+    assert list(launches._quantised(recorded, list(classes))) == runs
