@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from bench.simulate.recording import Recording
 from tests.recordings.kineto import GEMM, PID, Event, call, on_gpu, write
 from tests.recordings.launches import rank_of
-from traces.columns import MemoryUse
-from traces.formats.nsys_columns import read_memory_use
 from traces.formats.open import read_trace
-from traces.formats.tables import Table
 from traces.intervals import spans
 from traces.measure.memory import memory_curve, peak_memory
 from traces.missing import Missing
@@ -24,7 +19,6 @@ from traces.timeline import build
 
 Export = Callable[..., Path]
 TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
-GIB = 1 << 30
 
 
 def recorded(*changes: tuple[int, int, int], kernel_ns: int = 100) -> Recording:
@@ -137,28 +131,6 @@ def test_clocks_apart_tell_no_peak(export: Export) -> None:
     recording = recorded((1, 0x10, 10))
     recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0] |= {"start": -(10**9), "end": 100 - 10**9}
     assert "clocks are apart" in reason(peak(export(recording), (-(10**9), 100 - 10**9)))
-
-
-class OneTable:
-    """A table of memory events as a reader gives it."""
-
-    reader = "none"
-
-    def __init__(self, **columns: list[int]) -> None:
-        self._columns = {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
-
-    def columns_of(self, table: str) -> frozenset[str]:
-        return frozenset(self._columns)
-
-    def read(self, table: str, integers: list[str], texts: object = (), only: object = ()) -> Table:
-        return Table({name: self._columns[name] for name in integers}, {})
-
-
-def read_rows(**columns: list[int]) -> MemoryUse:
-    tables: Any = OneTable(**columns)
-    found = read_memory_use(tables, Path("run.sqlite"))
-    assert found is not None
-    return found
 
 
 changes = st.lists(

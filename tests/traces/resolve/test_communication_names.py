@@ -190,7 +190,6 @@ def test_gathers_that_nothing_settles_say_what_would(export: Export) -> None:
     [
         ("void deep_ep::internode::dispatch<(bool)0, (int)2, (bool)0, (int)8>(int4 *)", "dispatch", "fwd"),
         ("void deep_ep::internode::dispatch<(bool)0, (int)2, (bool)1, (int)8>(int4 *)", "dispatch", "bwd"),
-        ("void deep_ep::internode::dispatch<false, 2, true, 8>(int4*)", "dispatch", "bwd"),
         ("void hybrid_ep::dispatch_kernel<(int)8, (bool)1, (bool)1>(P)", "dispatch", "fwd"),
         ("void hybrid_ep::dispatch_kernel<8, true, false>(P)", "dispatch", "bwd"),
         ("void hybrid_ep::combine_kernel<(int)8, (bool)0>(P)", "combine", "fwd"),
@@ -198,7 +197,6 @@ def test_gathers_that_nothing_settles_say_what_would(export: Export) -> None:
         ("void deep_ep::intranode::notify_dispatch<(int)8>(int *)", "notify", "fwd"),
         ("void deep_ep::intranode::cached_notify_dispatch<(int)8>(int *)", "notify", "bwd"),
         ("void hybrid_ep::device_sync_kernel<(int)8>(P)", "sync", None),
-        ("void deep_ep::intranode::dispatch<(int)8>(int4 *)", "dispatch", None),
     ],
 )
 def test_names_of_fused_dispatchers_give_operation_and_phase(

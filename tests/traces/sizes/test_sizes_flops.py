@@ -24,13 +24,6 @@ from traces.sizes.throughput import (
 
 WITHIN_FRAC = 0.02
 ROWS: list[list[Any]] = tomllib.loads((DATA / "published_throughput.toml").read_text())["rows"]
-FILES = {
-    "DeepSeek-V3": "deepseek_v3",
-    "GPT-OSS-120B": "gpt_oss_120b",
-    "Qwen3-30B-A3B": "qwen3_30b_a3b",
-    "Qwen3-235B-A22B": "qwen3_235b_a22b",
-    "Kimi-K2": "kimi_k2",
-}
 
 
 def per_token(model: str, seq_length: int, convention: Convention) -> float:
