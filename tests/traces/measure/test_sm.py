@@ -88,19 +88,6 @@ def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(expo
     assert use.occupancy_frac == 1.0
 
 
-def test_classes_add_up_and_a_kernel_across_the_border_counts_inside_it(export: Export) -> None:
-    some = recording()
-    kernel(some, 0, 100, blocks=200)
-    kernel(some, 100, 100, blocks=200, name="void at::native::elementwise_kernel<(int)128, (int)2>(int)")
-    kernel(some, 100, 100, blocks=16, name=COMM, stream=20)
-    use = measured(export(some), 50 * US, 150 * US)
-    assert {name: part.limiter_ns for name, part in use.by_class.items()} == {
-        "gemm": {"warps": 50 * US},
-        "elementwise": {"warps": 50 * US},
-    }
-    assert use.limiter_ns == {"warps": 100 * US}
-
-
 def beside_and_alone(alone: int) -> Recording:
     """In turns beside communication and alone; the first two and last two of a stream have no equals."""
     some = recording()

@@ -169,14 +169,6 @@ def test_items_112_to_115_the_flags_of_the_harness_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "named", ["-m qwen -mr qwen3_30b_a3b", "-m qwen3 -s 30b_a3b", "--model_name qwen3 --model_size 30b_a3b"]
-)
-def test_item_113_a_model_is_known_by_its_recipe_or_by_family_and_size(named: str) -> None:
-    settings = read(f"python run_script.py {named} -g h100 -ng 16", "w15.sh").settings
-    assert (settings.value("num_layers"), settings.value("mixed_precision")) == (48, "bf16_mixed")
-
-
-@pytest.mark.parametrize(
     ("flags", "core", "batch"),
     [
         ("-ng 16", "0.16.1", 1024),
@@ -191,12 +183,6 @@ def test_the_batch_of_a_preset_grows_with_the_gpus_and_since_0_6_with_the_data_p
 ) -> None:
     settings = configuration_of(f"{HARNESS} -g h100 {flags}", "w15.sh", core).settings
     assert settings.value("train.global_batch_size") == batch
-
-
-def test_the_stages_of_a_recipe_are_cut_as_it_cuts_them() -> None:
-    text = "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256 -pp 8 -vp 2"
-    settings = read(text, "run.sh").settings
-    assert settings.value("pipeline_model_parallel_layout") == "Et*4|(t*4|)*14tmL"
 
 
 @pytest.mark.parametrize(
