@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 
 import pytest
 
 from traces.recording.line import Recording, passes, profiler_call, question_for, recording
-from traces.recording.options import Question, TrainedWith, asked
+from traces.recording.options import Question
 
 
 def of_nsys(how: Recording) -> list[str]:
@@ -50,16 +49,6 @@ def test_the_script_starts_nsys_on_rank_0_alone() -> None:
     }
     assert said["0"] == how.nsys
     assert said["1"] == "python train.py"
-
-
-def test_the_loop_of_pytorch_marks_as_many_steps_as_are_asked_for() -> None:
-    for question in Question:
-        code = "\n".join(recording(question, TrainedWith.PYTORCH).code)
-        compile(code, "loop", "exec")
-        places = [int(one) for one in re.findall(r"step == (\d+)", code)]
-        steps = asked(question).steps
-        assert places == ([10, 10 + steps - 1] if steps else [])
-        assert ("rank == 0" in code) == (steps > 0 and question is not Question.RANKS)
 
 
 def test_what_is_missing_is_recorded_in_as_few_passes_as_it_takes() -> None:

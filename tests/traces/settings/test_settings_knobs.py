@@ -185,14 +185,6 @@ def with_the_same_flag(knob: Knob, framework: Framework) -> set[str]:
     return {other.id for other, _ in by_flag()[knob.flag or knob.off]}
 
 
-def test_names_follow_the_release() -> None:
-    change: dict[str, Value] = {"cuda_graph_modules": ("attn", "moe_router")}
-    assert spell(change, "megatron_lm", "0.17.0") == ("--cuda-graph-scope attn moe_router",)
-    assert spell(change, "megatron_lm", "0.18.0") == ("--cuda-graph-modules attn moe_router",)
-    assert spell(change, "megatron_bridge", "0.17.0") == ("model.cuda_graph_scope=[attn,moe_router]",)
-    assert spell(change, "megatron_bridge") == ("model.cuda_graph_modules=[attn,moe_router]",)
-
-
 def test_a_switch_is_set_by_its_flag_or_left_out() -> None:
     assert spell({"bf16": True}, "megatron_lm") == ("--bf16",)
     assert spell({"bf16": False}, "megatron_lm") == ("(leave out --bf16)",)

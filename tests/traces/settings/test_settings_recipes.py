@@ -152,22 +152,6 @@ def test_w5_a_field_for_the_ranks_that_bridge_does_not_have_is_named_with_the_op
     assert [problem.instead for problem in problems] == ["--world-size N of moe-diag in its place"]
 
 
-def test_items_112_to_115_the_flags_of_the_harness_are_read() -> None:
-    settings = read(HARNESS + "-g h100 -c bf16 -ng 16 -gn 8", "w15.sh").settings
-    told = {
-        "launcher.gpu": "h100",
-        "launcher.gpus_per_node": 8,
-        "world_size": 16,
-        "mixed_precision": "bf16_mixed",
-        "num_layers": 48,
-        "num_moe_experts": 128,
-        "expert_model_parallel_size": 16,
-        "train.global_batch_size": 1024,
-        "seq_length": 4096,
-    }
-    assert {knob: settings.value(knob) for knob in told} == told
-
-
 @pytest.mark.parametrize(
     ("flags", "core", "batch"),
     [
