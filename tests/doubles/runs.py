@@ -37,11 +37,3 @@ def run_that(row: Row, facts: Mapping[str, object]) -> Run:
 
 def unmet(fix: Fix, run: Run) -> list[str]:
     return [one.text for one in fix.preconditions(run) if one.stops]
-
-
-def given_too(run: Run, **what: object) -> Run:
-    return replace(run, given=replace(run.given, **what))  # type: ignore[arg-type]
-
-
-def shown_too(run: Run, **what: object) -> Run:
-    return replace(run, observed=replace(run.observed, **what))  # type: ignore[arg-type]

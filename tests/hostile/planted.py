@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
-
-
-def replaced(value: Any, text: str, kept: Collection[str]) -> Any:
-    """The document with every string replaced but those under `kept`, keys of our own keywords."""
-    if isinstance(value, dict):
-        return {key: part if key in kept else replaced(part, text, kept) for key, part in value.items()}
-    if isinstance(value, list):
-        return [replaced(part, text, kept) for part in value]
-    return text if isinstance(value, str) else value
-
 
 KEPT = frozenset(
     {"row", "key", "keys", "id", "kind", "measure", "module", "rule", "wall", "source", "tied_with"}

@@ -20,7 +20,6 @@ from traces.replay.without import without_unexplained
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
-ATTENTION = "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_kernel0_0"
 ALL = ("communication", "host_overhead", "memory", "compute")
 KINDS = (
     *(

@@ -18,7 +18,7 @@ from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.arrays import IntArray
 from traces.formats.open import read_trace
-from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.intervals import Spans, covered_ns, intersect, union
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.ledger import measure_ledger
 from traces.measure.moe.ledger import measure_moe
@@ -101,14 +101,6 @@ def over_layers(rows: Mapping[Key, Figures]) -> dict[tuple[str, str], Figures]:
     return {key: (count, work, wall) for key, (count, work, wall) in sums.items()}
 
 
-def true_tax(run: Run, windows: Spans) -> Spans:
-    """Instants at which the GPU does what only routing needs, and no other compute."""
-    told = [(activity, module) for activity, module in _modules(run) if module not in EXPERTS]
-    taxed = {id(activity) for activity, _ in told}
-    others = [a for a in run.activities if a.work.engine is Engine.SMS and id(a) not in taxed]
-    return subtract(intersect(_union([activity for activity, _ in told]), windows), _union(others))
-
-
 def _modules(run: Run) -> list[tuple[Activity, str]]:
     """Every activity of a MoE layer with its module, by what the program called it."""
     by_pass: dict[tuple[int, int, int, str], list[Activity]] = defaultdict(list)
@@ -170,7 +162,3 @@ def _figures(groups: Mapping[Key, Sequence[Activity]], windows: Spans) -> dict[K
 def _times(activities: Sequence[Activity]) -> tuple[IntArray, IntArray]:
     times = np.array([(a.start_ns, a.end_ns) for a in activities], dtype=np.int64).reshape(-1, 2) + START_NS
     return times[:, 0], times[:, 1]
-
-
-def _union(activities: Sequence[Activity]) -> Spans:
-    return union(*_times(activities))

@@ -1,13 +1,15 @@
-"""A value that is not known: an error with its cure for whoever computes with it."""
+"""A value that is not known: an error with its cure, which speaks of the profiler that made the file."""
 
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from traces.cures import cure, cures
 from traces.missing import Missing, unless
 
 UNKNOWN: Any = Missing("ranks[0].totals", "no kernels were recorded", "record with --trace=cuda")
@@ -46,3 +48,15 @@ def test_it_is_so_on_the_right_side_and_for_sums() -> None:
     for used in (lambda: UNKNOWN > 1, lambda: sum([1, UNKNOWN]), lambda: 2 * UNKNOWN, lambda: float(UNKNOWN)):
         with pytest.raises(TypeError, match="is not known"):
             used()
+
+
+OF_NSYS = re.compile(
+    r"nsys (profile|export)|--(trace|cuda-(graph|event)-trace|cuda-memory|gpu-metrics)|export "
+)
+
+
+def test_every_cure_has_a_form_for_each_recorder() -> None:
+    assert cures("nsys-sqlite").keys() == cures("kineto").keys()
+    assert not [text for text in cures("kineto").values() if OF_NSYS.search(text)]
+    assert cure("graphs", None) == cure("graphs", "nsys-report") == "record with --cuda-graph-trace=node"
+    assert cure("host_waits", "kineto").startswith("record with enable_cuda_sync_events")

@@ -1,13 +1,8 @@
 """Numbers have one spelling, and no other file makes another."""
 
-import ast
-from collections.abc import Iterator
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.places import ROOT
 from traces.errors import MoeDiagError
 from traces.spelling import (
     LINE,
@@ -26,9 +21,7 @@ from traces.spelling import (
     sized,
 )
 
-HOMES = {"traces/spelling.py", "reports/write/html/timeline.py"}
 """Of what people read, and of lengths in a style sheet."""
-UNITS = {1e3, 1e6, 1e9, 1e12}
 
 
 def test_a_measured_share_has_a_decimal_below_a_tenth_and_is_never_all_or_nothing_by_rounding() -> None:
@@ -82,46 +75,6 @@ def test_an_error_that_is_short_enough_stays_as_it_is() -> None:
     assert one_line("a  is\nno b. Type c") == "a is no b. Type c"
     assert one_line("ü" * 1000) == "ü" * 1000
     assert one_line("ü" * 1001) == "ü" * 665 + "..." + "ü" * 333
-
-
-def other_spellings(tree: ast.AST) -> Iterator[int]:
-    """Lines that write a share, or a number in another unit, by a format of their own."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            after = [*node.values[1:], ast.Constant("")]
-            for part, text in zip(node.values, after, strict=True):
-                if isinstance(part, ast.FormattedValue) and (_is_share(part, text) or _in_unit(part.value)):
-                    yield node.lineno
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "rounded":
-            yield from (node.lineno for _ in filter(_in_unit, node.args))
-
-
-def _is_share(part: ast.FormattedValue, after: ast.expr) -> bool:
-    """Whether it is formatted by `%`, or by a number of decimals before a `%`."""
-    spec = "" if part.format_spec is None else ast.unparse(part.format_spec)
-    follows = isinstance(after, ast.Constant) and str(after.value).lstrip().startswith("%")
-    return "%" in spec or (follows and "." in spec)
-
-
-def _in_unit(value: ast.expr) -> bool:
-    return any(
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Div)
-        and isinstance(node.right, ast.Constant)
-        and node.right.value in UNITS
-        for node in ast.walk(value)
-    )
-
-
-@pytest.mark.parametrize("package", ["traces", "heuristics", "reports", "diagnoser"])
-def test_no_other_file_spells_shares_or_units(package: str) -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if str(path.relative_to(ROOT)) not in HOMES
-        for line in other_spellings(ast.parse(path.read_text(encoding="utf-8")))
-    ]
-    assert found == [], "spell it by traces/spelling.py"
 
 
 def test_ends_of_a_range_that_read_alike_are_one_figure() -> None:

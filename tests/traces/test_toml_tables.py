@@ -47,10 +47,6 @@ def test_rows_are_read_into_their_types() -> None:
     assert row.pattern.search("abb")
 
 
-def test_null_is_none_as_toml_has_none() -> None:
-    assert table('[[row]]\nid = "a"\ncolour = "null"').row == (Row("a"),)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -85,16 +81,3 @@ def test_a_wrong_table_of_a_package_is_named_by_its_path() -> None:
 def test_a_row_that_stands_under_its_id_has_it() -> None:
     written = keyed(tomllib.loads("[b]\nsizes = [1]\n[a]"))
     assert [*read_rows(written, dict[str, Row], "a.toml").values()] == [Row("b", (1,)), Row("a")]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[a]\n[b]\nsize = 1", "a.toml, b: Object contains unknown field `size`"),
-        ('[a]\n[b]\nsizes = [1, "x"]', "a.toml, b, sizes 2: Expected `int`"),
-        ("[[a]]\nsizes = [1]", "a.toml, a: Expected `object`, got `array`"),
-    ],
-)
-def test_a_wrong_row_under_its_id_is_named_with_file_row_and_field(text: str, said: str) -> None:
-    with pytest.raises(WrongRow, match=f"^{re.escape(said)}"):
-        read_rows(keyed(tomllib.loads(text)), dict[str, Row], "a.toml")

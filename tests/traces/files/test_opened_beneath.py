@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from diagnoser.demo import unpack
 from diagnoser.running.inputs import traces_named
@@ -105,9 +104,6 @@ def test_a_pattern_or_a_folder_gives_nothing_from_outside(places: tuple[Path, Pa
             traces_named([root / "in" / "o*" / "run.*"])
         with pytest.raises(TraceNotFound, match="a link out of its folder"):
             traces_named([root / "in"])
-
-
-PART = st.sampled_from(["in", "..", ".", "link", "folder", "run.yaml", "", "~", "proc"])
 
 
 @contextmanager

@@ -163,14 +163,3 @@ def test_tables_join_with_each_text_once_in_its_order() -> None:
 def test_rows_of_a_gpu_alone_write_their_stream_as_a_text() -> None:
     on_stream = rows_of([event("kernel", "k", 0, 1, tid="stream 7")])
     assert [table(on_stream, name)["tid"].tolist() for name in ("kernel", "cpu_op")] == [[7], [NULL]]
-
-
-@pytest.mark.parametrize("part_bytes", [20_000, 1 << 22])
-def test_no_real_trace_is_read_whole(
-    recordings: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: int
-) -> None:
-    paths = [path for path in recordings.rglob("*.json.gz") if path.stat().st_size < 1_000_000]
-    assert len(paths) > 10
-    assert {path.name: whole_files_read(path, monkeypatch, part_bytes) for path in paths} == dict.fromkeys(
-        (path.name for path in paths), 0
-    )

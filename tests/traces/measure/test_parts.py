@@ -20,7 +20,7 @@ from traces.measure.host_copies import _differ
 from traces.measure.recompute import _judge
 from traces.measure.recompute_extent import pair_units
 from traces.measure.sm import stretch_by_sms
-from traces.measure.step_timeline import Texts, _depths, _others, longest, typical_step
+from traces.measure.step_timeline import _others, typical_step
 from traces.sections.tables import LedgerRow
 from traces.steps.found import Step, from_steps, one_window
 from traces.timeline import build
@@ -167,29 +167,6 @@ def test_messages_are_counted_by_operation_with_their_bytes_communicators_and_pe
         "ncclAllGather": (1, 50, 1, UNSET),
     }
     assert measure_messages(read_trace(export(line.recording, "without.sqlite"))) is None
-
-
-def test_texts_have_their_places_by_the_alphabet_and_none_without_a_text() -> None:
-    texts, words = Texts(), ["c", "a", "", "b"]
-    assert texts.places(np.array([0, 1, -1, 1]), words.__getitem__, words.__getitem__).tolist() == [
-        1,
-        0,
-        -1,
-        0,
-    ]
-    assert texts.places(np.array([3, 2, 0]), lambda code: words[code] or None).tolist() == [2, -1, 1]
-    assert texts.listed() == ("a", "c", "b")
-
-
-def test_of_equal_lengths_the_first_are_kept_in_their_order() -> None:
-    assert longest(np.array([5, 9, 5, 5]), 3).tolist() == [0, 1, 2]
-    assert longest(np.array([1, 2, 3]), 2).tolist() == [1, 2]
-    assert longest(np.array([1, 2]), 2).tolist() == [0, 1]
-
-
-def test_a_row_lies_on_the_first_level_that_is_free_when_it_starts() -> None:
-    start, end = np.array([0, 0, 2, 5, 10]), np.array([10, 5, 4, 10, 11])
-    assert _depths(start, end).tolist() == [0, 1, 2, 1, 0]
 
 
 def test_the_typical_step_is_the_nearest_to_the_median_and_of_equals_the_first() -> None:

@@ -109,12 +109,6 @@ def test_what_each_link_carries_follows_nccl_tests() -> None:
     assert bus_share("broadcast", 8) == 1
 
 
-def printed(path: Path, events: list[Event]) -> str:
-    """The whole text of a run, each run of blanks as one."""
-    write(path, events, deviceProperties=[H100])
-    return " ".join(diagnoser.analyze(path).text(full=True).split())
-
-
 def test_the_roof_and_the_products_stand_on_one_plane_by_powers_of_ten(tmp_path: Path) -> None:
     """333 FLOP/byte are 2.52 of 4 powers of ten across, 20 TFLOP/s 1.31 of 3.1 up, from 0.99."""
     write(tmp_path / "run.json", product(0, 1, 1000, 1000, 1000), deviceProperties=[H100])

@@ -88,30 +88,6 @@ def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(expo
     assert use.occupancy_frac == 1.0
 
 
-def test_flash_attention_3_is_persistent_and_its_helpers_are_not(export: Export) -> None:
-    some = recording()
-    flash = (
-        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::Mainloop>>>"
-    )
-    helper = "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<cute::tuple<cute::C<64>>>>(Params)"
-    kernel(some, 0, 100, blocks=100, name=flash)
-    kernel(some, 100, 100, blocks=200, name=helper)
-    assert measured(export(some)).persistent_ns == 100 * US
-
-
-def test_classes_add_up_and_a_kernel_across_the_border_counts_inside_it(export: Export) -> None:
-    some = recording()
-    kernel(some, 0, 100, blocks=200)
-    kernel(some, 100, 100, blocks=200, name="void at::native::elementwise_kernel<(int)128, (int)2>(int)")
-    kernel(some, 100, 100, blocks=16, name=COMM, stream=20)
-    use = measured(export(some), 50 * US, 150 * US)
-    assert {name: part.limiter_ns for name, part in use.by_class.items()} == {
-        "gemm": {"warps": 50 * US},
-        "elementwise": {"warps": 50 * US},
-    }
-    assert use.limiter_ns == {"warps": 100 * US}
-
-
 def beside_and_alone(alone: int) -> Recording:
     """In turns beside communication and alone; the first two and last two of a stream have no equals."""
     some = recording()
@@ -140,15 +116,6 @@ def test_what_is_beside_communication_for_a_part_is_stretched_in_that_part(expor
     stretch = known(measured(export(some)).stretch)
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
-
-
-def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(export: Export) -> None:
-    some = recording()
-    for turn in range(8):
-        kernel(some, 1000 * turn, 80 + 10 * turn, blocks=200)
-        kernel(some, 1000 * turn, 80 + 10 * turn, blocks=10, name=COMM, stream=20)
-        kernel(some, 1000 * turn + 500, 100, blocks=200)
-    assert isinstance(measured(export(some)).stretch, Missing)
 
 
 def two_kernels(second_beside_us: int, first_beside_us: int = 120) -> Recording:

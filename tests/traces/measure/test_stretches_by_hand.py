@@ -1,10 +1,10 @@
-"""Bounds, data, recompute and steps of hand-made runs: what lies at a border, on another stream or thread."""
+"""Bounds, data, frees and steps of hand-made runs: what lies at a border, on another stream or thread."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.by_hand.run import Run
+from tests.by_hand.run import US, Run
 from traces.measure.rates import _precision
 from traces.missing import Missing, known
 from traces.names.operators import Dtype
@@ -108,3 +108,82 @@ def test_what_the_account_lays_on_expert_traffic_is_its_blocking_time() -> None:
     assert isinstance(found, A2a)
     assert (found.payload_ns, found.exposed_ns, found.hidden_ns) == (110_000, 60_000, 50_000)
     assert found.blocking_ns == 8_000
+
+
+def test_a_small_kernel_that_the_window_cuts_counts_with_what_lies_within() -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("gemm", 100, 200, blocks=66)
+    assert run.measured(window=(0, 150)).bounds.compute == 25 * US
+    assert run.measured(window=(150, 200)).bounds.compute == 25 * US
+
+
+def test_graphs_hide_communication_but_what_is_seen_is_bounded() -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("all_reduce", 100, 120, stream=20)
+    run.work("graph", 120, 220)
+    bounds = run.measured().bounds
+    assert (bounds.communication, bounds.communication_seen) == (None, 20 * US)
+
+
+def test_graphs_of_one_process_that_show_no_work_hide_nothing_of_another() -> None:
+    run = Run()
+    for number in (0, 1):
+        of = run.process(number)
+        of.work("gemm", 0, 100)
+        of.work("gemm", 120, 200, launch=110)
+    run.process(0).call("graph_launch", 50, 52)
+    told = {"launch_starved.python": 10, "launch_starved.launch": 2, "launch_latency.arrival": 8}
+    assert run.account(1) == told
+    with pytest.raises(LookupError, match="CUDA graph launches show no work"):
+        run.account(0)
+
+
+def test_communication_outside_the_window_stretches_nothing_in_it() -> None:
+    """16 blocks of the all-reduce on 132 SMs: of 200 us beside it GEMMs lose up to 16/132."""
+    run = Run()
+    for start in (200, 300, 400, 500):
+        run.work("gemm", start, start + 100)
+        run.work("all_reduce", start + 50, start + 100, stream=20)
+    assert run.measured(window=(200, 600)).bounds.communication_seen == 24_240
+    assert run.measured(window=(200, 250)).bounds.communication_seen == 0
+
+
+CONV, EMPTY, BACK = "aten::convolution", "aten::empty", "autograd::engine::evaluate_function: ReluBackward0"
+CONVOLVE = "igemm_fwd_gtcx3_nhwc_bf16_bx0"
+
+
+@pytest.mark.parametrize(
+    ("operators", "foreign_frac", "retry_frac"),
+    [
+        ([(CONV, "gemm"), (EMPTY, "free free malloc"), (CONV, "gemm")], 0.0, 1.0),
+        ([(CONV, "malloc gemm free")] * 2, 1.0, 0.0),
+        ([(CONV, CONVOLVE), *((CONV, f"{'free malloc ' * n}{CONVOLVE}") for n in (1, 2))], 1.0, 0.0),
+        ([(CONV, CONVOLVE), (CONV, f"malloc free malloc {CONVOLVE}")], 0.0, 1.0),
+        ([(EMPTY, "malloc"), (CONV, "gemm"), (BACK, "free"), (EMPTY, "malloc"), (CONV, "gemm")], 1.0, 0.0),
+        ([(CONV, "gemm")], 0.0, 0.0),
+    ],
+    ids=["full cache", "workspace", "taken anew", "asked first", "no cache", "nothing is freed"],
+)
+def test_only_frees_that_make_room_for_an_allocation_are_retries_of_the_cache(
+    operators: list[tuple[str, str]], foreign_frac: float, retry_frac: float
+) -> None:
+    """Four steps of operators in turn, each a range with its calls, 10 us each."""
+    run, at = Run(), 0
+    for step in range(4):
+        begin = at
+        for name, calls in operators:
+            first = at
+            for call in calls.split():
+                if call in ("gemm", CONVOLVE):
+                    run.work(call, at + 5, at + 9, launch=at)
+                else:
+                    run.call(call, at, at + 8)
+                at += 10
+            run.range(name, first, at - 1)
+        run.range(f"iteration {step}", begin, at)
+        at += 10
+    memory = run.measured().memory
+    assert memory.foreign_frees_frac == foreign_frac
+    assert known(memory.allocator_retry_frac) == retry_frac

@@ -40,24 +40,12 @@ def test_every_labelled_name_gets_its_class_and_all_but_one_its_subclass() -> No
             "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvP4int4Pf",
             "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)",
         ),
-        (
-            "_ZN7deep_ep9intranode15notify_dispatchILi8EEEvPKi",
-            "void deep_ep::intranode::notify_dispatch<8>(int const*)",
-        ),
         ("_ZN9hybrid_ep18device_sync_kernelILi8EEEvPi", "void hybrid_ep::device_sync_kernel<8>(int*)"),
-        (
-            "_Z24a2a_dispatch_send_kernelILb0ELm16EEvm",
-            "void a2a_dispatch_send_kernel<false, 16>(unsigned long)",
-        ),
         (
             "_ZN12_GLOBAL__N_113combineKernelILj10EEEvPf",
             "void (anonymous namespace)::combineKernel<10u>(float*)",
         ),
         ("_ZL12fused_kernelPf", "fused_kernel(float*)"),
-        (
-            "_ZN4mori3moe24EpDispatchIntraNodeKernelIfEEvPf",
-            "mori::moe::EpDispatchIntraNodeKernel<float>(float*)",
-        ),
     ],
 )
 def test_a_mangled_name_is_classed_as_the_demangled_one(mangled: str, demangled: str) -> None:
@@ -74,25 +62,14 @@ def test_what_only_begins_like_a_mangled_name_is_read_too(name: str) -> None:
     [
         ("void pplx::a2a_combine_recv_kernel<8, __nv_bfloat16>(unsigned long, __nv_bfloat16*)", "ep_combine"),
         (
-            "void a2a_dispatch_recv_kernel<16u, 8u, rose::NotFixed, rose::Fixed<4096ul> >(unsigned long)",
-            "ep_dispatch",
-        ),
-        (
-            "void mori::moe::EpCombineIntraNodeKernel<float>(mori::moe::EpDispatchCombineArgs<float>)",
-            "ep_combine",
-        ),
-        (
             "void mori::moe::EpDispatchInterNodeV1Kernel<float>(mori::moe::EpDispatchCombineArgs<float>)",
             "ep_dispatch",
         ),
         ("EpDispatchLowLatencyAsyncSendCopyMultiBlock_bf16", "ep_dispatch"),
-        ("EpCombineAll_bf16", "ep_combine"),
         ("EpCombineSyncBarrier_bf16", "ep_sync"),
         ("mori_ConvertDispatchOutputKernel", "ep_layout"),
         ("ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<4096ul>)", "all_to_all"),
-        ("ncclDevKernel_AlltoAll_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_to_all"),
         ("OneShotAll2allSdmaKernel_u32", "all_to_all"),
-        ("OneShotAllGatherSdmaSubGroupKernel_u32", "all_gather"),
     ],
 )
 def test_kernels_of_every_expert_library_are_communication(name: str, subclass: str) -> None:
@@ -105,12 +82,9 @@ def test_kernels_of_every_expert_library_are_communication(name: str, subclass: 
     [
         ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)", "sendrecv_unresolved"),
         ("void deep_ep::intranode::dispatch<(int)8, (int)768, (int)8192>(T1 *)", "ep_dispatch"),
-        ("void deep_ep::intranode::combine<__nv_bfloat16, (int)8>(T1 *)", "ep_combine"),
         ("void deep_ep::intranode::notify_dispatch<(int)8>(const int *)", "ep_control"),
-        ("void hybrid_ep::device_sync_kernel<(int)8>(T1 *)", "ep_control"),
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_reduce"),
         ("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "other_comm"),
-        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "other_comm"),
         ("void userbuffers_fp16_sum_inplace_gpu_rr_rs_oop<(int)4>(int, int)", "tp"),
     ],
 )

@@ -1,16 +1,17 @@
-"""The table of knobs: what is in it, by release."""
+"""The table of knobs: what is in it by release, each framework's spelling of it, and what they make of it."""
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
 
+from tests.configurations.spelling import read_back
 from tests.places import DATA
-from traces.settings.knobs import by_flag, by_path, knobs, known_in, release
+from traces.settings.effective import effective, recipe
+from traces.settings.knobs import Knob, by_flag, by_path, knobs, known_in, release
 from traces.settings.names import lm_flags, nearest, shown
-
-CASES = tomllib.loads((DATA / "megatron_cases.toml").read_text(encoding="utf-8"))
+from traces.settings.read import read_configuration
+from traces.settings.settings import Framework, Settings, Value, settings
+from traces.settings.spelling import can_spell, in_section, spell, with_twins
 
 
 @pytest.mark.parametrize(
@@ -18,14 +19,11 @@ CASES = tomllib.loads((DATA / "megatron_cases.toml").read_text(encoding="utf-8")
     [
         ("overlap_moe_expert_parallel_comm", "0.13.0", False),
         ("overlap_moe_expert_parallel_comm", "0.14.0", True),
-        ("cuda_graph_impl", "0.14.0", False),
-        ("moe_flex_dispatcher_backend", "0.15.3", False),
         ("moe_flex_dispatcher_backend", "core_v0.16.0", True),
         ("moe_use_legacy_grouped_gemm", "0.16.1", True),
         ("moe_use_legacy_grouped_gemm", "0.17.0", False),
         ("moe_permute_fusion_into_hybridep", "0.17.0", False),
         ("moe_permute_fusion_into_hybridep", "0.17.1", True),
-        ("moe_flex_dispatcher_num_sms", "0.18.2", False),
         ("moe_flex_dispatcher_num_sms", "main", True),
         ("moe_flex_dispatcher_num_sms", None, None),
         ("no_such_knob", "0.16.1", None),
@@ -60,3 +58,165 @@ def test_a_shown_name_has_no_word_that_we_do_not_know() -> None:
     assert shown("--moe-router-s3cr3t") == "--moe-router-..."
     assert shown("--num-layers") == "--num-layers"
     assert shown("x" * 1000) == "..."
+
+
+BRIDGE: Framework = "megatron_bridge"
+LM: Framework = "megatron_lm"
+
+
+def made(values: dict[str, Value], framework: Framework, core: str | None = None) -> Settings:
+    return effective(settings(values, "file", framework), core)
+
+
+def test_comm_overlap_writes_its_default_over_the_models_value() -> None:
+    found = effective(read_configuration(DATA / "settings" / "bridge.yaml").settings)
+    assert found.value("overlap_moe_expert_parallel_comm") is False
+    assert "CommOverlapConfig" in found.said("overlap_moe_expert_parallel_comm")
+
+
+def test_a_precision_recipe_is_written_over_the_model() -> None:
+    found = made({"mixed_precision": "bf16_with_mxfp8_mixed", "bf16": False}, BRIDGE)
+    assert (found.value("bf16"), found.value("fp8"), found.value("fp8_recipe")) == (True, "e4m3", "mxfp8")
+    assert found.value("ddp.reuse_grad_buf_for_mxfp8_param_ag") is True
+
+
+def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
+    for name in knobs()["mixed_precision"].choices:
+        assert recipe(name)
+        assert {f"mixed_precision.{field}" for field in recipe(name)} <= knobs().keys()
+
+
+@pytest.mark.parametrize(
+    ("values", "core", "knob", "value"),
+    [
+        ({"enable_cuda_graph": True}, "0.16.1", "cuda_graph_impl", "local"),
+        ({"external_cuda_graph": True}, "0.16.1", "cuda_graph_impl", "transformer_engine"),
+        ({"cuda_graph_modules": ("full",)}, "0.16.1", "cuda_graph_modules", ()),
+        ({"cuda_graph_impl": "local", "cuda_graph_modules": ("full_iteration",)}, "0.18.0", "cuda_graph_impl",
+         "full_iteration"),
+        ({"cuda_graph_impl": "local", "cuda_graph_modules": ("full_iteration",)}, "0.17.0", "cuda_graph_impl",
+         "local"),
+        ({"moe_enable_deepep": True}, "0.16.1", "moe_flex_dispatcher_backend", "deepep"),
+        ({"moe_layer_recompute": True}, "0.16.1", "recompute_modules", ("moe",)),
+        ({"recompute_granularity": "selective", "recompute_modules": None}, None, "recompute_modules",
+         ("core_attn",)),
+        ({"moe_deepep_num_sms": 24}, "0.19.0", "moe_flex_dispatcher_num_sms", 24),
+        ({"tensor_model_parallel_size": 4, "expert_tensor_parallel_size": None}, None,
+         "expert_tensor_parallel_size", 4),
+        ({"tensor_model_parallel_size": 1, "sequence_parallel": True}, None, "sequence_parallel", False),
+        ({"virtual_pipeline_model_parallel_size": None, "overlap_p2p_comm": True}, None, "overlap_p2p_comm",
+         False),
+        ({"ddp.use_megatron_fsdp": True}, None, "ddp.use_distributed_optimizer", True),
+        ({"cpu_offloading_num_layers": 4}, None, "cpu_offloading", True),
+        ({"cuda_graph_impl": "transformer_engine"}, None, "rng.te_rng_tracker", True),
+        ({"hidden_size": 1024, "ffn_hidden_size": None}, None, "ffn_hidden_size", 4096),
+        ({"hidden_size": 1024, "num_attention_heads": 8, "kv_channels": None}, None, "kv_channels", 128),
+    ],
+)  # fmt: skip
+def test_megatron_lm_migrates_and_fills_in(
+    values: dict[str, Value], core: str | None, knob: str, value: Value
+) -> None:
+    found = made(values, LM, core)
+    assert found.value(knob) == value
+    assert (knob in values and values[knob] == value) or found.said(knob) != "file"
+
+
+def test_what_is_made_is_made_once() -> None:
+    data = DATA / "settings"
+    for name in ("run.sh", "bridge.yaml", "harness.sh", "log.txt"):
+        once = effective(read_configuration(data / name).settings)
+        assert effective(once) == once
+
+
+VERSIONS = [
+    None,
+    "0.12.0",
+    "0.13.0",
+    "0.14.0",
+    "0.15.0",
+    "0.16.1",
+    "0.17.0",
+    "0.17.1",
+    "0.18.0",
+    "0.19.0",
+    "main",
+]
+FRAMEWORKS: tuple[Framework, ...] = ("megatron_lm", "megatron_bridge")
+EXAMPLES: dict[str, Value] = {"int": 3, "float": 0.25, "str": "a", "list": ("a", 2), "int|list": (0, 1, 1)}
+
+
+def examples(knob: Knob) -> list[Value]:
+    """Values of each form that the knob takes; null where leaving it out means that."""
+    if knob.id == "pipeline_model_parallel_layout":
+        return ["Et*3|(tt|)*29m|L", None]
+    nulls: list[Value] = [None] if not knob.defaults or knob.defaults[-1][1] is None else []
+    if knob.kind == "bool":
+        return [True, False]
+    if knob.choices:
+        words = knob.choices
+        return [words[:2] if knob.kind == "list" else words[-1], *nulls]
+    if knob.kind == "int|list":
+        return [2, (0, 1, 1), (1,), *nulls]
+    return [EXAMPLES.get(knob.kind, 0.5), *nulls]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_spelled_is_read_back(framework: Framework, version: str | None) -> None:
+    spelled = 0
+    for knob in knobs().values():
+        if not can_spell(knob.id, framework, version):
+            continue
+        for value in examples(knob):
+            lines = spell({knob.id: value}, framework, version)
+            if lines[0].startswith("("):
+                continue  # what is left out cannot be read
+            found = read_back(lines)
+            assert found[knob.id] == value, lines
+            assert set(found) <= with_the_same_flag(knob, framework)
+            spelled += 1
+    assert spelled > 190
+
+
+def with_the_same_flag(knob: Knob, framework: Framework) -> set[str]:
+    """Knobs that one flag of Megatron-LM sets together."""
+    if framework == "megatron_bridge" or not (knob.flag or knob.off):
+        return {knob.id}
+    return {other.id for other, _ in by_flag()[knob.flag or knob.off]}
+
+
+def test_a_switch_is_set_by_its_flag_or_left_out() -> None:
+    assert spell({"bf16": True}, "megatron_lm") == ("--bf16",)
+    assert spell({"bf16": False}, "megatron_lm") == ("(leave out --bf16)",)
+    assert spell({"add_bias_linear": False}, "megatron_lm") == ("--disable-bias-linear",)
+    assert spell({"add_bias_linear": True}, "megatron_lm") == ("(leave out --disable-bias-linear)",)
+
+
+def test_a_knob_without_a_spelling_is_refused() -> None:
+    assert not can_spell("comm_overlap.tp_comm_overlap", "megatron_lm")
+    assert not can_spell("moe_flex_dispatcher_backend", "megatron_lm", "0.15.0")
+    with pytest.raises(ValueError, match="no spelling"):
+        spell({"comm_overlap.tp_comm_overlap": True}, "megatron_lm")
+
+
+def test_overlaps_go_into_bridges_section_which_keeps_what_the_model_has_on() -> None:
+    said = settings({"overlap_moe_expert_parallel_comm": True}, "run.yaml")
+    delay: dict[str, Value] = {"delay_wgrad_compute": True}
+    kept = {"comm_overlap.delay_wgrad_compute": True, "comm_overlap.overlap_moe_expert_parallel_comm": True}
+    assert in_section(delay, said) == kept
+    assert in_section(delay, said.changed({"comm_overlap.bucket_size": 1}, "x")) == {
+        "comm_overlap.delay_wgrad_compute": True
+    }
+    assert in_section({"bf16": True}, said) == {"bf16": True}
+
+
+def test_reductions_are_of_the_wrapper_unless_the_section_says_them() -> None:
+    reduce: dict[str, Value] = {"ddp.overlap_grad_reduce": True}
+    assert in_section(reduce, Settings()) == reduce
+    section = settings({"comm_overlap.overlap_param_gather": False}, "run.yaml")
+    assert in_section(reduce, section) == {"comm_overlap.overlap_grad_reduce": True}
+
+
+def test_a_flag_sets_the_knobs_that_share_it() -> None:
+    off: dict[str, Value] = {"ddp.check_for_nan_in_grad": False}
+    assert with_twins(off) == {**off, "rerun.check_for_nan_in_loss": False}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from traces.settings.bridge import take
-from traces.settings.knobs import Knob, knobs
 from traces.settings.printed import change_of
 from traces.settings.read import configuration_of
-from traces.settings.settings import Draft, NotAConfiguration, Settings
-from traces.settings.values import NotAValue, Raw
+from traces.settings.settings import NotAConfiguration, Settings
 
 RECIPE = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16"
 OUTSIDE = "its value comes from outside the file, so that it stays unknown"
@@ -36,12 +31,6 @@ def test_a_functional_test_sets_flags_and_its_environment() -> None:
     assert settings.value("env.CUDA_DEVICE_MAX_CONNECTIONS") == "1"
     assert settings.value("num_moe_experts") is None
     assert problems == []
-
-
-def test_an_argument_that_megatron_has_not_is_named_with_the_nearest() -> None:
-    settings, problems = read("num_layers: 4\nnum_expertz: 8\n", "a.yaml")
-    assert settings.value("num_layers") == 4
-    assert problems == [("num_expertz: no argument of Megatron-LM that we know", "num_experts")]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +129,6 @@ def test_printed_lines_set_what_a_person_would_set_by_them() -> None:
     assert change_of(["(leave out numactl)"], "megatron_lm") == {"launcher.numa_binding": False}
 
 
-def test_a_number_beyond_what_a_setting_holds_is_no_number() -> None:
-    assert math.isinf(float("1e999"))  # so that Python reads it, and a setting must not
-    settings, problems = read("lr: 1.0e+999\nnum_layers: 1.0e+300\nhidden_size: 64\n", "a.yaml")
-    assert [text for text, _ in problems] == ["lr takes a number", "num_layers takes a whole number"]
-    assert settings.value("hidden_size") == 64
-
-
 @pytest.mark.parametrize(
     ("line", "unknown"),
     [
@@ -161,25 +143,6 @@ def test_what_only_a_running_shell_could_tell_is_unknown_and_said(line: str, unk
     assert settings.value("bf16") is True
     assert unknown not in settings
     assert "outside the file" in problems[0][0] or "a condition of the script decides" in problems[0][0]
-
-
-@pytest.mark.parametrize(
-    ("knob", "raw"),
-    [
-        ("num_layers", 1.5), ("num_layers", 1e300), ("normalization", {"a": 1}),
-        ("recompute_modules", 3), ("pipeline_model_parallel_layout", "Et|x"),
-    ],
-)  # fmt: skip
-def test_a_value_that_no_file_should_have_is_none(knob: str, raw: Raw) -> None:
-    with pytest.raises(NotAValue):
-        taken(Draft("a"), knobs()[knob], raw)
-
-
-def taken(draft: Draft, knob: Knob, raw: Raw) -> None:
-    """Take a value; what the draft has as a problem is raised."""
-    take(draft, knob, knob.id, raw, 1)
-    if draft.problems:
-        raise NotAValue(draft.problems[0].text)
 
 
 def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:

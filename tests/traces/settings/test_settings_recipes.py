@@ -1,11 +1,11 @@
-"""What Bridge's performance scripts make of a recipe and its flags, by release."""
+"""What Bridge's scripts make of a recipe and flags, and each way of starting a run of its ranks."""
 
 from __future__ import annotations
 
 import pytest
 
 from traces.settings.read import configuration_of
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Configuration, Settings, Value
 
 QWEN = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16 -ng 256"
 ALL = ("attn", "moe_router", "moe_preprocess")
@@ -33,13 +33,10 @@ def test_what_a_recipe_sets_is_configured_and_a_flag_wins_over_it() -> None:
         ("-m deepseek -s v3", None, 4, "hybridep", ("moe_router", "moe_preprocess"), 2048),
         ("-m deepseek -mr deepseek_v3 -cv v1", "0.16.1", 4, "hybridep", ALL, 2048),
         ("-m deepseek -mr deepseek_v3 -cv v2", "0.16.1", 4, "hybridep", ALL, 4096),
-        ("-m deepseek -mr deepseek_v3", "0.16.1", 4, "hybridep", ALL, 4096),
         ("-m deepseek -mr deepseek_v3 -cv v1", "0.19.0", 4, "hybridep", ALL, 4096),
         ("-m qwen -mr qwen3_next_80b_a3b", "0.17.0", 2, "hybridep", ALL, 4096),
         ("-m qwen -mr qwen3_next_80b_a3b", "0.16.1", 1, None, (), 4096),
-        ("-m kimi -mr kimi_k2", "0.16.1", 4, "hybridep", ("moe_router", "moe_preprocess"), 2048),
         ("-m kimi -mr kimi_k2 -cv v1", "0.18.0", 4, "hybridep", ("moe_router", "moe_preprocess"), 2048),
-        ("-m qwen_vl -mr qwen35_vl_122b_a10b", "0.17.0", 4, "hybridep", (), 8192),
     ],
 )
 def test_a_preset_is_of_its_release_and_variant(
@@ -83,13 +80,6 @@ def test_the_scripts_stop_where_no_preset_has_the_precision(
     assert [one.instead for one in read.problems if one.effect == "stops"] == instead
 
 
-@pytest.mark.parametrize("recipe", ["llama3_8b", "llama3_70b", "llama31_405b", "nemotronh_56b"])
-def test_a_dense_model_is_known_to_have_no_experts(recipe: str) -> None:
-    settings = _read(f"python run_script.py -m any -mr {recipe} -g h200 -ng 64")
-    assert "num_moe_experts" in settings
-    assert settings.value("num_moe_experts") is None
-
-
 @pytest.mark.parametrize(
     "other", ["-g gb300 -c fp8_sc", "-g gb300 -cv large_scale", "-g h200", "-g gb300 --task sft", ""]
 )
@@ -106,7 +96,6 @@ def test_a_preset_that_the_table_does_not_have_stays_unknown(other: str) -> None
         ("gb300", "0.19.0", "alltoall", None),
         ("gb300", None, "alltoall", None),
         ("gb300", "0.18.2", "flex", "hybridep"),
-        ("h100", "0.18.2", "flex", "deepep"),
     ],
 )
 def test_the_scripts_fall_back_from_deepep_by_gpu_and_release(
@@ -143,3 +132,71 @@ def test_the_scripts_give_a_dataset_the_length_of_the_model_unless_its_data_have
 ) -> None:
     settings = _read(f"{QWEN} {flags} model.seq_length=4096 dataset.sequence_length=2048")
     assert settings.value("dataset.sequence_length") == length
+
+
+LAYOUT = """
+model:
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 4
+  context_parallel_size: 1
+"""
+HARNESS = "python scripts/performance/run_script.py -m qwen -mr qwen3_30b_a3b --task pretrain "
+
+
+def read(text: str, name: str = "run.yaml") -> Configuration:
+    return configuration_of(text, name, "0.16.1")
+
+
+def test_w5_a_field_for_the_ranks_that_bridge_does_not_have_is_named_with_the_option_that_takes_it() -> None:
+    problems = read(LAYOUT + "  world_size: 64\n").problems
+    assert [problem.instead for problem in problems] == ["--world-size N of moe-diag in its place"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "core", "batch"),
+    [
+        ("-ng 16", "0.16.1", 1024),
+        ("-ng 32", "0.16.1", 2048),
+        ("-ng 32 -tp 2", "0.16.1", 2048),
+        ("-ng 32 -tp 2", "0.19.0", 1024),
+        ("-ng 32 -gb 512", "0.19.0", 512),
+    ],
+)
+def test_the_batch_of_a_preset_grows_with_the_gpus_and_since_0_6_with_the_data_parallel_ranks(
+    flags: str, core: str, batch: int
+) -> None:
+    settings = configuration_of(f"{HARNESS} -g h100 {flags}", "w15.sh", core).settings
+    assert settings.value("train.global_batch_size") == batch
+
+
+@pytest.mark.parametrize(
+    ("text", "offline", "in_batch"),
+    [
+        ("dataset:\n  packed_sequence_specs:\n    packed_sequence_size: 4096\n", True, None),
+        ("dataset:\n  packed_sequence_specs:\n    packed_sequence_size: -1\n", False, None),
+        ("dataset:\n  packed_sequence_specs: null\n", False, None),
+        ("dataset:\n  pack_sequences_in_batch: true\n", None, True),
+        ("dataset:\n  enable_offline_packing: true\n  enable_in_batch_packing: false\n", True, False),
+        ("dataset:\n  enable_in_batch_packing: true\n", None, True),
+    ],
+)
+def test_item_6_packing_is_read_in_the_spelling_of_every_release(
+    text: str, offline: Value, in_batch: Value
+) -> None:
+    read_ = read("model:\n  bf16: true\n" + text)
+    assert not read_.problems
+    assert read_.settings.value("dataset.enable_offline_packing") == offline
+    assert read_.settings.value("dataset.enable_in_batch_packing") == in_batch
+
+
+@pytest.mark.parametrize("key", ["env", "env_vars"])
+def test_w17_a_yaml_has_a_place_for_the_environment(key: str) -> None:
+    found = read(f"model:\n  bf16: true\n{key}:\n  NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN: 64\n")
+    assert found.settings.value("env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN") == "64"
+    assert not found.problems
+
+
+def test_a_window_of_attention_is_read_as_its_two_sizes() -> None:
+    text = "torchrun pretrain_gpt.py --bf16 --window-size '(128, 0)' --window-attn-skip-freq 2"
+    settings = read(text, "run.sh").settings
+    assert (settings.value("window_size"), settings.value("window_attn_skip_freq")) == ((128, 0), 2)

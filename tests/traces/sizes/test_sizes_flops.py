@@ -11,7 +11,7 @@ from tests.configurations.sizes import published, sized, tiny
 from tests.places import DATA
 from traces.missing import Missing
 from traces.settings.settings import Value
-from traces.sizes.peaks import fp32_to_tf32_frac, peak_precision
+from traces.sizes.peaks import peak_precision
 from traces.sizes.references import nearest, nearest_references
 from traces.sizes.throughput import (
     Convention,
@@ -24,13 +24,6 @@ from traces.sizes.throughput import (
 
 WITHIN_FRAC = 0.02
 ROWS: list[list[Any]] = tomllib.loads((DATA / "published_throughput.toml").read_text())["rows"]
-FILES = {
-    "DeepSeek-V3": "deepseek_v3",
-    "GPT-OSS-120B": "gpt_oss_120b",
-    "Qwen3-30B-A3B": "qwen3_30b_a3b",
-    "Qwen3-235B-A22B": "qwen3_235b_a22b",
-    "Kimi-K2": "kimi_k2",
-}
 
 
 def per_token(model: str, seq_length: int, convention: Convention) -> float:
@@ -122,20 +115,6 @@ def test_throughput_names_what_it_lacks() -> None:
     assert isinstance(found, Missing)
     assert "world_size" in found.reason
     assert isinstance(throughput(tiny(), 0), Missing)
-
-
-@pytest.mark.parametrize(
-    ("product", "share"),
-    [
-        ("NVIDIA A100-SXM4-80GB", 19.5 / 156),
-        ("NVIDIA H100 80GB HBM3", 67 / 494.5),
-        ("NVIDIA L40S", 91.6 / 183),
-        ("Tesla V100-SXM2-16GB", None),
-        (None, None),
-    ],
-)
-def test_fp32_is_an_eighth_of_tf32_on_an_a100(product: str | None, share: float | None) -> None:
-    assert fp32_to_tf32_frac(product) == share
 
 
 @pytest.mark.parametrize(

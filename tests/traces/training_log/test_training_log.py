@@ -1,3 +1,5 @@
+"""Training logs: what each line tells, pasted or whole, and the steady step."""
+
 from __future__ import annotations
 
 import gzip
@@ -7,8 +9,11 @@ import pytest
 
 from tests.configurations.logs import crash, frame, iteration, log_of, out_of_memory, read, step_time
 from traces.errors import InputError
-from traces.training_log.log import Stage
-from traces.training_log.memory import most_unallocated, peak_memory
+from traces.settings.settings import Value, settings
+from traces.training_log.iterations import perturbation_frac, steady_step
+from traces.training_log.log import Iteration, Message, Stage, TrainingLog
+from traces.training_log.memory import inactive_memory, most_unallocated, peak_memory
+from traces.training_log.own_lines import loading_frac
 from traces.training_log.read import LONGEST_LINE
 
 GIB = 1 << 30
@@ -258,15 +263,6 @@ def test_a_line_far_longer_than_a_chunk_does_not_shift_the_next(tmp_path: Path) 
     assert (log.skipped, log.iterations[0].line) == ((2,), 3)
 
 
-def test_line_numbers_hold_over_many_chunks(tmp_path: Path) -> None:
-    path = tmp_path / "run.log"
-    block = b"filler\n" * 99
-    path.write_bytes(b"".join(block + iteration(i, 5.0).encode() + b"\n" for i in range(1, 3001)))
-    log = read(path)
-    assert [one.line for one in log.iterations] == [100 * i for i in range(1, 3001)]
-    assert log.line_count == 300_000
-
-
 def test_a_gzip_log_reads_as_the_plain_one(tmp_path: Path) -> None:
     text = (iteration(1, 5.0) + "\n" + iteration(2, 6.0) + "\n").encode()
     (tmp_path / "run.log.gz").write_bytes(gzip.compress(text))
@@ -305,3 +301,180 @@ def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> Non
 def test_an_assert_tells_the_version_it_found(tmp_path: Path) -> None:
     line = "AssertionError: TE version >= 2.7.0 is required for x. Current TE version: 2.6.0"
     assert log_of(tmp_path, line).versions == {"te": "2.6.0"}
+
+
+REPORT = "[Rank 0] (after 1 iterations) memory (GB) | mem-allocated-gigabytes: 208.0 | "
+TITAN = "[rank0]:[titan] 2025-11-21 15:15:{at},000 - root - INFO - step: {step}  loss: 8.2  grad_norm: 0.4  "
+
+
+def titan(at: int, step: int, rank: int = 0) -> str:
+    text = TITAN.format(at=at, step=step).replace("rank0", f"rank{rank}")
+    rates = "memory: 64.00GiB(82.98%)  tps: 1,482  tflops: 86.61  mfu: 8.76%"
+    return f"{text}{rates}  time_metrics/data_loading(%): 76.0"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank52]: RuntimeError: Triton Error [CUDA]: out of memory",
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.00 GiB.",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "CUDA driver error: CUDA_ERROR_OUT_OF_MEMORY",
+        "terminate called: cudaErrorMemoryAllocation",
+    ],
+)
+def test_memory_runs_out_in_any_spelling(tmp_path: Path, line: str) -> None:
+    (error,) = log_of(tmp_path, "> training", line).out_of_memory
+    assert error.line == 2
+
+
+def test_fragments_that_a_trainer_reports_are_memory_that_nobody_uses(tmp_path: Path) -> None:
+    log = log_of(tmp_path, f"{REPORT}mem-inactive-gigabytes: 60.0 | mem-reserved-gigabytes: 240.0")
+    report, most = inactive_memory(log), most_unallocated(log)
+    assert report is not None
+    assert most is not None
+    assert (report.inactive_bytes, most.unallocated_frac) == (60_000_000_000, 0.25)
+
+
+def test_lines_from_the_middle_are_all_steady(tmp_path: Path) -> None:
+    steady = steady_step(log_of(tmp_path, *(iteration(index, 1000) for index in range(10, 14))))
+    assert steady is not None
+    assert steady.count == 4
+
+
+def test_a_log_from_its_start_still_warms_up(tmp_path: Path) -> None:
+    begun = log_of(
+        tmp_path, "using world size: 8, data-parallel size: 8", *(iteration(n, 1000) for n in range(10, 14))
+    )
+    steady = steady_step(begun)
+    assert steady is not None
+    assert steady.count == 1
+
+
+def test_torchtitans_lines_give_steps_rates_memory_and_the_wait_for_data(tmp_path: Path) -> None:
+    log = log_of(tmp_path, titan(10, 10), titan(20, 20), titan(20, 20, rank=1), titan(30, 30))
+    assert [(one.index, one.length_ns) for one in log.iterations] == [
+        (20, 1_000_000_000),
+        (30, 1_000_000_000),
+    ]
+    assert log.iterations[0].tokens_per_s_per_gpu == 1482
+    assert log.memory[0].peak_reserved_bytes == 64 << 30
+    assert loading_frac(log, steady_step(log)) == 0.76
+
+
+def test_a_timer_of_batches_tells_the_wait_for_data(tmp_path: Path) -> None:
+    timer = "    batch-generator ................................: (10.00, 500.00)"
+    log = log_of(tmp_path, *(line for index in range(20, 24) for line in (iteration(index, 1000), timer)))
+    assert loading_frac(log, steady_step(log)) == 0.5
+
+
+def test_a_watchdogs_line_gives_operation_sequence_number_and_size(tmp_path: Path) -> None:
+    line = (
+        "[E ProcessGroupNCCL.cpp:467] [Rank 6] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=202558, OpType=_ALLGATHER_BASE, NumelIn=4, NumelOut=32, Timeout(ms)=1800000) ran"
+    )
+    (message,) = log_of(tmp_path, line).messages
+    assert message.said == {
+        **{"rank": "6", "sequence": "202558", "operation": "_ALLGATHER_BASE"},
+        **{"numel_in": "4", "numel_out": "32", "timeout_ms": "1800000"},
+    }
+
+
+MS = 1_000_000
+RECORDED: dict[str, Value] = {"profiling.profile_step_start": 4, "profiling.profile_step_end": 6}
+
+
+def made(
+    lengths_ms: list[int],
+    *messages: Message,
+    indexes: list[int] | None = None,
+    knobs: dict[str, Value] | None = None,
+) -> TrainingLog:
+    """One logged iteration at every tenth line."""
+    numbered = zip(indexes or range(1, len(lengths_ms) + 1), lengths_ms, strict=True)
+    return TrainingLog(
+        name="run.log",
+        line_count=10 * len(lengths_ms),
+        iterations=tuple(Iteration(at, ms * MS, 10 * (place + 1)) for place, (at, ms) in enumerate(numbered)),
+        messages=messages,
+        settings=settings(knobs or {}, "log"),
+    )
+
+
+def left_out(log: TrainingLog) -> dict[int, str]:
+    steady = steady_step(log)
+    assert steady is not None
+    return {one.iteration.index: one.reason for one in steady.left_out}
+
+
+def test_the_first_three_iterations_are_left_out() -> None:
+    steady = steady_step(made([900, 200, 150, 100, 104, 102]))
+    assert steady is not None
+    assert [one.index for one in steady.used] == [4, 5, 6]
+    assert (steady.median_ns, steady.mean_ns) == (102 * MS, 102 * MS)
+    assert (steady.spread_ns, steady.count) == (4 * MS, 3)
+
+
+def test_a_restart_has_first_iterations_of_its_own() -> None:
+    log = made([900, 100, 100, 100, 100] * 2, indexes=[1, 2, 3, 4, 5, 4, 5, 6, 7, 8])
+    steady = steady_step(log)
+    assert steady is not None
+    assert [one.line for one in steady.used] == [40, 50, 90, 100]
+
+
+def test_a_line_for_many_iterations_is_left_out_if_the_first_are_among_them() -> None:
+    assert left_out(made([300, 100, 100], indexes=[10, 20, 30])) == {10: "first"}
+    assert left_out(made([900, 300, 100, 100], indexes=[1, 10, 20, 30])) == {1: "first", 10: "first"}
+    assert left_out(made([900, 300, 100, 100], indexes=[501, 510, 520, 530])) == {501: "first", 510: "first"}
+
+
+def test_an_iteration_far_above_is_named_by_the_checkpoint_before_it() -> None:
+    log = made([100, 100, 100, 100, 300, 100, 300, 100], Message("checkpoint", 45))
+    assert left_out(log) == {1: "first", 2: "first", 3: "first", 5: "checkpoint", 7: "far_above"}
+
+
+def test_a_checkpoint_without_delay_leaves_its_iteration_in() -> None:
+    assert 5 not in left_out(made([100] * 6, Message("checkpoint", 45)))
+
+
+def test_warm_up_and_capture_of_graphs_are_left_out() -> None:
+    graphs: dict[str, Value] = {"cuda_graph_impl": "transformer_engine", "cuda_graph_warmup_steps": 4}
+    log = made([100] * 8, Message("graph-capture-begins", 41), Message("graph-captured", 42), knobs=graphs)
+    assert left_out(log) == {1: "first", 2: "first", 3: "first", 4: "graph_warm_up", 5: "graph_capture"}
+
+
+@pytest.mark.parametrize(
+    ("impl", "count"),
+    [("none", 5), ("transformer_engine", 4)],
+    ids=["graphs off", "three warm-ups and capture"],
+)
+def test_the_default_warm_up_counts_only_with_graphs(impl: str, count: int) -> None:
+    steady = steady_step(made([100] * 8, knobs={"cuda_graph_impl": impl}))
+    assert steady is not None
+    assert steady.count == count
+
+
+def test_iterations_that_a_profiler_is_set_to_record_are_left_out() -> None:
+    log = made([100] * 8, knobs={**RECORDED, "profiling.use_nsys_profiler": True})
+    assert {index for index, reason in left_out(log).items() if reason == "profiled"} == {5, 6}
+
+
+def test_a_profilers_steps_count_only_where_one_is_on() -> None:
+    log = made([100] * 8, knobs=RECORDED)
+    assert "profiled" not in left_out(log).values()
+
+
+def test_iterations_while_nsys_says_it_captures_are_left_out() -> None:
+    log = made([100] * 8, Message("profiler-begins", 41), Message("profiler-ends", 55))
+    assert {index for index, reason in left_out(log).items() if reason == "profiled"} == {5, 6}
+
+
+def test_a_log_of_first_iterations_has_no_steady_step() -> None:
+    assert steady_step(made([900, 100, 100])) is None
+    assert steady_step(made([])) is None
+
+
+def test_a_profiled_step_is_compared_with_the_steady_one() -> None:
+    steady = steady_step(made([900, 200, 150, 100, 100]))
+    assert steady is not None
+    assert perturbation_frac(125 * MS, steady) == 0.25

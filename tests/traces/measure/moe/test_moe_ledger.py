@@ -29,7 +29,7 @@ from tests.recordings.launches import (
     Line,
     rank_of,
 )
-from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows, true_tax
+from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows
 from traces.measurements import measure_rank
 from traces.missing import Missing
 from traces.sections.rank import Moe
@@ -70,19 +70,6 @@ def test_every_module_of_every_pass_and_layer_is_as_it_ran(
     assert found.layers == 3
     assert ("dispatch", "recompute") in {(row.module, row.pass_) for row in found.rows} or recompute == "none"
     assert not isinstance(found.tax_ns, Missing)
-
-
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
-def test_the_tax_is_what_routing_needs_and_nothing_hides(
-    dispatcher: str, overlap: bool, tmp_path: Path
-) -> None:
-    knobs = replace(SMALL, dispatcher=dispatcher, ep_overlap=overlap, token_sync=False)
-    simulated = run(knobs)
-    found = measured(simulated, BARE, tmp_path)
-    assert isinstance(found.moe, Moe)
-    tax_ns = true_tax(simulated, found.steps.windows).total_ns
-    assert (found.moe.tax_ns, found.moe.tax_frac) == (tax_ns, tax_ns / found.budget.window_ns)
 
 
 @pytest.mark.parametrize(

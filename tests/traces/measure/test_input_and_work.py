@@ -1,14 +1,52 @@
-"""What stays of a step when its kernels change: input copies by size, and families of ranges."""
+"""What a step takes in and does: input copies, worker processes, families of ranges."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from tests.recordings.loading import KERNEL, MS, loading
+from traces.measure.data_loading import loads_apart
+
+
+@pytest.mark.parametrize(("pageable", "count"), [(True, 4), (False, 0)])
+def test_input_copies_say_whether_they_read_pageable_memory(
+    tmp_path: Path, pageable: bool, count: int
+) -> None:
+    path = tmp_path / "run.sqlite"
+    write_export(path, loading(10, pageable=pageable))
+    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
+    assert rank["data_loading"]["input_copies_pageable"] == count
+
+
+def test_where_the_memory_of_copies_was_not_recorded_it_is_unknown(tmp_path: Path) -> None:
+    recording, path = loading(10), tmp_path / "run.sqlite"
+    for row in recording.rows["CUPTI_ACTIVITY_KIND_MEMCPY"]:
+        row["srcKind"] = None
+    write_export(path, recording)
+    document = diagnoser.analyze(path).to_dict()
+    assert document["ranks"][0]["data_loading"]["input_copies_pageable"] is None
+    assert "ranks[0].data_loading.input_copies_pageable" in {one["path"] for one in document["missing"]}
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("step 1", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"), False),
+        (("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",), True),
+        (("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"), None),
+        (("load batch",), None),
+    ],
+)
+def test_the_iterator_of_pytorch_says_whether_worker_processes_load(
+    texts: tuple[str, ...], expected: bool | None
+) -> None:
+    assert loads_apart(texts) is expected
 
 
 def work_of(recording: Recording, path: Path) -> dict[str, Any]:

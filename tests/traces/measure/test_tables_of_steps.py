@@ -1,0 +1,334 @@
+"""What is listed of steps: kernels, their order, a ledger, timelines of GPU and host, cut at borders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.simulate.recording import Recording
+from tests.recordings.launches import ADAM, GEMM, NORM, SENDRECV, rank_of
+from traces.account.account import absent_pieces, measure_account
+from traces.account.device import find_queueing
+from traces.intervals import Spans, spans
+from traces.measure.budget import measure_budget
+from traces.measure.kernel_table import NAME_LENGTH, ROWS, measure_kernels
+from traces.measure.ledger import Borders, measure_ledger, per_step_ns
+from traces.measure.sequence import measure_sequence
+from traces.measure.step_timeline import MOST, OTHER_ROWS, Texts, host_kinds, host_lanes, measure_timelines
+from traces.missing import Missing, known
+from traces.names.ranges import public_call, public_range
+from traces.sections.tables import KernelsLeftOut, LedgerRow, ReasonLane, Sequence
+from traces.steps.found import Step, Steps, from_steps, one_window
+
+Export = Callable[..., Path]
+
+
+def test_kernels_are_counted_by_name_and_grid_the_most_work_first(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 100, grid=(8, 1, 1))
+    recording.kernel(GEMM, 100, 220, grid=(8, 1, 1))
+    recording.kernel(GEMM, 220, 230, grid=(4, 2, 1))
+    recording.kernel(SENDRECV, 230, 280, grid=(24, 1, 1), stream=20)
+    table = measure_kernels(rank_of(export(recording)), spans((0, 300)))
+    found = [(row.name, row.grid, row.count, row.work_ns, row.std_ns) for row in table.rows]
+    assert found == [
+        (GEMM, (8, 1, 1), 2, 220, 10),
+        (SENDRECV, (24, 1, 1), 1, 50, 0),
+        (GEMM, (4, 2, 1), 1, 10, 0),
+    ]
+    assert [row.key for row in table.rows] == ["compute.gemm", "comm.sendrecv_unresolved", "compute.gemm"]
+
+
+def test_only_time_in_the_windows_is_work(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 100)
+    recording.kernel(NORM, 100, 200)
+    recording.kernel(NORM, 300, 400)
+    rank = rank_of(export(recording))
+    table = measure_kernels(rank, spans((50, 150)))
+    assert [(row.name, row.count, row.work_ns) for row in table.rows] == [(GEMM, 1, 50), (NORM, 1, 50)]
+    assert measure_kernels(rank, spans((210, 290))).rows == ()
+
+
+def test_what_is_beyond_the_list_is_counted(export: Export) -> None:
+    recording, most = Recording(), int(ROWS.value)
+    for place in range(most + 5):
+        recording.kernel(f"kernel_{place:04d}", 10 * place, 10 * place + (9 if place < most else 2))
+    table = measure_kernels(rank_of(export(recording)), spans((0, 10 * most + 50)))
+    assert len(table.rows) == most
+    assert table.left_out == KernelsLeftOut(5, 5, 10)
+
+
+def test_long_names_that_begin_alike_stay_two(export: Export) -> None:
+    recording = Recording()
+    begin = "x" * (int(NAME_LENGTH.value) + 10)
+    recording.kernel(f"{begin}a", 0, 10)
+    recording.kernel(f"{begin}b", 10, 20)
+    one, other = measure_kernels(rank_of(export(recording)), spans((0, 20))).rows
+    assert one.name != other.name
+    assert one.name[: int(NAME_LENGTH.value)] == other.name[: int(NAME_LENGTH.value)]
+    assert len(one.name) == len(other.name) == int(NAME_LENGTH.value) + 12
+
+
+def _sequence(export: Export, recording: Recording, steps: Steps) -> Sequence:
+    found = measure_sequence(rank_of(export(recording)), steps)
+    assert not isinstance(found, Missing)
+    return found
+
+
+def _one(start_ns: int, end_ns: int) -> Steps:
+    return from_steps("nvtx", "iteration N", (Step(0, start_ns, end_ns),))
+
+
+def test_layers_are_a_loop_whose_runs_hold_the_work_of_all_passes(export: Export) -> None:
+    recording = Recording()
+    for layer in range(4):
+        at = 1_000 + 100 * layer
+        recording.kernel(GEMM, at, at + 30, launch_ns=at - 500)
+        recording.kernel(NORM, at + 40, at + 50, launch_ns=at - 490)
+    recording.kernel(ADAM, 1_500, 1_700, launch_ns=1_200)
+    found = _sequence(export, recording, _one(0, 2_000))
+    assert [found.kinds[of].name for of in found.of] == [GEMM, NORM, ADAM]
+    assert found.work_ns == (4 * 30, 4 * 10, 200)
+    assert (found.loops.first_run, found.loops.run_count, found.loops.times) == ((0,), (2,), (4,))
+    assert found.step == 0
+
+
+def test_kernels_stand_in_the_order_of_their_launches_whenever_they_run(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 1_000, 1_100, launch_ns=500, stream=7)
+    recording.kernel(NORM, 900, 950, launch_ns=600, stream=20)
+    found = _sequence(export, recording, _one(0, 2_000))
+    assert [found.kinds[of].name for of in found.of] == [GEMM, NORM]
+
+
+def test_only_time_in_the_step_is_work(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 100)
+    recording.kernel(GEMM, 100, 200)
+    recording.kernel(GEMM, 300, 400)
+    found = _sequence(export, recording, _one(50, 150))
+    assert (found.run_length, found.work_ns) == ((2,), (100,))
+
+
+def test_copies_have_their_kind_and_bytes(export: Export) -> None:
+    recording = Recording()
+    recording.copy("h2d", 0, 10, size_bytes=1_000)
+    recording.copy("h2d", 10, 20, size_bytes=24)
+    recording.kernel(GEMM, 20, 30)
+    found = _sequence(export, recording, _one(0, 100))
+    (copies,) = [kind for kind in found.kinds if kind.name is None]
+    assert (copies.key, copies.size_bytes) == ("copy.memcpy_h2d", 1_024)
+    assert {kind.size_bytes for kind in found.kinds if kind.name} == {None}
+
+
+def test_without_steps_it_is_of_the_window(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 10)
+    found = _sequence(export, recording, one_window("none", "", 0, 100))
+    assert isinstance(found.step, Missing)
+    assert found.work_ns == (10,)
+
+
+def test_a_step_that_repeats_nothing_is_missing(export: Export, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traces.measure.sequence.RUNS", type("Few", (), {"value": 2}))
+    recording = Recording()
+    for place, name in enumerate((GEMM, NORM, ADAM)):
+        recording.kernel(name, 10 * place, 10 * place + 5)
+    found = measure_sequence(rank_of(export(recording)), _one(0, 100))
+    assert known(found) is None
+
+
+NO_MOE = Missing("moe", "none", "none")
+
+
+def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[int]:
+    """The rows of a group whose name begins so, added up by step."""
+    mine = [row.per_step_ns for row in rows if row.group == group and row.row.startswith(begin)]
+    return [sum(step) for step in zip(*mine, strict=True)]
+
+
+def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
+    """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200."""
+    recording = Recording()
+    recording.kernel(GEMM, 0, 130, launch_ns=-50)
+    recording.kernel(SENDRECV, 120, 160, launch_ns=-40, stream=20)
+    recording.kernel(NORM, 170, 180, launch_ns=-30)
+    rank = rank_of(export(recording))
+    steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
+    absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
+    budget = measure_budget(rank.activities, steps.windows)
+    return recording, measure_ledger(rank.activities, steps, budget, absent, NO_MOE)
+
+
+def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
+    _, rows = two_steps(export)
+    budget = {row.row: (row.count, row.per_step_ns) for row in rows if row.group == "budget"}
+    idle = [row for row in budget if row.startswith("idle.")]
+    assert {row: said for row, said in budget.items() if row not in idle} == {
+        "compute.gemm": (1, (100, 30)),
+        "compute.norm": (1, (0, 10)),
+        "exposed_comm.sendrecv_unresolved": (1, (0, 30)),
+    }
+    assert idle
+    assert per_step(rows, "budget", "idle.") == [0, 30]
+    assert per_step(rows, "absent") == [0, 60]
+    blocking = {row.row for row in rows if row.group == "absent" and row.row.startswith("blocking.")}
+    assert blocking <= {"blocking.sendrecv_unresolved"}
+
+
+def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 40, launch_ns=-10)
+    recording.kernel(NORM, 50, 100, launch_ns=-5)
+    rank = rank_of(export(recording))
+    window = one_window("none", "all", 0, 100)
+    budget = measure_budget(rank.activities, window.windows)
+    rows = measure_ledger(rank.activities, window, budget, NO_MOE, NO_MOE)
+    assert [(row.row, row.per_step_ns) for row in rows] == [
+        ("compute.gemm", (40,)),
+        ("compute.norm", (50,)),
+        ("idle", (10,)),
+    ]
+
+
+def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:
+    held: Spans = spans((0, 10), (20, 30))
+    assert per_step_ns(held, Borders(np.array([5, 25]), np.array([25, 26]))).tolist() == [10, 1]
+
+
+BLIND = Missing("account", "clocks apart", "record again")
+
+
+def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 120, launch_ns=-50)
+    recording.kernel(SENDRECV, 110, 150, launch_ns=-40, stream=20)
+    recording.kernel(NORM, 400, 450, launch_ns=-30)
+    rank = rank_of(export(recording))
+    steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 250), Step(2, 250, 550)))
+    shown = measure_timelines(
+        rank, steps, absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
+    )[0]
+    assert (shown.step, shown.start_ns, shown.end_ns, shown.left_out) == (1, 100, 250, 0)
+    first, second = shown.lanes
+    assert (first.at_ns, first.length_ns) == ((0,), (20,))
+    assert (second.stream, second.at_ns, second.length_ns) == (20, (10,), (40,))
+    assert [shown.names[first.name[0]], shown.keys[second.key[0]]] == [GEMM, "comm.sendrecv_unresolved"]
+    assert isinstance(shown.reasons, ReasonLane)
+    assert sum(shown.reasons.length_ns) == 150 - 20
+
+
+def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 40)
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND)[0]
+    assert isinstance(shown.step, Missing)
+    assert (shown.start_ns, shown.end_ns, shown.reasons) == (0, 100, BLIND)
+
+
+def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -> None:
+    recording, most = Recording(), int(MOST.value)
+    for place in range(most + 3):
+        recording.kernel(GEMM, 10 * place, 10 * place + 8)
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND)[0]
+    assert (shown.left_out, shown.end_ns, len(shown.lanes[0].at_ns)) == (3, 10 * most, most)
+
+
+def every(length_ns: int, count: int) -> Steps:
+    return from_steps(
+        "user", "the test's", tuple(Step(n, n * length_ns, (n + 1) * length_ns) for n in range(count))
+    )
+
+
+def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at_the_step(
+    export: Export,
+) -> None:
+    """In us; a launch takes 2."""
+    recording = Recording()
+    recording.range("forward", 50_000, 180_000)
+    recording.range("mlp", 120_000, 140_000)
+    recording.range("attention", 150_000, 170_000)
+    recording.kernel(GEMM, 130_000, 150_000, launch_ns=125_000)
+    recording.call("cudaEventRecord_v3020", 160_000, 165_000)
+    rank, window = rank_of(export(recording)), one_window("none", "all", 100_000, 200_000)
+    shown = measure_timelines(rank, window, BLIND)[0]
+    lanes = [
+        (lane.kind, lane.depth, lane.at_ns, [shown.names[one] for one in lane.name]) for lane in shown.host
+    ]
+    assert lanes == [
+        ("ranges", 0, (0,), ["forward"]),
+        ("ranges", 1, (20_000, 50_000), ["mlp", "attention"]),
+        ("calls", 0, (25_000, 60_000), ["cudaLaunchKernel", "cudaEventRecord"]),
+    ]
+    assert [lane.length_ns for lane in shown.host] == [(80_000,), (20_000, 20_000), (2_000, 5_000)]
+    assert shown.host_left_out == 0
+
+
+def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 10, 50, launch_ns=5)
+    for place in range(10):
+        recording.call("cudaEventRecord_v3020", 3_000 + 100 * place, 3_001 + 100 * place + place)
+    rank = rank_of(export(recording))
+    lanes, left_out = host_lanes(rank, host_kinds(rank.columns), (2_500, 9_000), Texts(), 4)
+    assert sum(len(lane.at_ns) for lane in lanes) == 4
+    assert [lane.length_ns for lane in lanes] == [(7, 8, 9, 10)]
+    assert left_out == 6
+
+
+def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Export) -> None:
+    recording, most = Recording(), int(OTHER_ROWS.value) // 2
+    for step in range(3):
+        for place in range(most + 10):
+            recording.kernel(GEMM, step * 100_000 + 20 * place, step * 100_000 + 20 * place + 5 + place % 2)
+    found = measure_timelines(rank_of(export(recording)), every(100_000, 3), BLIND)
+    assert found[0].left_out == 0
+    for other in found[1]:
+        assert (other.left_out, len(other.lanes[0].at_ns)) == (10, most)
+        assert sum(length_ns == 5 for length_ns in other.lanes[0].length_ns) == most // 2 - 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "autograd::engine::evaluate_function: AddmmBackward0",
+        "Optimizer.step#FusedAdam.step",
+        "FSDP::pre_forward (encoder.block.0.layer.1)",
+        "layer_3f-layer_5b",
+        "iteration 1002",
+        "ncclAllReduce",
+        "## forward ##",
+    ],
+)
+def test_a_range_that_frameworks_or_training_loops_write_is_named(text: str) -> None:
+    assert public_range(text) == text.partition(", seq")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/home/somebody/data",
+        "forward of somebody",
+        "step 10.98.97.96",
+        "rank@host-7",
+        "C:\\train",
+        "load data.somebody",
+        "token 1234567",
+        "aten::add/home/somebody",
+        "42",
+        "",
+        "Optimizer.step#SecretLab.step",
+    ],
+)
+def test_a_range_with_a_word_that_nobody_knows_has_no_name(text: str) -> None:
+    assert public_range(text) is None
+
+
+def test_a_call_is_known_by_its_form_and_has_no_version() -> None:
+    assert public_call("cudaLaunchKernel_v7000") == "cudaLaunchKernel"
+    assert public_call("cuMemcpyAsync_v2_ptsz") == "cuMemcpyAsync"
+    assert public_call("hunter2") is None
