@@ -18,33 +18,12 @@ from tests.doubles.comparison_document import (
     moved,
     regression,
 )
-from tests.hostile.planted import replaced
 
-KEYWORDS = (
-    "verdict",
-    "state",
-    "source",
-    "unit",
-    "change",
-    "kind",
-    "wall",
-    "by",
-    "confidence",
-    "row",
-    "bound",
-)
 Make = Callable[[], Compared]
 
 
 def typed(document: Document) -> Compared:
     return decode(document, Compared)
-
-
-def planted(make: Make, text: str) -> Compared:
-    """With that text in the place of every foreign one."""
-    document = document_of(make())
-    ours = {key: document[key] for key in ("schema_version", "tool", "kind")}
-    return typed({**replaced(document, text, KEYWORDS), **ours})
 
 
 def compared(make: Make) -> Compared:

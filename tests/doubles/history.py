@@ -40,9 +40,3 @@ def document(
 ) -> dict[str, Any]:
     """The document of a run; `note` makes it another one."""
     return {**encode(run(step_ms, gpu=gpu, layers=layers)), "warnings": [note] if note else []}
-
-
-def without_steps(note: str = "") -> dict[str, Any]:
-    """A run whose steps were not told."""
-    untold = encode(run(source="none", ledger=_UNTOLD, lengths_ns=(80 * MS,)))
-    return {**untold, "warnings": [note] if note else []}

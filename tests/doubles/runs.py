@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from heuristics.config.about import Given, Guidance
 from heuristics.config.observed import Observed
-from heuristics.fixes.fix import Fix
 from heuristics.guides.table import Row, facts_of
 from heuristics.run.run import Run
 
@@ -33,15 +32,3 @@ def run_that(row: Row, facts: Mapping[str, object]) -> Run:
     for one in (run, run.config):
         one.told.update({**facts, **held})
     return run
-
-
-def unmet(fix: Fix, run: Run) -> list[str]:
-    return [one.text for one in fix.preconditions(run) if one.stops]
-
-
-def given_too(run: Run, **what: object) -> Run:
-    return replace(run, given=replace(run.given, **what))  # type: ignore[arg-type]
-
-
-def shown_too(run: Run, **what: object) -> Run:
-    return replace(run, observed=replace(run.observed, **what))  # type: ignore[arg-type]

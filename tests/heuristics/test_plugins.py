@@ -149,15 +149,6 @@ def test_rules_that_are_none_are_left_out(change: tuple[str, str], why: str, tmp
     assert broken(site).startswith(f"plug-in acme-moe 1.0 (cluster) is left out: {why}")
 
 
-def test_two_plugins_of_one_id_are_told_apart(tmp_path: Path) -> None:
-    site = installed(tmp_path)
-    second = site / "other-2.0.dist-info"
-    shutil.copytree(site / "acme_moe-1.0.dist-info", second)
-    (second / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 2.0\n", encoding="utf-8")
-    warnings = [one for one in analysed(site)["warnings"] if "plug-in" in one]
-    assert "plug-in other 2.0 (links) is left out: ACME-1 is another plug-in's" in warnings
-
-
 def test_nothing_of_a_plugin_is_loaded_where_nothing_is_judged(tmp_path: Path) -> None:
     site = installed(tmp_path, fixes="raise SystemExit(99)\n")
     assert "communication" in said(site, "demo", "list")

@@ -13,7 +13,7 @@ from heuristics.comparison.same_work import shared_work_frac
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
-from tests.doubles.comparison import configuration, kernel, log, rank, result, row, trace
+from tests.doubles.comparison import configuration, kernel, rank, result, row, trace
 from traces.sections.rank import Rank, StepSource, Unit
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work
@@ -214,21 +214,6 @@ def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, na
     assert one.because == f"No verdict on the dispatcher: these differ too: {named}."
 
 
-def test_a_stack_is_told_by_the_log_too_and_one_that_is_not_told_gives_no_verdict_either() -> None:
-    logs = [log(10, versions={"container": version}) for version in ("26.04", "26.06")]
-    given_: Said = {"routing": "dropless", "pp": 1}
-    base, new = (
-        result(given=given_, log=logs[0]),
-        result(rank(detected={"dispatcher": "deepep"}), given=given_, log=logs[1]),
-    )
-    assert of_results(base, new) == "container, dispatcher"
-    (one,) = dispatchers(STACK, {"pp": 1}).differences
-    assert one.what == "dispatcher"
-    assert "routing mode, container" in one.because
-    forced = dispatchers({**STACK, "routing": "force_balance"}, STACK)
-    assert "routing mode!" in differ(forced)
-
-
 def test_ranks_of_another_place_or_number_only_limit_it() -> None:
     assert of_results(result(rank(rank=0), rank(rank=1)), result(rank(rank=4))) == "ranks seen, rank"
 
@@ -362,12 +347,6 @@ def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, what
 def test_the_side_that_shares_less_decides() -> None:
     small, large = rank(kernels=(kernel("both", 10),)), rank(kernels=(kernel("both", 10), kernel("more", 90)))
     assert shared_work_frac(small, large) == shared_work_frac(large, small) == 0.1
-
-
-def test_names_of_two_recorders_are_spelled_differently_and_forbid_nothing() -> None:
-    base = result(rank(kernels=(kernel("void a<(int)4>()", 100),)))
-    new = result(rank(kernels=(kernel("void a<4>()", 100),)), traces=(trace(kind="kineto"),))
-    assert of_results(base, new) == "kernel set, recorder"
 
 
 def test_kernels_under_other_names_are_named_with_who_agrees() -> None:

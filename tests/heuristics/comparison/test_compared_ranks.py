@@ -166,8 +166,3 @@ def test_a_rank_that_came_late_is_the_suspect_and_no_link() -> None:
         first = compare(one, other).suspects[0]
         assert (first.id, first.title) == ("late_rank", title)
         assert first.seen[0] == "late rank: rank 1, slow device"
-
-
-def test_a_late_rank_that_this_one_hardly_waits_for_is_no_suspect() -> None:
-    found = [one.id for one in compare(waiting(1, 2, NOBODY), waiting(2, 8, GPU)).suspects]
-    assert "late_rank" not in found

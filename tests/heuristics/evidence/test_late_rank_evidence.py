@@ -93,14 +93,6 @@ def test_what_waits_for_a_late_rank_is_no_cost_that_communication_could_win(
     assert found.cost_frac == pytest.approx(left / 1_000)
 
 
-def test_other_walls_and_walls_without_a_cost_or_a_late_rank_stay() -> None:
-    late = LateRank(Cause.SLOW_HOST, None, {"tp": 100}, {"tp": 300})
-    compute = replace(wall(300, tp=300), id="compute")
-    assert without_waits(compute, late) is compute
-    for one, its in ((wall(300, tp=300), None), (wall(0), late), (wall(None), late)):
-        assert without_waits(one, its) is one
-
-
 def test_ranks_are_observed_together() -> None:
     ranks = [rank(budget=replace_budget(gemm=900, grouped_gemm=100)), rank(steps=steps_of(200, 400))]
     found = observe(ranks)

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
@@ -17,7 +15,6 @@ from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from tests.configurations.sizes import tiny
-from tests.doubles.opinions import runs
 from tests.doubles.workflow import Config, log_of, run_with
 from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem, Value, settings
@@ -37,7 +34,6 @@ RANKS = "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 CONNECTIONS = "env.CUDA_DEVICE_MAX_CONNECTIONS"
 H100 = {"gpu": "H100"}
 TP2: Config = {"tensor_model_parallel_size": 2}
-MXFP8: Config = {"mixed_precision": "bf16_with_mxfp8_mixed"}
 UNGROUPED: Config = {"moe_grouped_gemm": False}
 SKIPPED = Message("flex-skipped", 7, {"backend": "DeepEP"})
 OVERWRITTEN = "CFG-overwritten-overlap-moe-expert-parallel-comm"
@@ -338,23 +334,10 @@ def test_a_default_that_we_filled_in_is_no_wish() -> None:
     assert ids(Run(settings=filled.under(settings(ALLTOALL, "run.sh:3")))) == []
 
 
-def test_evidence_names_where_each_part_was_said_and_what_the_trace_shows() -> None:
-    found = only(seen(DEEPEP, dispatcher="alltoall"))
-    assert "config.yaml:1" in found.evidence
-    assert "NCCL SendRecv" in found.evidence
-
-
 def test_a_recognised_failure_counts_without_the_log() -> None:
     failure = Failure(id="deepep-gpu", state="rejected", text="", confirm="", cure="", fix="")
     found = only(run_with(DEEPEP), failure)
     assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log reports it")
-
-
-def test_graphs_that_were_captured_say_so() -> None:
-    run = run_with(GRAPHS, shown={"graph_frac": 0.0}, log=log_of("graph-capture-begins", "graph-captured"))
-    found = only(run)
-    assert "captured and not replayed" in found.text
-    assert "line 2 of the log" in found.evidence
 
 
 def test_an_overlap_that_the_model_asks_for_is_overwritten_and_not_left_off() -> None:
@@ -367,14 +350,3 @@ def test_an_unknown_value_of_a_knob_is_not_repeated() -> None:
     found = find_contradictions(run_with(knobs, shown={"dispatcher": "alltoall", "graph_frac": 0.0}))
     assert found
     assert "hunter2" not in str(found)
-
-
-READ = sorted({knob for row in ROWS for knob in row[2].settings.by_knob})
-ODD = st.none() | st.booleans() | st.integers(-2, 99) | st.text(max_size=9) | st.tuples(st.text(max_size=3))
-
-
-@given(runs(), st.dictionaries(st.sampled_from(READ), ODD))
-def test_any_run_and_configuration_can_be_compared(run: Run, knobs: dict[str, Value]) -> None:
-
-    found = find_contradictions(replace(run, settings=settings(knobs, "run.sh:1")))
-    assert len({one.id for one in found}) == len(found)

@@ -69,17 +69,6 @@ def test_gradients_of_several_ranks_refute_a_world_of_one() -> None:
     assert traffic(run_with({**knobs, "world_size": 8}, shown={"dp_active": True})) == []
 
 
-def test_flex_of_an_unseen_backend_never_runs_by_nccls_own_exchange() -> None:
-    flex: Config = {"moe_token_dispatcher_type": "flex"}
-
-    def found(dispatcher: str) -> bool:
-        run = run_with(flex, shown={"dispatcher": dispatcher})
-        return "CFG-dispatcher-not-active" in [one.id for one in find_contradictions(run)]
-
-    assert found("alltoall")
-    assert not found("deepep")
-
-
 def test_sends_of_unknown_purpose_refute_sizes_that_are_all_one() -> None:
     shown = {"sendrecv_unresolved": True}
     (found,) = [one for one in find_contradictions(run_with(ONE, shown=shown)) if "traffic" in one.id]

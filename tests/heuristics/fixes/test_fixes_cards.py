@@ -8,7 +8,6 @@ from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.change import Change, lines
-from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 from tests.doubles.fixes import configured, given, need, shows, states
 from traces.sections.tables import WallId
@@ -92,12 +91,6 @@ def test_a_layout_that_equals_the_split_as_it_is_is_no_change() -> None:
         for more in (counted, {}, counted | {"num_layers": 96})
     ]
     assert made == [True, False, False]
-
-
-def state(fix: Fix, text: str, run: Run) -> str:
-    """State of the one precondition with this text in it."""
-    (found,) = [one for one in fix.preconditions(run) if text in one.text]
-    return found.state
 
 
 def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from tests.doubles.fixes import complete, configured
+from tests.doubles.fixes import configured
 from traces.settings.settings import Value
 
 
@@ -57,40 +57,6 @@ def test_what_no_trace_shows_is_what_the_configuration_asks_for(
 # ---- cards and choosers that ask the configuration ----
 
 
-@pytest.mark.parametrize(
-    ("number", "values"),
-    [
-        ("COM-1", {"overlap_moe_expert_parallel_comm": True}),
-        ("COM-2", {"moe_token_dispatcher_type": "alltoall"}),
-        ("COM-4", {"ddp.overlap_grad_reduce": True, "ddp.overlap_param_gather": True}),
-        ("COM-5", {"comm_overlap.tp_comm_overlap": True}),
-        ("HST-1", {"launcher.numa_binding": True}),
-        ("HST-2", {"train.manual_gc": True}),
-        (
-            "HST-3",
-            {
-                "cuda_graph_impl": "transformer_engine",
-                "cuda_graph_modules": ("attn", "moe_router", "moe_preprocess"),
-                "num_moe_experts": 8,
-            },
-        ),
-        ("HST-4", {"moe_router_fusion": True, "moe_permute_fusion": True, "num_moe_experts": 8}),
-        ("HST-6", {"moe_expert_rank_capacity_factor": 1.5}),
-        ("CMP-1", {"moe_grouped_gemm": True}),
-        ("MEM-1", {"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128,expandable_segments:True"}),
-        ("MEM-7", {"optimizer.optimizer_cpu_offload": True}),
-        ("MEM-9", {"recompute_granularity": "full"}),
-    ],
-)
-def test_what_is_on_already_is_refused(number: str, values: dict[str, Value]) -> None:
-    before, after = configured(), configured(values)
-    unmet = [
-        {one.text for one in CATALOGUE[number].preconditions(run) if one.state == "unmet"}
-        for run in (before, after)
-    ]
-    assert unmet[1] - unmet[0]
-
-
 OFF = ("model.cpu_offloading=false", "model.cpu_offloading_num_layers=0")
 
 
@@ -121,10 +87,3 @@ def test_an_mtp_layer_wanted_stages_beside_the_overlap_for_two_releases(
     needs = CATALOGUE["COM-1"].preconditions(run)
     assert [one.state for one in needs if "with an MTP layer" in one.text] == states
     assert not [one for one in CATALOGUE["COM-1"].preconditions(newest) if "with an MTP" in one.text]
-
-
-def test_hardware_queues_claim_no_time_of_the_pipeline_and_none_of_an_overlap_that_is_off() -> None:
-    plain = complete({"overlap_moe_expert_parallel_comm": False})
-    kinds = CATALOGUE["COM-13"].of_run(CATALOGUE["COM-13"], plain).kinds
-    assert kinds
-    assert not {"pp_p2p", "ep_dispatch", "ep_a2a"} & {*kinds}

@@ -30,9 +30,3 @@ def test_w18_without_evidence_of_memory_recompute_is_no_question() -> None:
 def test_where_the_editions_differ_both_are_told(guidance: Guidance, answer: str, other: str) -> None:
     found = choices(guidance, gpu="H100", ep=16, flex_package=True)["dispatcher"]
     assert (found.answer, found.other) == (answer, other)
-
-
-def test_what_a_choice_may_add_and_must_not_goes_with_it() -> None:
-    graphs = choices("main-2026-08", gpu="H100", routing="dropless", memory_tight=False, pp=1)["cuda_graphs"]
-    assert "attn" in graphs.then
-    assert "full_iteration" in graphs.never

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.about import Guidance
 from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import (
     DispatcherChoice,
@@ -16,7 +15,7 @@ from heuristics.guides.dispatcher import (
     refusals,
 )
 from heuristics.run.run import Run
-from tests.doubles.runs import BOTH, run_by, run_of
+from tests.doubles.runs import run_by, run_of
 
 
 def newer(run: Run) -> Run:
@@ -94,18 +93,6 @@ def test_b21_seed_000_hybridep_on_h100_is_allowed_across_two_domains_of_eight() 
     current = choose_dispatcher(newer(run))
     assert (current.first, current.candidates) == (None, ("deepep", "hybridep"))
     assert set(extras) <= set(current.extras)
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_b24_seeds_002_and_003_communication_that_does_not_show_changes_no_dispatcher(
-    guidance: Guidance,
-) -> None:
-    run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 9}, gpu="GB200", ep=64, guidance=guidance)
-    choice = choose_dispatcher(run)
-    assert (choice.first, choice.candidates, choice.rule) == ("alltoall", ("alltoall",), "not-first-knob")
-    assert "cannot save much" in said(choice)
-    visible = replace(run, cost_by_kind_ns={"communication": {"ep_a2a": 10}})
-    assert choose_dispatcher(visible).first == "hybridep"
 
 
 def test_b26_seed_000_on_gb200_binding_comes_before_a_swap() -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import strategies as st
 
-from heuristics.config.about import Given, Guidance
-from heuristics.config.hardware import FAMILIES
+from heuristics.config.about import Guidance
 from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.table import fire, table
-from heuristics.run.run import Run
 from tests.doubles.runs import BOTH, run_of, run_that
 
 
@@ -42,28 +39,3 @@ def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     unmet |= {"ep_size": None, "crosses": True, "runs_low_precision": False, "memory_tight": False}
     for rule in rules:
         assert fire("dispatcher", run_that(rule, unmet), edition).row is rule
-
-
-maybe = st.none() | st.booleans()
-runs = st.builds(
-    Run,
-    st.builds(
-        Observed,
-        dispatcher=st.sampled_from(["alltoall", "deepep", "hybridep", "none", "unknown"]),
-        capability=st.sampled_from([None, (7, 0), (8, 0), (9, 0), (10, 0)]),
-    ),
-    st.builds(
-        Given,
-        gpu=st.sampled_from([None, *FAMILIES, "L40S"]),
-        ep=st.none() | st.sampled_from([1, 4, 16, 64, 128]),
-        tp=st.sampled_from([None, 1, 4]),
-        stage=st.sampled_from([None, "bring_up", "tuned"]),
-        routing=st.sampled_from([None, "dropless", "drop_pad"]),
-        family=st.sampled_from([None, "dsv3", "qwen3_235b", "qwen3_30b", "qwen3_next", "vlm", "other"]),
-        precision=st.sampled_from([None, "bf16", "mxfp8"]),
-        memory_tight=maybe,
-        flex_package=maybe,
-        core_version=st.sampled_from([None, "0.15.0", "0.19.0"]),
-        guidance=st.sampled_from(BOTH),
-    ),
-)

@@ -136,13 +136,6 @@ def test_whole_moe_recompute_clashes_with_overlap_since_0_17(core: str | None, r
     assert ("moe" in refusals(Run(shown, Given(core_version=core)))) is refused
 
 
-def test_whole_moe_recompute_clashes_with_a_graph_of_the_router() -> None:
-    shown = Observed(moe=True, ep_overlap=False, graph_frac=0.5)
-    given = Given(graph_impl="transformer_engine", graph_modules=("moe_router", "moe_preprocess"))
-    assert "moe" in refusals(Run(shown, given))
-    assert "moe" not in refusals(Run(shown, Given(graph_impl="transformer_engine", graph_modules=("attn",))))
-
-
 def test_what_is_recomputed_beside_a_whole_moe_layer_stays_when_that_goes() -> None:
     modules = ("mla_up_proj", "moe")
     values: dict[str, Value] = {"multi_latent_attention": True, "recompute_granularity": "selective"}

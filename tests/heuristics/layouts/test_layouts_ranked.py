@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from heuristics.layouts.choose import Found
-from heuristics.layouts.ranking import rules
 from tests.configurations.layouts import found, run_as_typed, without
 from traces.sizes.memory import MemoryEstimate, estimate
 
@@ -13,14 +12,6 @@ from traces.sizes.memory import MemoryEstimate, estimate
 @pytest.fixture(scope="module")
 def qwen() -> Found:
     return found("Qwen3-30B-A3B", "H100", 16, 1024, without("Qwen3-30B-A3B", "H100"))
-
-
-def test_costs_order_the_list_and_add_up(qwen: Found) -> None:
-    costs = [one.cost_frac for one in qwen.layouts]
-    assert costs == sorted(costs)
-    assert [one.place for one in qwen.layouts] == [*range(1, len(costs) + 1)]
-    for one in qwen.layouts:
-        assert sum(cost.frac for cost in one.costs) == pytest.approx(one.cost_frac, abs=0.001 * len(rules()))
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 5, 9])

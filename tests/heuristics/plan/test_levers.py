@@ -12,17 +12,7 @@ from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
-from tests.doubles.opinions import (
-    COMPUTE,
-    NOBODY,
-    a_fix,
-    account,
-    budget,
-    catalogue_of,
-    costs,
-    paying,
-    rank,
-)
+from tests.doubles.opinions import COMPUTE, NOBODY, a_fix, account, budget, catalogue_of, costs, paying, rank
 from traces.missing import Missing
 from traces.settings.knobs import MICRO_BATCH
 from traces.settings.settings import settings

@@ -54,6 +54,3 @@ def test_recompute_is_wider_where_no_allocator_can_hold_it() -> None:
     held, short = out_of_memory(60, 77, 10), out_of_memory(76, 77, 6)
     modules = [CATALOGUE["MEM-2"].change(run).set["recompute_modules"] for run in (held, short)]
     assert modules == [("moe_act",), ("moe_act", "layernorm")]
-
-
-"""A run of which EP overlap is the first fix, were it not for its PyTorch."""

@@ -159,20 +159,6 @@ def test_sizes_that_divide_are_known_and_others_are_not() -> None:
     assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).view(Trust.CHECKED).dp is None
 
 
-@pytest.mark.parametrize(
-    ("text", "stages", "layers"),
-    [
-        ("Et*3|(tt|)*29m|L", 32, 61),
-        ("Et|(tt|)*30L", 32, 61),
-        ("Et*4|(t*4|)*14tmL", 16, 61),
-        ("E,t,t|t,t,L", 2, 4),
-    ],
-)
-def test_published_layout_strings_have_the_layers_they_should(text: str, stages: int, layers: int) -> None:
-    letters = unrolled(text) or ""
-    assert (letters.count("|") + 1, letters.count("t")) == (stages, layers)
-
-
 def test_a_layout_that_grows_beyond_reason_is_not_unrolled() -> None:
     assert unrolled("t*999999999999999999") is None
     assert unrolled("((t*9999)*9999)*9") is None

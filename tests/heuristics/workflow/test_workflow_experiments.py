@@ -51,13 +51,6 @@ def test_the_dispatcher_is_held_unless_it_is_the_variable() -> None:
     assert "dispatcher (alltoall)" in overlap.holds
 
 
-def test_what_comes_next_is_the_largest_other_wall() -> None:
-    made = experiments()
-    assert "host overhead is the next largest, 20 % today" in made.first[1].next
-    assert "communication is the next largest, 30 % today" in made.later[0].next
-    assert "COM-1 act on the same costs" in made.first[1].next
-
-
 def test_a_run_that_does_not_fit_has_no_baseline_of_its_own() -> None:
     run = paying("memory", {"recompute": 300}, does_not_fit=True)
     assert "the smallest change that fits" in plan_of_experiments(run, Plan((), (), ())).first[0].title

@@ -6,8 +6,6 @@ import re
 from collections import defaultdict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
@@ -53,18 +51,6 @@ def test_the_walk_says_every_rule_once_in_order() -> None:
     steps = walk(run_with(log=log_of(oom=1)))
     assert [step.id for step in steps] == [rule.id for rule in RULES]
     assert (steps[0].id, steps[0].state) == ("fit-first", "violated")
-
-
-ODD = st.one_of(
-    st.none(), st.booleans(), st.integers(-2, 70_000), st.floats(), st.text(max_size=9), st.tuples(st.text())
-)
-READ = sorted({knob for row in ROWS for knob in row.run.settings.by_knob})
-
-
-@given(st.dictionaries(st.sampled_from(READ), ODD), st.booleans())
-def test_no_value_of_a_knob_stops_the_walk(knobs: dict[str, object], on_gpu: bool) -> None:
-    run = run_with(knobs, given={"gpu": "H100"} if on_gpu else {})  # type: ignore[arg-type]
-    assert len(walk(run)) == len(RULES)
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,3 @@ def test_the_explaining_difference_stands_first(pair: Path) -> None:
         drift = known(log_of_new.drift)
         assert drift is not None
         assert drift.state == expected["drift"]
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=NAMES)
-def test_without_logs_it_is_undecided_and_the_cause_stands_first_by_what_it_can_do(pair: Path) -> None:
-    expected, compared = truth(pair), compare_files(*sides(pair, with_logs=False))
-    assert compared.verdict == "undecided"
-    assert "--base-log" in compared.record
-    assert {one.fit for one in compared.explanations} == {"open"}
-    assert {*expected["first"]} & {one.id for one in compared.explanations}
-
-
-"""Known changes that are made on the new side as well, with its log as it is."""

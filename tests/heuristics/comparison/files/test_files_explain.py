@@ -144,21 +144,6 @@ def test_a_peak_that_moved_the_same_way_is_explained_too(memory: float, explains
     assert ("memory" in one.explains) is explains
 
 
-def test_several_changes_are_held_against_the_size_together() -> None:
-    changes = [made("router_fusion"), made("permute_fusion")]
-    assert together(changes[:1], Size()) is None
-    found = together(changes, Size())
-    assert found is not None
-    wides = [one.wide or (0.0, 0.0) for one in changes]
-    ends = [exp(sum(wide[end] for wide in wides)) - 1 for end in (0, 1)]
-    assert (found.ids, found.covers) == (("router_fusion", "permute_fusion"), None)
-    assert [found.step_low_frac, found.step_high_frac] == pytest.approx(ends)
-    for ratio, covers in ((0.92, True), (0.8, False), (1.1, False)):
-        held = together(changes, size(ratio, ratio - 0.001, ratio + 0.001))
-        assert held is not None
-        assert held.covers is covers
-
-
 def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:
     off, on, untold = config(moe_router_fusion=False), config(moe_router_fusion=True), config()
     said = [change("moe_router_fusion", False, True)]

@@ -410,29 +410,6 @@ def test_lengths_in_ns_say_the_same_as_parts() -> None:
     assert (in_ns.walls, in_ns.verdict, in_ns.bound) == (parts.walls, parts.verdict, parts.bound)
 
 
-def test_what_is_detected_is_shown() -> None:
-    shown = observed(
-        exposed(ep_dispatch=6, pp_p2p=1),
-        detected={
-            "dispatcher": "deepep",
-            "graph_share_frac": 0.6,
-            "recompute": ["mla_up_proj"],
-            "internode": True,
-        },
-        hidden_comm_by_kind_frac={"ep_dispatch": 0.04},
-        a2a={"waiting_like_frac": 0.07},
-        kernels={"short_kernel_frac": 0.5},
-        memory={"peak_bytes": 7e10, "capacity_bytes": 8e10},
-        gpu="NVIDIA H100 80GB HBM3",
-    ).observed
-    assert (shown.moe, shown.dispatcher, shown.internode, shown.gpu) == (True, "deepep", True, "H100")
-    assert (shown.ep_overlap, shown.pp_active, shown.tp_active) == (True, True, None)
-    assert (shown.graph_frac, shown.short_kernel_frac) == (0.6, 0.5)
-    assert shown.recompute_modules == ("mla_up_proj",)
-    assert (shown.peak_bytes, shown.memory_bytes) == (70_000_000_000, 80_000_000_000)
-    assert shown.a2a_waiting_frac == pytest.approx(0.7)
-
-
 @pytest.mark.parametrize("number", WALL_IDS)
 def test_the_figures_that_a_wall_asks_for_are_enough_to_judge_it(number: WallId) -> None:
     values = {"blocking": {"ep_a2a": 0}, "peak_bytes": 1, "capacity_bytes": 2, "fill_frac": 1}
