@@ -1,4 +1,4 @@
-"""The whole catalogue at once: what every fix has, and what holds between fixes."""
+"""The whole catalogue at once, and what its tables may say."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 import pytest
 
 from heuristics.config.observed import Observed
+from heuristics.fixes import catalogue
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
+from traces.toml_tables import WrongRow
 
 LISTED = {
     "memory": ("MEM-2", "MEM-4", "MEM-6", "MEM-8"),
@@ -46,3 +48,35 @@ def test_no_line_of_code_is_prose(fix: Fix, training: bool | None) -> None:
 def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None:
     order = [number for number in WALL_ORDER[wall] if number not in BEFORE_THE_LIST_ENDS]
     assert tuple(order[: len(LISTED[wall])]) == LISTED[wall]
+
+
+ROW = {
+    "title": "Keep less",
+    "versions": "every release",
+    "verify": "less is kept",
+    "sources": ["a guide"],
+    "change": {"set": {"moe_paged_stash": True}},
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"titel": "Keep less"}, "titel"),
+        ({"wins": "recompute"}, r"\$\.wins"),
+        ({"lever": "perhaps"}, "perhaps"),
+        ({"change": {"set": {"moe_paged_stahs": True}}}, "moe_paged_stahs: no line sets it"),
+        ({"change": {"sets": {}}}, "sets"),
+        ({"change": "memory.nothing_such"}, "nothing_such"),
+        ({"change": "nowhere.nothing"}, "nowhere"),
+        ({"advice": ["nothing_such"]}, "nothing_such"),
+        ({"advice": [{"text": "it holds", "holds": "active.nothing"}]}, "active.nothing is no question"),
+        ({"advice": [{"text": "it holds", "hold": "active.moe"}]}, "hold"),
+        ({"like": "MEM-98"}, "MEM-98"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said_with_its_file_and_its_fix(
+    wrong: dict[str, object], named: str
+) -> None:
+    with pytest.raises(WrongRow, match=rf"heuristics/fixes/memory.toml, MEM-99: .*{named}"):
+        catalogue._fix("memory", "MEM-99", {"MEM-99": {**ROW, **wrong}})

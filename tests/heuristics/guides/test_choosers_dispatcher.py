@@ -1,4 +1,4 @@
-"""The dispatcher chooser: each row of the catalogue's test table, B01 to B30, with its seed file."""
+"""The dispatcher chooser: each row of the catalogue's test table, B01 to B30, and the table as a whole."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Guidance
 from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import (
     DispatcherChoice,
@@ -14,8 +15,9 @@ from heuristics.guides.dispatcher import (
     choose_dispatcher,
     refusals,
 )
+from heuristics.guides.table import fire, table
 from heuristics.run.run import Run
-from tests.doubles.runs import run_by, run_of
+from tests.doubles.runs import BOTH, run_by, run_of, run_that
 
 
 def newer(run: Run) -> Run:
@@ -111,3 +113,33 @@ def test_b27_seed_000_a_poor_pipeline_layout_comes_before_a_swap() -> None:
     assert choose_dispatcher(layout_first).before == ("COM-6",)
     as_much = run_of(shown, {"ep_a2a": 16, "pp_p2p": 16}, gpu="H100", ep=32)
     assert choose_dispatcher(as_much).before == ()
+
+
+def test_a_missing_package_is_a_limit_of_the_environment() -> None:
+    choice = choose_dispatcher(run_of(gpu="H100", ep=64, flex_package=False))
+    assert (choice.first, choice.rule) == ("alltoall", "package-missing")
+    running = run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64, flex_package=False)
+    assert choose_dispatcher(running).first == "deepep"
+
+
+def test_a_refused_first_choice_gives_way_to_the_next_and_says_so() -> None:
+    choice = choose_dispatcher(run_of(gpu="H100", ep=64, routing="drop_pad"))
+    assert choice.first == "alltoall"
+    assert choice.notes[0].startswith("deepep cannot be used here (")
+    assert choice.notes[0].endswith("alltoall instead")
+
+
+def test_what_is_unknown_and_matters_is_asked_for_by_option() -> None:
+    assert choose_dispatcher(run_of(gpu="H100")).asks == ("--flex-package", "--family", "--ep")
+    assert choose_dispatcher(run_of(gpu="H100", ep=16, family="other", flex_package=True)).asks == ()
+
+
+@pytest.mark.parametrize("edition", BOTH)
+def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
+    rules = table("dispatcher")[edition]
+    ids = [rule.id for rule in rules]
+    assert len(ids) == len(set(ids))
+    unmet = {"package": True, "stage_now": "tuned", "hardware": None, "family": "other"}
+    unmet |= {"ep_size": None, "crosses": True, "runs_low_precision": False, "memory_tight": False}
+    for rule in rules:
+        assert fire("dispatcher", run_that(rule, unmet), edition).row is rule

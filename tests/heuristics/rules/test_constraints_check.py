@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from heuristics.config.about import Given
 from heuristics.config.view import Trust
+from heuristics.guides.dispatcher import choose_dispatcher, refusals
 from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rules import Releases, rules
 from heuristics.run.run import Run
@@ -236,3 +237,44 @@ def test_one_pipeline_stage_asks_for_no_layout() -> None:
     ]
     assert not {"layers-per-stage", "layout-stages"} & asked[0]
     assert {"layers-per-stage", "layout-stages"} <= asked[1]
+
+
+def refused(backend: str, **given: object) -> list[str]:
+    return [one.reason for one in refusals(Run(given=Given(**given)), (backend,))]  # type: ignore[arg-type]
+
+
+def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1() -> None:
+    assert len(refused("deepep", ep=1, etp=1, core_version="0.18.0")) == 1
+    assert len(refused("hybridep", ep=1, etp=1, core_version="0.17.0")) == 1
+    assert refused("hybridep", ep=1, etp=1, core_version="0.17.1") == []
+
+
+def test_padding_and_the_container_without_deepep_refuse_it() -> None:
+    assert refused("deepep", routing="drop_pad") == ["DeepEP cannot pad expert inputs to capacity"]
+    assert refused("deepep", routing="force_balance") == []
+    assert refused("deepep", container="nvcr.io/nvidia/nemo:26.02") == [
+        "DeepEP is not in the NeMo 26.02 container"
+    ]
+
+
+def test_a_group_wider_than_a_rack_leaves_alltoall_and_says_why() -> None:
+    choice = choose_dispatcher(Run(given=Given(gpu="GB200", ep=96, etp=1)))
+    assert choice.first == "alltoall"
+    assert any("at most 72 ranks" in one.reason for one in choice.refused)
+
+
+def test_expert_ranks_divide_the_experts_and_fit_the_ranks() -> None:
+    sizes = {"num_moe_experts": 64, "world_size": 24, "expert_tensor_parallel_size": 1}
+    run = run_with({**sizes, "expert_model_parallel_size": 12, "pipeline_model_parallel_size": 1})
+    assert rules()["experts-per-rank"].cure_of(run.view(Trust.CHECKED)).endswith("here EP 2, 4 or 8")
+
+
+def test_the_first_level_of_context_parallelism_divides_the_query_groups() -> None:
+    sizes = {"num_attention_heads": 32, "num_query_groups": 8, "tensor_model_parallel_size": 2}
+    run = run_with({**sizes, "context_parallel_size": 16, "cp_comm_type": "a2a+p2p"})
+    assert rules()["context-hierarchy"].cure_of(run.view(Trust.CHECKED)).endswith("here [2, 8] or [4, 4]")
+
+
+def test_a_cure_has_no_example_where_the_sizes_are_unknown() -> None:
+    rule = rules()["experts-per-rank"]
+    assert rule.cure_of(run_with({"num_moe_experts": 64}).view(Trust.CHECKED)) == rule.cure

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from heuristics.comparison.files.comparison import compare_files
-from tests.configurations.pairs import said
+from heuristics.result.compared_files import ComparedFiles
+from tests.configurations.pairs import PAIRS, said, sides, truth
+from traces.missing import known
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
 BATCH = "train:\n  global_batch_size: 8\n"
@@ -60,3 +62,23 @@ def test_another_cut_of_the_same_batch_only_limits_a_comparison(
     found = compare_files(*sides).comparable
     (one,) = (each for each in found.differences if each.base.endswith(" 2"))
     assert (found.state, one.state, one.new[-2:]) == (state, state, " 4")
+
+
+NAMES = [pair.name for pair in PAIRS]
+
+
+def first_of(compared: ComparedFiles) -> str | None:
+    return compared.explanations[0].id if compared.explanations else None
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=NAMES)
+def test_the_explaining_difference_stands_first(pair: Path) -> None:
+    expected, compared = truth(pair), compare_files(*sides(pair))
+    assert first_of(compared) in expected["first"]
+    assert compared.verdict == expected["verdict"]
+    log_of_new = known(compared.new.log)
+    if "drift" in expected:
+        assert log_of_new is not None
+        drift = known(log_of_new.drift)
+        assert drift is not None
+        assert drift.state == expected["drift"]
