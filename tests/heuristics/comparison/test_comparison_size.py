@@ -148,7 +148,6 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
 @pytest.mark.parametrize(
     ("low", "high", "verdict", "because", "record"),
     [
-        (4, 6, "regression", "the whole interval is above zero", ""),
         (0.01, 6, "regression", "the whole interval is above zero", ""),
         (-6, -4, "improvement", "the whole interval is below zero", ""),
         (0, 6, "undecided", "changes of up to 6.0 %", "record "),
@@ -157,16 +156,8 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
         # one per cent of the shorter step
         (-1, 1, "no_change", "within 1.0 % of a step", ""),
         (-1.02, 1, "undecided", "changes of up to 1.0 %, more than 1 %", "record "),
-        (
-            -2,
-            2,
-            "undecided",
-            "changes of up to 2.0 %, more than 1 %",
-            "record 40 steps or more a side: nsys ",
-        ),
         (-2.2, 2.2, "undecided", "", "record 49 steps or more"),
         (-2.3, 2.3, "undecided", "", "about 53 steps a side would decide it: give the training"),
-        (-10, 10, "undecided", "", "about 1,000 steps a side would decide it: give the training"),
     ],
 )
 def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide(
@@ -177,16 +168,6 @@ def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_de
     assert because in judged.because[0]
     assert judged.record.startswith(record)
     assert bool(judged.record) == bool(record)
-
-
-def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said() -> None:
-    base, new = steps(110, 110), steps(112, 112)
-    size, judged = measured(logged(base, *(99 * MS, 101 * MS) * 50), logged(new, *(101 * MS, 103 * MS) * 50))
-    assert judged.verdict == "regression"
-    assert (size.source, size.base_count, size.new_count) == ("log", 100, 100)
-    beside = "profiled steps against logged ones, by medians: +10 % in base, +9.8 % in new"
-    assert beside in judged.because
-    assert not any("profiled steps differ" in one for one in judged.because)
 
 
 @pytest.mark.parametrize(

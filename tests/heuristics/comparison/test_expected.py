@@ -159,13 +159,6 @@ def test_two_fixes_at_once_are_judged_by_the_plans_range_for_both() -> None:
     assert found[1].together_with == ("COM-3",)
 
 
-def test_few_steps_and_a_plan_without_a_range_decide_nothing() -> None:
-    few = side(20, 80, OFF, 3, fixes=(COM_1,)), side(14, 80, ON, 3)
-    assert only(*few).conclusion == "too_few_steps"
-    untold = only(base(fix("COM-1", "--overlap-moe-expert-parallel-comm")), side(14, 80, ON))
-    assert (untold.conclusion, known(untold.predicted_ns)) == ("no_prediction", None)
-
-
 def test_the_users_own_prediction_goes_before_the_plans() -> None:
     before, after = base(), side(14, 80, ON)
     assert only(before, after, Prediction("COM-1", ns=6 * MS)).predicted_ns == (6 * MS, 6 * MS)

@@ -14,10 +14,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.run import Run
 from tests.configurations.logs import iteration, log_of
-from tests.configurations.sizes import published
-from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
-from traces.sizes.throughput import throughput
 from traces.training_log.log import TrainingLog
 from traces.training_log.own_lines import overlaps_on
 
@@ -56,25 +53,6 @@ def test_w16_an_exception_of_somebodys_own_is_not_named(tmp_path: Path) -> None:
     assert "Acme" not in told
 
 
-@pytest.mark.parametrize(
-    ("logged", "cause"),
-    [
-        ({}, "the global batch (8192, test) or the number of ranks (16, test)"),
-        ({RANKS: 16}, "the global batch (8192, test)"),
-        ({RANKS: 16, BATCH: 8192}, "the GPU, its precision or the length of a step"),
-    ],
-)
-def test_w11_more_than_the_peak_is_no_figure_and_names_the_likely_cause(
-    logged: dict[str, Value], cause: str
-) -> None:
-    said = published(
-        "qwen3_30b_a3b", train__global_batch_size=8192, world_size=16, seq_length=4096, bf16=True
-    )
-    told = throughput(said, 1_000_000_000, "H100", "bf16", settings(logged, "run.log:1"))
-    assert isinstance(told, Missing)
-    assert f"which no GPU reaches: {cause} is not this run's" in told.reason
-
-
 def test_item_32_an_mfu_is_placed_in_the_bands_of_the_guide() -> None:
     assert [mfu_band(mfu, "dsv3", "GB200", "mxfp8") for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
         *("below", "untuned", "between", "tuned", "tuned", "above")
@@ -91,8 +69,3 @@ def test_item_152_overlaps_that_the_logs_own_lines_say_are_set_up_are_read(tmp_p
     log = log_of(tmp_path, DDP, "!!! [UB] Create Userbuffers Communicator")
     assert overlaps_on(log) == {"ddp.overlap_grad_reduce": 1, "tp_comm_overlap": 2}
     assert overlaps_on(log_of(tmp_path, *STEADY)) == {}
-
-
-@pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
-def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
-    assert mfu_band(0.18, family, gpu, "mxfp8") is None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from tests.doubles.fixes import configured
 from traces.settings.settings import Value
@@ -55,28 +52,6 @@ def test_what_no_trace_shows_is_what_the_configuration_asks_for(
 
 
 # ---- cards and choosers that ask the configuration ----
-
-
-OFF = ("model.cpu_offloading=false", "model.cpu_offloading_num_layers=0")
-
-
-@pytest.mark.parametrize(
-    ("tight", "bridge", "megatron", "state"),
-    [
-        (False, OFF, "--cpu-offloading-num-layers 0", "met"),
-        (None, OFF, "--cpu-offloading-num-layers 0", "unknown"),
-        (True, ("model.cpu_offloading_num_layers=12",), "--cpu-offloading-num-layers 12", "unknown"),
-    ],
-)
-def test_offload_of_whole_layers_is_turned_off_or_halved_where_its_copies_cost(
-    tight: bool | None, bridge: tuple[str, ...], megatron: str, state: str
-) -> None:
-    values: dict[str, Value] = {"cpu_offloading": True, "cpu_offloading_num_layers": 24}
-    run = replace(configured(values, memory_tight=tight), observed=Observed(offload=True))
-    knobs = CATALOGUE["MEM-6"].knobs(run)
-    assert (knobs.megatron_bridge, knobs.megatron_lm) == (bridge, (megatron,))
-    assert [one.state for one in CATALOGUE["MEM-6"].preconditions(run) if "room" in one.text] == [state]
-    assert not [one for one in CATALOGUE["MEM-6"].preconditions(run) if one.state == "unmet"]
 
 
 @pytest.mark.parametrize(("core", "pp", "states"), [("0.16.1", 1, ["unmet"]), ("0.17.0", 2, [])])

@@ -18,7 +18,6 @@ from tests.doubles.runs import run_by, run_of
     ("what", "refused"),
     [
         ({"gpu": "GB200"}, ["deepep"]),
-        ({"gpu": "GB300"}, ["deepep"]),
         ({"gpu": "B300", "bridge_version": "0.3.1"}, ["deepep"]),
         ({"gpu": "B300", "bridge_version": "0.4.0"}, []),
         ({"gpu": "H100", "routing": "drop_pad"}, ["deepep"]),
@@ -27,7 +26,6 @@ from tests.doubles.runs import run_by, run_of
         ({"gpu": "H100", "container": "nvcr.io/nvidia/nemo:26.02"}, ["deepep"]),
         ({"gpu": "H100", "core_version": "0.15.0"}, ["hybridep"]),
         ({"gpu": "GB200", "ep": 128}, ["deepep", "hybridep"]),
-        ({"gpu": "A100"}, []),
         ({}, []),
     ],
 )

@@ -122,17 +122,6 @@ def test_sendrecv_that_may_be_expert_traffic_counts_with_it_and_is_to_be_settled
     assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.06, ())
 
 
-def test_sendrecv_that_may_be_expert_traffic_puts_its_fixes_before_the_general_order() -> None:
-    fixes = catalogue_of(
-        a_fix("COM-4", "communication", kinds=("tp",)), a_fix("COM-10", "communication", **EXPERTS)
-    )
-    much, little = (
-        paying("communication", {"sendrecv_unresolved": ns, "tp": 200 - ns}, False) for ns in (102, 100)
-    )
-    assert ids(make_plan(much, ["communication"], fixes)) == ["COM-10", "COM-4"]
-    assert ids(make_plan(little, ["communication"], fixes)) == ["COM-4", "COM-10"]
-
-
 def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_first() -> None:
     fixes = catalogue_of(CATALOGUE["COM-4"], a_fix("COM-5", "communication", kinds=("tp",)))
     plain = paying("communication", {"dp_all_gather": 60, "other_comm": 180, "tp": 60})
@@ -141,13 +130,6 @@ def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_f
     assert (data.fix.id, data.ceiling_frac) == ("COM-4", 0.24)
     assert data.preconditions[0].text == "the unresolved gathers and scatters are data parallelism's"
     assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.06, ())
-
-
-def test_other_communication_without_an_open_gather_is_not_data_parallel() -> None:
-    run = paying("communication", {"dp_all_gather": 60, "other_comm": 240})
-    (data,) = make_plan(run, ["communication"], catalogue_of(CATALOGUE["COM-4"])).fixes
-    assert data.ceiling_frac == 0.06
-    assert "unresolved" not in data.preconditions[0].text
 
 
 def test_an_earlier_fix_meets_what_a_later_one_needs_but_not_the_reverse() -> None:
@@ -195,14 +177,6 @@ def test_what_does_not_act_by_its_walls_handicap_has_no_ceiling_and_an_entry_ins
     other = a_fix("CMP-3", "compute", kinds=("gemm",), direct=())
     plan = make_plan(run, ["compute"], catalogue_of(other))
     assert isinstance(fix_section(plan.fixes[0]).gain_frac, Missing)
-
-
-@pytest.mark.parametrize("needs", [(), (unmet("a flex dispatcher"),)], ids=["planned", "refused"])
-def test_a_fix_of_two_walls_is_planned_or_refused_once(needs: tuple[Precondition, ...]) -> None:
-    fixes = catalogue_of(a_fix("COM-3", "communication", *needs))
-    run = paying("communication", {"ep_dispatch": 300})
-    plan = make_plan(run, ["communication", "compute"], fixes)
-    assert (ids(plan), refused_ids(plan)) == (([], ["COM-3"]) if needs else (["COM-3"], []))
 
 
 @pytest.mark.parametrize("seed", range(20))

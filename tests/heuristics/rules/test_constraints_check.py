@@ -65,16 +65,6 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
 
 
-def test_what_was_given_follows_a_change_of_its_knob() -> None:
-    given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
-    run = Run(given=given)
-    changed = run.changed({"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
-    assert (changed.config.ep, changed.config.tp, changed.config.precision) == (16, 2, "mxfp8")
-    assert changed.settings.said("expert_model_parallel_size") == "change"
-    assert changed.config.core_text == "0.16.1"
-    assert run.view(Trust.CHECKED).ep == 8
-
-
 def test_an_unset_knob_is_a_change_as_well() -> None:
     run = run_with({"virtual_pipeline_model_parallel_size": 4, "pipeline_model_parallel_size": 4})
     assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
@@ -95,15 +85,6 @@ def test_a_rule_that_lacks_an_input_is_judged_by_defaults_that_are_off(
 ) -> None:
     found = {one.id: one for one in undecided(run_with({"mb": True, **knobs}))}["ep-overlap-virtual-stages"]
     assert found.broken_by_default is refused
-
-
-def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
-    run = run_with({OVERLAP: True, "core": "0.16.1", "expert_model_parallel_size": 8})
-    asks = {one.id: one.asks for one in undecided(run)}
-    assert "moe_token_dispatcher_type" in asks["ep-overlap-dispatcher"]
-    assert "--torch-version" in asks["ep-overlap-torch"]
-    assert "ep-overlap-expert-parallel" not in asks
-    assert not any(id.startswith("recompute") for id in asks)
 
 
 def test_what_only_a_guide_asks_for_is_never_undecided() -> None:
@@ -143,21 +124,6 @@ def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
     run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
     assert run.view(Trust.CHECKED).core == (0, 16, 1)
     assert ids(run) == ["ep-overlap-overwritten"]
-
-
-def test_sizes_that_divide_are_known_and_others_are_not() -> None:
-    config = run_with(
-        {
-            "world_size": 256,
-            "tensor_model_parallel_size": 4,
-            "context_parallel_size": 2,
-            "pipeline_model_parallel_size": 4,
-            "expert_model_parallel_size": 64,
-            "expert_tensor_parallel_size": 1,
-        }
-    ).view(Trust.CHECKED)
-    assert (config.dp, config.edp) == (8, 1)
-    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).view(Trust.CHECKED).dp is None
 
 
 def test_a_layout_that_grows_beyond_reason_is_not_unrolled() -> None:

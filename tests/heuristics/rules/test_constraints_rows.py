@@ -132,11 +132,6 @@ def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_o
     assert rule.line == KnownLine(("B is needed",), source, "a-rule")
 
 
-def test_a_message_is_printed_where_its_row_says_so() -> None:
-    rule = Rule(id="a-rule", text="A needs B", by="core", message=("B is needed",), printed="b.py, main")
-    assert rule.line.source == "b.py, main"
-
-
 @pytest.mark.parametrize(
     ("given", "by"),
     [
@@ -173,11 +168,6 @@ def test_a_release_that_a_rule_needs_is_its_cure() -> None:
     rule = Rule(id="a-rule", text="A needs B", needs=condition("te >= '2.9.0'"))
     assert (rule.cure, rule.fix) == ("Transformer Engine 2.9.0 or later", "ENV-3")
     assert Rule(id="a-rule", text="A needs B", needs=rule.needs, cure="no A").fix == ""
-
-
-def test_what_only_main_has_is_printed_by_main() -> None:
-    rule = Rule(id="a-rule", text="A needs B", since=Version("0.20.0"), message=("B is needed",))
-    assert rule.line.source == "Megatron-LM, megatron/core/transformer/transformer_config.py, d98e8a64"
 
 
 DENSE = {"num_moe_experts": "null", "expert_model_parallel_size": 8}

@@ -13,10 +13,8 @@ from msgspec import UNSET, structs
 
 import diagnoser
 from bench.simulate.recording import Recording
-from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
 from heuristics.result.judged import Verdict, Wall
-from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import find_verdict
 from heuristics.walls.verdict import verdict_of as of_walls
@@ -185,16 +183,6 @@ def test_hard_evidence_that_it_does_not_fit_is_the_verdict_where_nothing_could_b
 def test_the_windows_of_a_run_are_those_of_the_ranks_with_costs() -> None:
     ranks = [rank(costs(communication=300)), rank(BLIND), rank(costs(refused=DOUBT))]
     assert (judge(ranks).run.window_ns, judge([rank(), rank()]).run.window_ns) == (1_000, 2_000)
-
-
-@pytest.mark.parametrize("about", WALL_IDS)
-def test_the_verdict_of_a_run_is_that_of_its_walls(about: WallId) -> None:
-    found = judge([rank(costs(**{about: 300}))])  # type: ignore[arg-type]
-    assert found.verdict.wall == about
-    planned = {one.fix.id for one in found.plan.fixes}
-    assert planned | {one.fix.id for one in found.plan.refused} == set(WALL_ORDER[about])
-    assert found.plan.levers == ()
-    assert (found.run.window_ns, found.run.total_ns[about]) == (1_000, 300)
 
 
 def test_walls_beside_the_verdict_are_planned_for_after_it() -> None:

@@ -101,15 +101,6 @@ def test_the_baseline_then_the_walls_fixes_one_by_one_then_the_rest_then_all_tog
     assert ids(experiments()) == [["", "COM-2"], ["COM-1"], ["HST-2", ""]]
 
 
-def test_the_dispatcher_is_held_unless_it_is_the_variable() -> None:
-    run = run_with({"moe_token_dispatcher_type": "alltoall"}, shown={"dispatcher": "alltoall"})
-    made = experiments(run)
-    dispatcher, overlap = made.first[1], made.then[0]
-    assert dispatcher.variable == "dispatcher"
-    assert not any(one.startswith("dispatcher") for one in dispatcher.holds)
-    assert "dispatcher (alltoall)" in overlap.holds
-
-
 def test_a_run_that_does_not_fit_has_no_baseline_of_its_own() -> None:
     run = paying("memory", {"recompute": 300}, does_not_fit=True)
     assert "the smallest change that fits" in plan_of_experiments(run, Plan((), (), ())).first[0].title

@@ -114,15 +114,6 @@ def test_beside_another_change_or_measured_elsewhere_one_is_less_sure() -> None:
     )
 
 
-def test_what_fits_comes_first_then_what_is_near_then_what_is_close() -> None:
-    changes = [made("permute_fusion"), made("router_fusion"), made("graphs"), made("numa_binding")]
-    order = [one.id for one in explain(changes, size(0.92, 0.915, 0.925))]
-    assert order[:2] == ["graphs", "numa_binding"]
-    assert order[-1] == "router_fusion"
-    without = [one.id for one in explain(changes, Size())]
-    assert without == ["numa_binding", "graphs", "permute_fusion", "router_fusion"]  # what can do most
-
-
 def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_step_is() -> None:
     """Full recompute takes 0.876 times the memory: without it the new side runs out."""
     sides = [made("full_recompute", gpu="H100", mirrored=mirrored) for mirrored in (True, False)]
