@@ -58,8 +58,8 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
 def test_another_cut_of_the_same_batch_only_limits_a_comparison(
     knob: str, world: int | None, batch: str, state: str
 ) -> None:
-    sides = [said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4)]
-    found = compare_files(*sides).comparable
+    base, new = (said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4))
+    found = compare_files(base, new).comparable
     (one,) = (each for each in found.differences if each.base.endswith(" 2"))
     assert (found.state, one.state, one.new[-2:]) == (state, state, " 4")
 
