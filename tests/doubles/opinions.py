@@ -11,15 +11,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, get_args
+from typing import Final
 
-from hypothesis import strategies as st
 from msgspec import structs
 
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from heuristics.config.about import Given, Guidance, Routing, Stage
-from heuristics.config.hardware import FAMILIES
+from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.figures.figures import figures_of
 from heuristics.fixes.change import Change
@@ -36,7 +34,6 @@ from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
 from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
-from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.replay.changes.costs import Costs, Without
 from traces.replay.proofs import Cost, Proofs
 from traces.sections.tables import WallId
@@ -234,107 +231,3 @@ def paying(about: WallId, by_kind_ns: Mapping[str, int], does_not_fit: bool = Fa
     """A run of 1000 ns of which nothing is known but what the kinds of one wall cost, which add up to it."""
     total = {about: sum(by_kind_ns.values())}
     return Run(Observed(), Given(), {about: by_kind_ns}, WINDOW_NS, total, does_not_fit)
-
-
-KINDS: dict[WallId, tuple[str, ...]] = {
-    "memory": ("recompute", "offload", "host_resident", "allocator"),
-    "communication": COMM_KINDS,
-    "host_overhead": (
-        "python",
-        "long_python_pauses",
-        "cpu_optimizer",
-        "launch",
-        "sync",
-        "token_count_sync",
-        "arrival",
-        "gc",
-        "data",
-    ),
-    "compute": (*compute_classes(), "no_tensor_cores", "low_precision_unused"),
-}
-
-
-def optional(*values: object) -> st.SearchStrategy[object]:
-    return st.sampled_from((None, *values))
-
-
-def sizes() -> st.SearchStrategy[object]:
-    return optional(1, 2, 4, 8, 64)
-
-
-PRECISIONS = ("bf16", "fp16", "fp32", "fp8", "fp8_delayed", "fp8_blockwise", "mxfp8", "nvfp4", "mixed")
-FLAG = optional(True, False)
-LABELS = st.sets(st.sampled_from(("core_attn", "layernorm", "mlp", "moe", "moe_act")))
-MODULES = st.sets(st.sampled_from(("attn", "mlp", "moe", "moe_router", "moe_preprocess")))
-GIVEN = st.builds(
-    Given,
-    gpu=optional(*FAMILIES, "RTX 4090"),
-    nvlink_domain=optional(4, 8, 72),
-    ep=sizes(),
-    etp=sizes(),
-    tp=sizes(),
-    cp=sizes(),
-    pp=sizes(),
-    vpp=sizes(),
-    precision=optional(*PRECISIONS),
-    stage=optional(*get_args(Stage)),
-    routing=optional(*get_args(Routing)),
-    family=optional("deepseek_v3", "qwen3", "mixtral", "dense"),
-    memory_tight=FLAG,
-    flex_package=FLAG,
-    cpu_bound_to_numa=FLAG,
-    core_version=optional("0.12.0", "0.14.0", "0.16.1", "0.17.1", "0.19.0"),
-    bridge_version=optional("0.3.1", "0.6.0", "9.9"),
-    torch_version=optional("2.5.1", "2.9.0"),
-    te_version=optional("1.10", "2.8.0", "2.14"),
-    graph_impl=optional("none", "local", "transformer_engine", "full_iteration"),
-    graph_modules=st.none() | MODULES.map(lambda names: tuple(sorted(names))),
-    packed_sequences=FLAG,
-    router_padding=FLAG,
-    te_op_fuser=FLAG,
-    guidance=st.sampled_from(get_args(Guidance)),
-)
-SHOWN = st.builds(
-    Observed,
-    moe=FLAG,
-    training=FLAG,
-    gpu=optional(*FAMILIES),
-    capability=optional((8, 0), (9, 0), (10, 0)),
-    memory_bytes=optional(80 << 30),
-    peak_bytes=optional(10 << 30, 79 << 30),
-    dispatcher=st.sampled_from(("alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown")),
-    internode=FLAG,
-    ep_overlap=FLAG,
-    tp_active=optional(True),
-    pp_active=optional(True),
-    dp_active=optional(True),
-    gathers_unresolved=FLAG,
-    graph_frac=optional(0.0, 0.4, 1.0),
-    recompute_modules=st.none() | LABELS.map(lambda labels: tuple(sorted(labels))),
-    recompute_full=FLAG,
-    offload=FLAG,
-    allocator_calls_per_step=optional(0.0, 100.0),
-    precision=optional(*PRECISIONS),
-    grouped_gemm=optional(True),
-    permute_fused=FLAG,
-    router_kernels_per_layer=optional(1.0, 9.0),
-    token_count_sync=optional(True),
-    a2a_waiting_frac=optional(0.1, 0.9),
-    short_kernel_frac=optional(0.1, 0.9),
-)
-BY_KIND = {
-    about: st.dictionaries(st.sampled_from(kinds), st.integers(1, 300), max_size=4)
-    for about, kinds in KINDS.items()
-}
-WALLS = st.lists(st.sampled_from(WALL_IDS), min_size=1, unique=True)
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> Run:
-    """Any run: what each wall costs lies between its largest kind and all of them."""
-    by_kind = {about: draw(one) for about, one in BY_KIND.items() if draw(st.integers(0, 3))}
-    total = {
-        about: draw(st.integers(max(kinds.values(), default=0), sum(kinds.values())))
-        for about, kinds in by_kind.items()
-    }
-    return Run(draw(SHOWN), draw(GIVEN), by_kind, 2_000, total, draw(st.booleans()))

@@ -9,7 +9,6 @@ from heuristics.result.result import Result
 from reports.content import analysis
 from reports.content.blocks import Detail, View
 from reports.result.codec import decode
-from reports.write.github import write_github
 from reports.write.text import write_text
 
 
@@ -21,11 +20,6 @@ def first_screen(document: Mapping[str, Any], width: int = 80) -> str:
 def whole_text(document: Mapping[str, Any], width: int = 80) -> str:
     """Everything about an analysis as text."""
     return write_text(analysis.page(decode(document, Result), Detail.FULL), View(width=width))
-
-
-def ticket(document: Mapping[str, Any], detail: Detail = Detail.FIRST) -> str:
-    """A page of an analysis as GitHub's markdown."""
-    return write_github(analysis.page(decode(document, Result), detail), View())
 
 
 def flat(text: str) -> str:

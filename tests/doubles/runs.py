@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from heuristics.config.about import Given, Guidance
 from heuristics.config.observed import Observed
-from heuristics.fixes.fix import Fix
 from heuristics.guides.table import Row, facts_of
 from heuristics.run.run import Run
 
@@ -33,7 +32,10 @@ def run_that(row: Row, facts: Mapping[str, object]) -> Run:
     for one in (run, run.config):
         one.told.update({**facts, **held})
     return run
+<<<<<<< HEAD
 
 
 def unmet(fix: Fix, run: Run) -> list[str]:
     return [one.text for one in fix.preconditions(run) if one.stops]
+=======
+>>>>>>> w4_files

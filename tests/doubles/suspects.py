@@ -96,8 +96,3 @@ def _rank(rows: tuple[ComparedRow, ...], is_base: bool, fields: dict[str, Any]) 
         if one.row.startswith(("compute.", "exposed_comm.")):
             ledger.append(row(one.row, ns, count=round(count)))
     return rank(*ledger, **{"lengths_ns": (100 * MS,), **fields})
-
-
-def still(name: str, ms: int, count: float = 100) -> ComparedRow:
-    """A row that did not move."""
-    return moved(name, ms, ms, base_count=count)

@@ -94,7 +94,6 @@ GRAPHS: tuple[Row, ...] = (
         unknown=run_with(PARTS),
         not_applicable=run_with(WHOLE),
     ),
-    Row("002", "graphs-full-recompute", "violated", run_with({**PARTS, "recompute_granularity": "full"})),
 )
 PRECISION: tuple[Row, ...] = (
     Row("003", "profile-throughput", "met", run_with(FP8, log=log_of(steps=3))),
@@ -142,7 +141,6 @@ PROFILE: tuple[Row, ...] = (
         not_applicable=run_with({"expert_model_parallel_size": 1}),
     ),
     Row("000", "profile-routing-mode", "met", run_with({"moe_router_force_load_balancing": True})),
-    Row("000", "profile-routing-mode", "met", run_with({"moe_router_force_load_balancing": False})),
     Row("000", "profile-routing-mode", "unknown", Run()),
 )
 ROWS = (*EP_OVERLAP, *DISPATCHER, *GRAPHS, *PRECISION, *PROFILE)

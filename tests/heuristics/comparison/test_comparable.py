@@ -13,10 +13,9 @@ from heuristics.comparison.same_work import shared_work_frac
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
-from tests.doubles.comparison import configuration, kernel, log, rank, result, row, trace
+from tests.doubles.comparison import configuration, kernel, rank, result, row, trace
 from traces.sections.rank import Rank, StepSource, Unit
 from traces.sections.tables import Kernel
-from traces.sections.work import InputCopies, Work
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
@@ -196,11 +195,9 @@ def dispatchers(base: Said, new: Said) -> Comparable:
     [
         pytest.param("container", "26.04", "container", id="seed 000 pitfall 1 (audit 69): container"),
         pytest.param("routing", "drop_pad", "routing mode", id="seed 000 pitfalls 1 and 4: routing mode"),
-        pytest.param("vpp", 2, "virtual pipeline stages", id="seed 000 pitfall 1 (audit 71): VPP"),
         pytest.param(
             "pp_layout", "Et|t*2L", "pipeline layout", id="seed 000 pitfall 1 (audit 71): PP layout"
         ),
-        pytest.param("graph_impl", "local", "CUDA graph scope", id="seed 000 pitfall 1: graphs"),
         pytest.param("graph_modules", ("attn",), "CUDA graph scope", id="seed 000 pitfall 1: graph scope"),
         pytest.param("core_version", "0.18.0", "Megatron-Core", id="seed 000 pitfall 1: version"),
         ("te_version", "2.10", "Transformer Engine"),
@@ -212,21 +209,6 @@ def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, na
     assert found.state == "with_differences"
     (one,) = (one for one in found.differences if one.what == "dispatcher")
     assert one.because == f"No verdict on the dispatcher: these differ too: {named}."
-
-
-def test_a_stack_is_told_by_the_log_too_and_one_that_is_not_told_gives_no_verdict_either() -> None:
-    logs = [log(10, versions={"container": version}) for version in ("26.04", "26.06")]
-    given_: Said = {"routing": "dropless", "pp": 1}
-    base, new = (
-        result(given=given_, log=logs[0]),
-        result(rank(detected={"dispatcher": "deepep"}), given=given_, log=logs[1]),
-    )
-    assert of_results(base, new) == "container, dispatcher"
-    (one,) = dispatchers(STACK, {"pp": 1}).differences
-    assert one.what == "dispatcher"
-    assert "routing mode, container" in one.because
-    forced = dispatchers({**STACK, "routing": "force_balance"}, STACK)
-    assert "routing mode!" in differ(forced)
 
 
 def test_ranks_of_another_place_or_number_only_limit_it() -> None:
@@ -362,20 +344,6 @@ def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, what
 def test_the_side_that_shares_less_decides() -> None:
     small, large = rank(kernels=(kernel("both", 10),)), rank(kernels=(kernel("both", 10), kernel("more", 90)))
     assert shared_work_frac(small, large) == shared_work_frac(large, small) == 0.1
-
-
-def test_names_of_two_recorders_are_spelled_differently_and_forbid_nothing() -> None:
-    base = result(rank(kernels=(kernel("void a<(int)4>()", 100),)))
-    new = result(rank(kernels=(kernel("void a<4>()", 100),)), traces=(trace(kind="kineto"),))
-    assert of_results(base, new) == "kernel set, recorder"
-
-
-def test_kernels_under_other_names_are_named_with_who_agrees() -> None:
-    copies = Work((InputCopies(100_000, 2),), {})
-    names = ("ampere_sgemm_128x64_tn", "nvjet_sm90_tst_128x128_TNT")
-    found = only(*(result(rank(kernels=(kernel(name, 100, count=40),), work=copies)) for name in names))
-    assert (found.what, found.state) == ("kernel set", "with_differences")
-    assert "bytes of input copies, matrix products agree" in found.because
 
 
 BLOCK = (kernel("gemm", 80, count=8), kernel("norm", 20, count=8, key="compute.norm"))

@@ -22,9 +22,6 @@ from heuristics.comparison.size import Judged
 from heuristics.result.expected import Expected
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
-from reports.content.blocks import Detail, View
-from reports.content.comparison import page
-from reports.write.text import write_text
 from tests.doubles.comparison import configuration, rank, result, row
 from tests.doubles.result import double
 from traces.errors import UsageError
@@ -162,25 +159,6 @@ def test_two_fixes_at_once_are_judged_by_the_plans_range_for_both() -> None:
     assert found[1].together_with == ("COM-3",)
 
 
-def test_few_steps_and_a_plan_without_a_range_decide_nothing() -> None:
-    few = side(20, 80, OFF, 3, fixes=(COM_1,)), side(14, 80, ON, 3)
-    assert only(*few).conclusion == "too_few_steps"
-    untold = only(base(fix("COM-1", "--overlap-moe-expert-parallel-comm")), side(14, 80, ON))
-    assert (untold.conclusion, known(untold.predicted_ns)) == ("no_prediction", None)
-
-
-def test_a_range_that_reaches_beyond_what_steps_show_is_open() -> None:
-    wide = tuple(100 * MS + jitter * MS for jitter in islice(cycle((-9, 0, 9, 0)), 8))
-    before = with_steps(base(), wide)
-    after = with_steps(side(14, 80, ON), tuple(one - 4 * MS for one in wide))
-    assert only(before, after).conclusion == "within_noise"
-
-
-def with_steps(one: Result, lengths_ns: tuple[int, ...]) -> Result:
-    """The same result with steps of these lengths, all GEMM."""
-    return replace(one, ranks=(rank(row("compute.gemm", *lengths_ns)),))
-
-
 def test_the_users_own_prediction_goes_before_the_plans() -> None:
     before, after = base(), side(14, 80, ON)
     assert only(before, after, Prediction("COM-1", ns=6 * MS)).predicted_ns == (6 * MS, 6 * MS)
@@ -216,18 +194,6 @@ def test_a_prediction_is_typed_as_a_fix_and_its_gain(text: str, found: Predictio
 def test_a_prediction_that_cannot_be_read_names_what_to_type(texts: tuple[str, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         predictions(texts)
-
-
-def text_of(before: Result, after: Result) -> str:
-    compared = compare(before, after)
-    return " ".join(write_text(page(compared, Detail.FIRST), View()).split())
-
-
-def test_the_first_screen_says_what_was_predicted_what_came_and_what_to_conclude() -> None:
-    text = text_of(base(), side(9.2, 91.3, ON))
-    assert "PREDICTION MISSED" in text
-    assert "COM-1, predicted to save 4.00 to 8.00 ms/step: the step changed by +0.500 ms" in text
-    assert "judge a fix by the step, not by its part" in text
 
 
 @pytest.mark.parametrize(

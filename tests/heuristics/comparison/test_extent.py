@@ -14,9 +14,6 @@ from heuristics.comparison.difference.subject import Value
 from heuristics.result.expected import Expected, ExpectedExtent
 from heuristics.result.judged import Fix, Knobs
 from heuristics.result.result import Result
-from reports.content.blocks import Detail, View
-from reports.content.comparison import page
-from reports.write.text import write_text
 from tests.doubles.comparison import configuration, rank, result, row
 from tests.doubles.result import double
 from traces.missing import known
@@ -94,12 +91,3 @@ def test_an_earlier_result_knows_no_modules_and_keeps_its_plan() -> None:
     ranks = (replace(after.ranks[0], detected=replace(after.ranks[0].detected, graph_scopes_frac=UNSET)),)
     one = only(base(*CHANGES), replace(after, ranks=ranks))
     assert (one.predicted_ns, one.extent, one.conclusion) == ((12 * MS, 18 * MS), None, "more_than_predicted")
-
-
-def test_the_page_names_both_values_and_whose_the_range_is() -> None:
-    found = compare(base(*CHANGES), side(74, {**OFF, "attn": 1.0, "moe_router": 0.9}, None))
-    text = " ".join(write_text(page(found, Detail.FIRST), View(width=100)).split())
-    assert "AS PREDICTED HST-3, predicted to save 19.0 to 27.0 ms/step" in text
-    assert (
-        "cuda_graph_modules: moe_router, moe_preprocess in the plan, attn, moe_router in the new run" in text
-    )

@@ -21,17 +21,6 @@ def filled(values: dict[str, Value], given: Given | None = None, **versions: str
     return given_and_configured(own, Config(own, Observed(), settings(values, "config.yaml:1"), None))
 
 
-def test_options_are_settings_and_say_which_option() -> None:
-    found = given_settings(Given(ep=16, tp=2, vpp=4, graph_impl="none", te_op_fuser=False))
-    assert (found.value("expert_model_parallel_size"), found.said("expert_model_parallel_size")) == (
-        16,
-        "--ep",
-    )
-    assert found.said("virtual_pipeline_model_parallel_size") == "--vpp"
-    assert (found.value("cuda_graph_impl"), found.value("use_transformer_engine_op_fuser")) == ("none", False)
-    assert "context_parallel_size" not in found
-
-
 SIZES: dict[str, Value] = {
     "tensor_model_parallel_size": 1,
     "expert_model_parallel_size": 1,
@@ -70,11 +59,6 @@ def test_kernels_of_a_flex_backend_tell_type_and_backend(backend: str) -> None:
 @pytest.mark.parametrize("dispatcher", ["none", "unknown"])
 def test_no_dispatcher_in_the_trace_tells_nothing(dispatcher: str) -> None:
     assert observed_settings(Observed(dispatcher=dispatcher)) == Settings()
-
-
-def test_an_option_outweighs_the_trace() -> None:
-    found = by_trust(Given(precision="fp16"), Observed(precision="bf16"), Settings())
-    assert (found.value("bf16"), found.said("bf16")) == (False, "--precision")
 
 
 def test_kernels_in_bf16_do_not_tell_that_nothing_is_in_fp8() -> None:
@@ -145,11 +129,8 @@ def test_routing_is_told_where_it_is_certain(values: dict[str, Value], routing: 
         ({"bf16": True, "fp8": None, "fp4": None}, "bf16"),
         ({"bf16": True}, None),
         ({"bf16": True, "fp8": "e4m3", "fp8_recipe": "blockwise"}, "fp8_blockwise"),
-        ({"fp8": "hybrid"}, "fp8"),
         ({"fp4": "e2m1"}, "nvfp4"),
-        ({"mixed_precision": "bf16_mixed"}, "bf16"),
         ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "mxfp8"),
-        ({"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}, "fp8_current"),
         ({"mixed_precision": "bf16_with_fp8_subchannel_scaling_mixed"}, "fp8_blockwise"),
         ({"mixed_precision.fp8": "e4m3", "mixed_precision.fp8_recipe": "mxfp8"}, "mxfp8"),
         ({"bf16": False, "fp16": False, "fp8": None, "fp4": None}, "fp32"),
@@ -202,11 +183,6 @@ def test_w5_ranks_in_all_and_data_parallel_ones_agree_whoever_says_them(
 ) -> None:
     found = trusted(given, {**LAYOUT, **file}, log)
     assert (found.value("world_size"), found.value("data_parallel_size")) == ranks
-
-
-def test_w17_an_option_gives_a_variable_of_the_environment() -> None:
-    found = trusted(Given(env=("USE_MNNVL=1",)), {})
-    assert (found.value("env.USE_MNNVL"), found.said("env.USE_MNNVL")) == ("1", "--env")
 
 
 @pytest.mark.parametrize(

@@ -53,21 +53,6 @@ def test_a_peak_near_the_capacity_is_tight(peak: int, expected: str | None) -> N
     assert with_fit(observed_from(said), Given(memory_tight=False), log).verdict.wall is None
 
 
-def test_a_memory_wall_that_stands_keeps_its_price_and_its_words_come_first() -> None:
-    before = observed_from(
-        read(memory={"recompute_frac": 0.3, "offload_exposed_frac": 0, "allocator_frac": 0})
-    )
-    for given_, log, fits in ((Given(memory_tight=True), None, True), (Given(), OUT, False)):
-        seen = with_fit(before, given_, log)
-        assert (before.verdict.wall, seen.verdict.wall, known(seen.walls[0].cost_frac)) == (
-            "memory",
-            "memory",
-            0.3,
-        )
-        assert (seen.verdict.because[1:], seen.verdict.does_not_fit) == (before.verdict.because, not fits)
-    assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
-
-
 def test_a_run_of_which_nobody_says_anything_stays_as_it_was() -> None:
     seen = observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4}))
     assert with_fit(seen, Given()) is seen

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as dataclass_replace
-
 import pytest
 from msgspec.structs import replace
 
-from heuristics.evidence.evidence import expert_waiting_frac, late_rank, observe, without_waits
+from heuristics.evidence.evidence import expert_waiting_frac, late_rank, without_waits
 from heuristics.result.judged import Wall
 from heuristics.run.repairs import LateRank
-from tests.doubles.opinions import budget, rank, steps_of
 from tests.doubles.result import double
 from tests.recordings.ranks import Work, together
-from traces.measure.budget import Budget
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
 from traces.sections.cause import Cause
@@ -55,17 +51,6 @@ def test_the_waiting_of_experts_is_that_of_several_ranks_where_they_have_one_clo
     assert expert_waiting_frac(run) is None
 
 
-def test_the_late_rank_is_part_of_what_was_observed(run: Run) -> None:
-    ranks = [rank(budget=budget(900, 100))] * 4
-    alone, several = observe(ranks), observe(ranks, run)
-    assert (alone.late, alone.observed.late_cause) == (None, None)
-    assert several.late is not None
-    assert several.observed.late_cause == Cause.SLOW_DEVICE
-    assert several.observed.a2a_waiting_frac is None
-    experts = replace(run, wait_by_kind_ns={"ep_a2a": 30}, transfer_by_kind_ns={"ep_a2a": 10})
-    assert observe(ranks, experts).observed.a2a_waiting_frac == 0.75
-
-
 def wall(cost_ns: int | None, **kinds: int) -> Wall:
     frac = None if cost_ns is None else cost_ns / 1_000
     return double(Wall, id="communication", cost_ns=cost_ns, cost_frac=frac, cost_by_kind_ns=kinds)
@@ -91,25 +76,3 @@ def test_what_waits_for_a_late_rank_is_no_cost_that_communication_could_win(
     found = without_waits(wall(cost, **kinds), late)
     assert (found.cost_ns, found.cost_by_kind_ns) == (left, left_kinds)
     assert found.cost_frac == pytest.approx(left / 1_000)
-
-
-def test_other_walls_and_walls_without_a_cost_or_a_late_rank_stay() -> None:
-    late = LateRank(Cause.SLOW_HOST, None, {"tp": 100}, {"tp": 300})
-    compute = replace(wall(300, tp=300), id="compute")
-    assert without_waits(compute, late) is compute
-    for one, its in ((wall(300, tp=300), None), (wall(0), late), (wall(None), late)):
-        assert without_waits(one, its) is one
-
-
-def test_ranks_are_observed_together() -> None:
-    ranks = [rank(budget=replace_budget(gemm=900, grouped_gemm=100)), rank(steps=steps_of(200, 400))]
-    found = observe(ranks)
-    assert found.step_ns == 250  # of 250 four times, 200 and 400
-    assert found.grouped_step_ns == 100 // 6
-    assert observe(ranks[1:]).grouped_step_ns is None
-    assert (found.window_ns, found.has_unnamed) == (2_000, False)
-    assert [one.place for one in found.replayed] == [0, 1]
-
-
-def replace_budget(**classes: int) -> Budget:
-    return dataclass_replace(budget(), compute_by_class_ns=classes)

@@ -97,13 +97,6 @@ def test_the_fullest_memory_and_the_busiest_rank_speak_for_the_run() -> None:
     assert shown(*(detecting(short_kernel_frac=one) for one in (0.2, None, 0.6))).short_kernel_frac == 0.6
 
 
-def test_what_any_rank_names_or_uses_is_the_runs() -> None:
-    found = shown(
-        detecting(framework="none", in_use=("b",)), detecting(framework="megatron", in_use=("a", "b"))
-    )
-    assert (found.framework, found.in_use) == ("megatron", ("a", "b"))
-
-
 def test_experts_are_shown_by_their_kernels_or_a_dispatcher_on_any_rank() -> None:
     for name in ("router", "permute", "grouped_gemm"):
         assert shown(rank(), classes(gemm=900, **{name: 100})).moe is True

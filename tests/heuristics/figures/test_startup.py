@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,21 @@ US, MS = 1_000, 1_000_000
 Export = Callable[..., Path]
 
 
-def loading(took_ms: int) -> Recording:
-    """60 kernels of 100 us, one every 300 us, a module that is loaded, and 60 more; grids of 13 blocks."""
+def calling(name: str, took_ms: Mapping[int, int], grid: tuple[int, int, int] = (132, 1, 1)) -> Recording:
+    """120 kernels of 100 us, one every 300 us; calls of so many ms before some launches, by their number."""
     recording, at = Recording(), 0
     recording.gpu()
-    for half in range(2):
-        for _ in range(60):
-            times = at + 5 * US, at + 105 * US
-            recording.kernel(
-                "elementwise_kernel", *times, launch_ns=at, launch_end_ns=at + 3 * US, grid=(13, 1, 1)
-            )
-            at += 300 * US
-        if not half:
-            recording.call("cuModuleLoadDataEx", at, at + took_ms * MS)
-            at += took_ms * MS + 5 * US
+    for place in range(120):
+        if took_ns := took_ms.get(place, 0) * MS:
+            recording.call(name, at, at + took_ns)
+            at += took_ns + 5 * US
+        times = at + 5 * US, at + 105 * US
+        recording.kernel("elementwise_kernel", *times, launch_ns=at, launch_end_ns=at + 3 * US, grid=grid)
+        at += 300 * US
     return recording
+
+
+LOADING = calling("cuModuleLoadDataEx", {60: 40}, grid=(13, 1, 1))
 
 
 def diagnosed(path: Path, **how: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def diagnosed(path: Path, **how: Any) -> dict[str, Any]:
 
 
 def test_loading_is_said_first_and_left_out(export: Export) -> None:
-    document = diagnosed(export(loading(took_ms=40)))
+    document = diagnosed(export(LOADING))
     assert document["verdict"]["startup_ns"] == pytest.approx(40 * MS, rel=0.01)
     assert "Walls are judged on the rest." in document["warnings"][0]
     (host,) = (wall for wall in document["walls"] if wall["id"] == "host_overhead")
@@ -47,26 +47,11 @@ def test_loading_is_said_first_and_left_out(export: Export) -> None:
 
 
 def test_by_a_window_of_nothing_but_loading_no_wall_is_judged(export: Export) -> None:
-    document = diagnosed(export(loading(took_ms=40)), start="0.0185s", end="0.0575s")
+    document = diagnosed(export(LOADING), start="0.0185s", end="0.0575s")
     assert document["verdict"]["startup_ns"] > 0.9 * 39 * MS
     assert document["verdict"]["wall"] is None
     assert {wall["outcome"] for wall in document["walls"]} == {"unmeasurable"}
     assert "Hardly anything else was recorded." in document["warnings"][0]
-
-
-def long_calls(name: str, first_ms: int, next_ms: int) -> Recording:
-    """120 kernels of 100 us, one every 300 us; a call before the 20th launch, and one before the 80th."""
-    recording, at = Recording(), 0
-    recording.gpu()
-    for place in range(120):
-        took_ns = {20: first_ms, 80: next_ms}.get(place, 0) * MS
-        if took_ns:
-            recording.call(name, at, at + took_ns)
-            at += took_ns + 5 * US
-        times = at + 5 * US, at + 105 * US
-        recording.kernel("elementwise_kernel", *times, launch_ns=at, launch_end_ns=at + 3 * US)
-        at += 300 * US
-    return recording
 
 
 def starved_ms(document: dict[str, Any]) -> dict[str, int]:
@@ -76,7 +61,7 @@ def starved_ms(document: dict[str, Any]) -> dict[str, int]:
 
 @pytest.mark.parametrize("name", ["cudaFree", "hipFree", "cudaMalloc", "hipMalloc", "cudaStreamCreate"])
 def test_the_longest_call_of_its_kind_over_ten_times_the_next_is_start_up(export: Export, name: str) -> None:
-    document = diagnosed(export(long_calls(name, first_ms=50, next_ms=2)))
+    document = diagnosed(export(calling(name, {20: 50, 80: 2})))
     assert starved_ms(document)["lazy_init"] == 50
     assert document["verdict"]["startup_ns"] == pytest.approx(50 * MS, rel=0.01)
     (memory,) = (wall for wall in document["walls"] if wall["id"] == "memory")
@@ -85,13 +70,13 @@ def test_the_longest_call_of_its_kind_over_ten_times_the_next_is_start_up(export
 
 @pytest.mark.parametrize(("first_ms", "next_ms"), [(50, 10), (2, 50)])
 def test_a_call_that_is_as_long_again_is_none(export: Export, first_ms: int, next_ms: int) -> None:
-    starved = starved_ms(diagnosed(export(long_calls("cudaFree", first_ms, next_ms))))
+    starved = starved_ms(diagnosed(export(calling("cudaFree", {20: first_ms, 80: next_ms}))))
     assert "lazy_init" not in starved
     assert starved["allocator"] == first_ms + next_ms
 
 
 def test_a_first_launch_that_loads_its_kernel_is_start_up(export: Export) -> None:
-    recording = long_calls("cudaFree", 0, 0)
+    recording = calling("cudaFree", {})
     for place in range(3):  # 30 ms, then 1 ms twice; launches of the other kernel take 3 us
         at, took_ns = (50 + 40 * place) * MS, (1 if place else 30) * MS
         times = at + took_ns, at + took_ns + 100 * US

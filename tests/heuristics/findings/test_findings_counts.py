@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from bench.simulate.knobs import Knobs
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.recorded import Configured, configured, difference
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.doubles.workflow import Config, run_with
-from tests.recordings.simulated import observed
 from traces.measure.moe.passes import PassCount
 
 EIGHT: Config = {
@@ -147,31 +143,7 @@ def test_what_fits_or_is_unknown_is_no_difference(run: Run) -> None:
     assert found(run) == []
 
 
-def simulated(knobs: Knobs, **changes: object) -> Run:
-    """A simulated run beside its own configuration; with a pipeline it is the first of two stages."""
-    stages = 2 if knobs.pipeline_us else 1
-    config = {
-        **EIGHT,
-        **SPLIT,
-        "num_layers": knobs.layer_count * stages,
-        "pipeline_model_parallel_size": stages,
-        "world_size": 8 * stages,
-        "train.global_batch_size": 8 * knobs.microbatch_count,
-        **changes,
-    }
-    return replace(run_with(config), observed=observed(knobs).observed)  # type: ignore[arg-type]
-
-
 def test_a_step_that_nothing_was_left_of_is_cut_too() -> None:
     one = difference(steps(0, 16, 16), Configured((8,), 2))
     assert one is not None
     assert (one.why, one.forward, one.which) == ("cut", 0, "the first")
-
-
-def test_steps_without_a_dispatch_are_a_multiple_of_nothing() -> None:
-    one = difference(steps(0, 0), Configured((8,), 2))
-    assert one is not None
-    assert one.why == "other-run"
-
-
-"""4 MoE layers; the demo's recordings have as many and 2 microbatches."""

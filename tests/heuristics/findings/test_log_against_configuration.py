@@ -9,34 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.cli import run
 from heuristics.config.about import Given
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.run import Run
-from tests.configurations.check import script, written
 from tests.configurations.logs import iteration, log_of
-from tests.configurations.sizes import published
-from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
-from traces.sizes.throughput import throughput
 from traces.training_log.log import TrainingLog
 from traces.training_log.own_lines import overlaps_on
 
 BATCH, RANKS = "train.global_batch_size", "world_size"
 STEADY = tuple(iteration(index, 8000.0) for index in range(1, 9))
 """Steps of eight seconds with a global batch of 8."""
-SIZES = (
-    "using world size: 256, data-parallel size: 64, context-parallel size: 1, "
-    "hierarchical context-parallel sizes: None, tensor-model-parallel size: 1, "
-    "pipeline-model-parallel size: 4"
-)
-FP8_ARGUMENTS = (
-    "-" * 24 + " arguments " + "-" * 24,
-    "  bf16 " + "." * 40 + " True",
-    "  fp8 " + "." * 41 + " e4m3",
-    "-" * 20 + " end of arguments " + "-" * 20,
-)
 
 
 def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) -> dict[str, str]:
@@ -46,40 +30,11 @@ def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) 
     return {one.id: one.text for one in told if one.id.startswith("CFG-log-")}
 
 
-def test_w11_steps_of_another_batch_are_a_finding_with_both_values(tmp_path: Path) -> None:
-    told = found(log_of(tmp_path, *STEADY), {BATCH: 8192})
-    assert list(told) == ["CFG-log-global-batch"]
-    assert "batch of 8, the configuration has 8,192" in told["CFG-log-global-batch"]
-
-
 @pytest.mark.parametrize("file", [{BATCH: 8}, {}, {BATCH: 64, "train.rampup_batch_size": (8, 8, 1000)}])
 def test_w11_the_same_batch_none_or_one_that_grows_is_no_finding(
     tmp_path: Path, file: dict[str, Value]
 ) -> None:
     assert found(log_of(tmp_path, *STEADY), file) == {}
-
-
-@pytest.mark.parametrize(
-    ("file", "given", "differs"),
-    [
-        ({RANKS: 512}, Given(), True),
-        ({}, Given(world_size=512), True),
-        ({RANKS: 256}, Given(), False),
-        ({}, Given(), False),
-    ],
-)
-def test_item_7_another_number_of_ranks_is_a_finding(
-    tmp_path: Path, file: dict[str, Value], given: Given, differs: bool
-) -> None:
-    assert ("CFG-log-world-size" in found(log_of(tmp_path, SIZES), file, given)) is differs
-
-
-@pytest.mark.parametrize(
-    ("file", "differs"),
-    [({"bf16": True, "fp8": None}, True), ({"bf16": True}, False), ({"fp8": "hybrid"}, False)],
-)
-def test_item_7_another_precision_is_a_finding(tmp_path: Path, file: dict[str, Value], differs: bool) -> None:
-    assert ("CFG-log-precision" in found(log_of(tmp_path, *FP8_ARGUMENTS), file)) is differs
 
 
 @pytest.mark.parametrize(
@@ -98,25 +53,6 @@ def test_w16_an_exception_of_somebodys_own_is_not_named(tmp_path: Path) -> None:
     assert "Acme" not in told
 
 
-@pytest.mark.parametrize(
-    ("logged", "cause"),
-    [
-        ({}, "the global batch (8192, test) or the number of ranks (16, test)"),
-        ({RANKS: 16}, "the global batch (8192, test)"),
-        ({RANKS: 16, BATCH: 8192}, "the GPU, its precision or the length of a step"),
-    ],
-)
-def test_w11_more_than_the_peak_is_no_figure_and_names_the_likely_cause(
-    logged: dict[str, Value], cause: str
-) -> None:
-    said = published(
-        "qwen3_30b_a3b", train__global_batch_size=8192, world_size=16, seq_length=4096, bf16=True
-    )
-    told = throughput(said, 1_000_000_000, "H100", "bf16", settings(logged, "run.log:1"))
-    assert isinstance(told, Missing)
-    assert f"which no GPU reaches: {cause} is not this run's" in told.reason
-
-
 def test_item_32_an_mfu_is_placed_in_the_bands_of_the_guide() -> None:
     assert [mfu_band(mfu, "dsv3", "GB200", "mxfp8") for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
         *("below", "untuned", "between", "tuned", "tuned", "above")
@@ -133,20 +69,3 @@ def test_item_152_overlaps_that_the_logs_own_lines_say_are_set_up_are_read(tmp_p
     log = log_of(tmp_path, DDP, "!!! [UB] Create Userbuffers Communicator")
     assert overlaps_on(log) == {"ddp.overlap_grad_reduce": 1, "tp_comm_overlap": 2}
     assert overlaps_on(log_of(tmp_path, *STEADY)) == {}
-
-
-def test_item_152_they_are_shown_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = written(tmp_path, "on.log", "\n".join((DDP, *STEADY)) + "\n")
-    run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "Set up, by the log's own lines: ddp.overlap_grad_reduce (line 1)." in text
-
-
-@pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
-def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
-    assert mfu_band(0.18, family, gpu, "mxfp8") is None
-
-
-@pytest.mark.parametrize("precision", ["bf16", "nvfp4", None])
-def test_item_32_the_bands_belong_to_their_precision(precision: str | None) -> None:
-    assert mfu_band(0.21, "dsv3", "GB200", precision) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from heuristics.config.observed import Observed
@@ -63,22 +61,9 @@ def test_the_entry_says_how_much_of_how_much_and_what_frees_most() -> None:
     assert "MEM-6" not in found.fix or found.fix.index("MEM-3") < found.fix.index("MEM-6")
 
 
-def test_a_run_that_ran_is_warned_that_something_does_not_belong_together() -> None:
-    found = entry(replace(run_on(0.5 * NEEDED), window_ns=100))
-    assert found is not None
-    assert found.state == "may_not_fit"
-    assert "the run did start" in found.evidence
-
-
 @pytest.mark.parametrize("capacity", [NEEDED / 0.94, 2 * NEEDED])
 def test_an_estimate_that_leaves_head_room_makes_no_entry(capacity: float) -> None:
     assert entry(run_on(capacity)) is None
-
-
-def test_an_estimate_that_leaves_next_to_nothing_free_is_a_warning() -> None:
-    found = entry(run_on(NEEDED / 0.96))
-    assert found is not None
-    assert found.state == "may_not_fit"
 
 
 def test_weights_that_are_not_trained_make_no_estimate() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from tests.doubles.fixes import complete, configured
+from tests.doubles.fixes import configured
 from traces.settings.settings import Value
 
 
@@ -57,62 +54,6 @@ def test_what_no_trace_shows_is_what_the_configuration_asks_for(
 # ---- cards and choosers that ask the configuration ----
 
 
-@pytest.mark.parametrize(
-    ("number", "values"),
-    [
-        ("COM-1", {"overlap_moe_expert_parallel_comm": True}),
-        ("COM-2", {"moe_token_dispatcher_type": "alltoall"}),
-        ("COM-4", {"ddp.overlap_grad_reduce": True, "ddp.overlap_param_gather": True}),
-        ("COM-5", {"comm_overlap.tp_comm_overlap": True}),
-        ("HST-1", {"launcher.numa_binding": True}),
-        ("HST-2", {"train.manual_gc": True}),
-        (
-            "HST-3",
-            {
-                "cuda_graph_impl": "transformer_engine",
-                "cuda_graph_modules": ("attn", "moe_router", "moe_preprocess"),
-                "num_moe_experts": 8,
-            },
-        ),
-        ("HST-4", {"moe_router_fusion": True, "moe_permute_fusion": True, "num_moe_experts": 8}),
-        ("HST-6", {"moe_expert_rank_capacity_factor": 1.5}),
-        ("CMP-1", {"moe_grouped_gemm": True}),
-        ("MEM-1", {"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128,expandable_segments:True"}),
-        ("MEM-7", {"optimizer.optimizer_cpu_offload": True}),
-        ("MEM-9", {"recompute_granularity": "full"}),
-    ],
-)
-def test_what_is_on_already_is_refused(number: str, values: dict[str, Value]) -> None:
-    before, after = configured(), configured(values)
-    unmet = [
-        {one.text for one in CATALOGUE[number].preconditions(run) if one.state == "unmet"}
-        for run in (before, after)
-    ]
-    assert unmet[1] - unmet[0]
-
-
-OFF = ("model.cpu_offloading=false", "model.cpu_offloading_num_layers=0")
-
-
-@pytest.mark.parametrize(
-    ("tight", "bridge", "megatron", "state"),
-    [
-        (False, OFF, "--cpu-offloading-num-layers 0", "met"),
-        (None, OFF, "--cpu-offloading-num-layers 0", "unknown"),
-        (True, ("model.cpu_offloading_num_layers=12",), "--cpu-offloading-num-layers 12", "unknown"),
-    ],
-)
-def test_offload_of_whole_layers_is_turned_off_or_halved_where_its_copies_cost(
-    tight: bool | None, bridge: tuple[str, ...], megatron: str, state: str
-) -> None:
-    values: dict[str, Value] = {"cpu_offloading": True, "cpu_offloading_num_layers": 24}
-    run = replace(configured(values, memory_tight=tight), observed=Observed(offload=True))
-    knobs = CATALOGUE["MEM-6"].knobs(run)
-    assert (knobs.megatron_bridge, knobs.megatron_lm) == (bridge, (megatron,))
-    assert [one.state for one in CATALOGUE["MEM-6"].preconditions(run) if "room" in one.text] == [state]
-    assert not [one for one in CATALOGUE["MEM-6"].preconditions(run) if one.state == "unmet"]
-
-
 @pytest.mark.parametrize(("core", "pp", "states"), [("0.16.1", 1, ["unmet"]), ("0.17.0", 2, [])])
 def test_an_mtp_layer_wanted_stages_beside_the_overlap_for_two_releases(
     core: str, pp: int, states: list[str]
@@ -121,10 +62,3 @@ def test_an_mtp_layer_wanted_stages_beside_the_overlap_for_two_releases(
     needs = CATALOGUE["COM-1"].preconditions(run)
     assert [one.state for one in needs if "with an MTP layer" in one.text] == states
     assert not [one for one in CATALOGUE["COM-1"].preconditions(newest) if "with an MTP" in one.text]
-
-
-def test_hardware_queues_claim_no_time_of_the_pipeline_and_none_of_an_overlap_that_is_off() -> None:
-    plain = complete({"overlap_moe_expert_parallel_comm": False})
-    kinds = CATALOGUE["COM-13"].of_run(CATALOGUE["COM-13"], plain).kinds
-    assert kinds
-    assert not {"pp_p2p", "ep_dispatch", "ep_a2a"} & {*kinds}

@@ -10,10 +10,8 @@ from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import stage_memory
 from heuristics.run.run import Run
-from heuristics.workflow.walk import RuleState
 from tests.configurations.sizes import published
 from tests.doubles.fixes import complete, need, states
-from tests.doubles.workflow import BY_ID, log_of, run_with
 from traces.settings.settings import Value
 
 MEM_15 = CATALOGUE["MEM-15"]
@@ -40,34 +38,6 @@ def qwen(pp: int, **more: Value) -> Run:
             **more,
         )
     )
-
-
-@pytest.mark.parametrize(
-    ("rule", "knobs", "fix"),
-    [
-        (
-            "fit-smallest-model-parallel",
-            {"tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 1},
-            "MEM-15",
-        ),
-        (
-            "fit-smallest-model-parallel",
-            {"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 4},
-            "MEM-15",
-        ),
-        ("scale-cp-long-context", {"seq_length": 4_096, "context_parallel_size": 4}, "MEM-15"),
-        ("scale-cp-long-context", {"seq_length": 8_192, "context_parallel_size": 16}, "MEM-15"),
-        ("scale-cp-long-context", {"seq_length": 131_072, "context_parallel_size": 4}, "MEM-16"),
-        ("scale-cp-long-context", {"seq_length": 65_536, "context_parallel_size": 1}, "MEM-16"),
-    ],
-)
-def test_a_rule_about_parallel_sizes_names_the_fix_of_its_direction(
-    rule: str, knobs: dict[str, Value], fix: str
-) -> None:
-    """Audit W7, items 158 and 177."""
-    judged = BY_ID[rule].judge(run_with(knobs, log=log_of(steps=3, peak_gib=40)))
-    state: RuleState = "violated"
-    assert (judged.state, judged.fix) == (state, fix)
 
 
 @pytest.mark.parametrize(

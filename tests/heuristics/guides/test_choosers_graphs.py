@@ -6,15 +6,10 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import strategies as st
 
-from heuristics.config.about import Given, Guidance
+from heuristics.config.about import Guidance
 from heuristics.config.observed import Observed
-from heuristics.guides.cuda_graphs import (
-    Impl,
-    choose_graphs,
-    graph_change,
-)
+from heuristics.guides.cuda_graphs import Impl, choose_graphs, graph_change
 from heuristics.guides.table import EDITIONS, fire, table
 from heuristics.run.run import Run
 from tests.doubles.runs import BOTH, run_by, run_that
@@ -38,40 +33,6 @@ def test_no_graphs_where_few_launches_show(guidance: str) -> None:
     assert quiet.row.never == ("transformer_engine", "full_iteration")
     assert quiet.needs == {}
     assert choose_graphs(with_host(run, 10)).rule == "dropless"
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_a_host_that_graphs_made_quiet_is_no_reason_to_leave_them_out(guidance: str) -> None:
-    run = with_host(run_by(NEW | {"guidance": guidance}, MOE), 9)
-    configured = replace(run, settings=settings({"cuda_graph_impl": "transformer_engine"}, "run.yaml"))
-    recorded = replace(run, observed=replace(MOE, graph_frac=0.5))
-    assert [choose_graphs(one).rule for one in (run, configured, recorded)] == [
-        "host-quiet",
-        "dropless",
-        "dropless",
-    ]
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_a_dense_model_captures_attention_then_the_mlp(guidance: str) -> None:
-    choice = choose_graphs(run_by({"guidance": guidance}, Observed(moe=False)))
-    assert (choice.impl, choice.modules, choice.then) == ("transformer_engine", ("attn",), ("mlp",))
-
-
-def test_a_dropless_run_captures_router_and_preprocess_by_the_newer_guide() -> None:
-    choice = choose_graphs(run_by(NEW, MOE))
-    assert (choice.impl, choice.modules) == ("transformer_engine", ROUTER)
-    assert choice.then == ("attn", "mlp")
-    assert choice.row.never == ("moe", "full_iteration")
-    assert choose_graphs(run_by(NEW, MOE), "seed").modules == ("attn", *ROUTER)
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_drop_and_pad_captures_the_moe_layer_or_the_iteration(guidance: str) -> None:
-    choice = choose_graphs(run_by({"guidance": guidance, "routing": "drop_pad"}, MOE))
-    assert (choice.impl, choice.modules) == ("transformer_engine", ("moe",))
-    assert choice.then == ("full_iteration",)
-    assert choice.row.never == ("moe_router",)
 
 
 SYNC_FREE = NEW | {"gpu": "GB200", "precision": "mxfp8", "te_op_fuser": True, "ep": 64}
@@ -102,18 +63,6 @@ def test_dropless_without_syncs_captures_the_iteration_with_paged_stash() -> Non
 def test_a_dropless_iteration_is_never_captured_without_all_of_it(without: dict[str, object]) -> None:
     run = run_by(SYNC_FREE | without, replace(MOE, dispatcher="hybridep"))
     assert choose_graphs(run).rule == "dropless"
-
-
-@pytest.mark.parametrize("guidance", BOTH)
-def test_tight_memory_takes_the_narrowest_scope(guidance: str) -> None:
-    choice = choose_graphs(run_by(NEW | {"guidance": guidance, "memory_tight": True}, MOE))
-    assert (choice.modules, choice.then) == (ROUTER, ())
-    assert "full_iteration" in choice.row.never
-
-
-def test_a_model_that_cannot_be_told_gets_no_graphs() -> None:
-    choice = choose_graphs(run_by(NEW))
-    assert (choice.impl, choice.rule) == ("none", "unknown-model")
 
 
 def test_router_padding_with_alltoall_leaves_preprocess_out() -> None:
@@ -178,30 +127,24 @@ ATTENTION = picked("transformer_engine", "attn")
     ("choice", "core", "flags"),
     [
         (ATTENTION, "0.12.0", ("--external-cuda-graph", "--cuda-graph-scope attn")),
-        (ROUTED, "0.14.0", ()),
         (ROUTED, "0.15.0", ()),
         (WHOLE, "0.13.0", ()),
         (WHOLE, "0.14.0", ("--enable-cuda-graph", "--cuda-graph-scope full_iteration")),
         (picked("transformer_engine"), "0.14.0", ("--external-cuda-graph", "--cuda-graph-scope full")),
-        (ATTENTION, "0.15.0", ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope attn")),
         (WHOLE, "0.15.0", ("--cuda-graph-impl local", "--cuda-graph-scope full_iteration")),
-        (picked("none"), "0.14.0", ()),
         (picked("none"), "0.15.0", ("--cuda-graph-impl none",)),
         (
             ROUTED,
             "0.16.1",
             ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope moe_router moe_preprocess"),
         ),
-        (WHOLE, "0.17.0", ("--cuda-graph-impl local", "--cuda-graph-scope full_iteration")),
         (
             ROUTED,
             "core_v0.18.0",
             ("--cuda-graph-impl transformer_engine", "--cuda-graph-modules moe_router moe_preprocess"),
         ),
         (WHOLE, "0.19.0", ("--cuda-graph-impl full_iteration",)),
-        (WHOLE, None, ("--cuda-graph-impl full_iteration",)),
         (picked("local"), "0.18.0", ("--cuda-graph-impl local",)),
-        (picked("none"), None, ("--cuda-graph-impl none",)),
     ],
 )
 def test_each_release_spells_graphs_its_own_way(
@@ -225,37 +168,3 @@ def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     for rule in table("cuda_graphs")[edition]:
         assert fire("cuda_graphs", run_that(rule, unmet), edition).row is rule
         assert rule.how in get_args(Impl)
-
-
-maybe = st.none() | st.booleans()
-runs = st.builds(
-    Run,
-    st.builds(
-        Observed,
-        moe=maybe,
-        dispatcher=st.sampled_from(["alltoall", "hybridep", "unknown"]),
-        ep_overlap=maybe,
-        recompute_full=maybe,
-        recompute_modules=st.sampled_from([None, (), ("moe",), ("core_attn",)]),
-    ),
-    st.builds(
-        Given,
-        gpu=st.sampled_from([None, "H100", "GB200"]),
-        precision=st.sampled_from([None, "bf16", "mxfp8"]),
-        routing=st.sampled_from([None, "dropless", "drop_pad"]),
-        pp=st.sampled_from([None, 1, 8]),
-        stage=st.sampled_from([None, "bring_up"]),
-        family=st.sampled_from([None, "vlm"]),
-        memory_tight=maybe,
-        core_version=st.sampled_from([None, "0.15.0", "0.17.0", "0.19.0"]),
-        packed_sequences=maybe,
-        router_padding=maybe,
-        te_op_fuser=maybe,
-        guidance=st.sampled_from(BOTH),
-    ),
-)
-
-
-def test_a_run_that_does_not_fit_gets_no_graphs() -> None:
-    choice = choose_graphs(replace(run_by(NEW, MOE), does_not_fit=True))
-    assert (choice.impl, choice.rule) == ("none", "does-not-fit")

@@ -1,12 +1,16 @@
-"""GPU families, NVLink domains, and what a GPU, a version or a layout refuses a dispatcher."""
+"""What a GPU, a version or a layout refuses a dispatcher, and where the editions of the guide differ."""
 
 from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given, Guidance
 from heuristics.config.hardware import FAMILIES
 from heuristics.config.observed import Observed
+from heuristics.guides.choices import choose_all
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
+from heuristics.result.judged import Choice
+from heuristics.run.run import Run
 from tests.doubles.runs import run_by, run_of
 
 
@@ -14,7 +18,6 @@ from tests.doubles.runs import run_by, run_of
     ("what", "refused"),
     [
         ({"gpu": "GB200"}, ["deepep"]),
-        ({"gpu": "GB300"}, ["deepep"]),
         ({"gpu": "B300", "bridge_version": "0.3.1"}, ["deepep"]),
         ({"gpu": "B300", "bridge_version": "0.4.0"}, []),
         ({"gpu": "H100", "routing": "drop_pad"}, ["deepep"]),
@@ -23,7 +26,6 @@ from tests.doubles.runs import run_by, run_of
         ({"gpu": "H100", "container": "nvcr.io/nvidia/nemo:26.02"}, ["deepep"]),
         ({"gpu": "H100", "core_version": "0.15.0"}, ["hybridep"]),
         ({"gpu": "GB200", "ep": 128}, ["deepep", "hybridep"]),
-        ({"gpu": "A100"}, []),
         ({}, []),
     ],
 )
@@ -73,3 +75,26 @@ def test_a_gpu_without_a_name_is_told_by_capability_where_that_is_enough() -> No
     assert run_of(Observed(capability=(10, 0)), nvlink_domain=72).config.hardware_class == "nvl72"
     assert run_of(Observed(capability=(10, 0)), nvlink_domain=8).config.hardware_class == "blackwell_nvl8"
     assert run_of(Observed(gpu="L40S", capability=(8, 9))).config.hardware_class == "other"
+
+
+def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
+    given = Given(guidance=guidance, stage="tuned", **about)  # type: ignore[arg-type]
+    return {one.about: one for one in choose_all(Run(Observed(moe=True), given))}
+
+
+def test_w18_without_evidence_of_memory_recompute_is_no_question() -> None:
+    assert "recompute" not in choices("seed", gpu="H100")
+    dense = choose_all(Run(Observed(moe=False), Given(memory_tight=True)))
+    assert "dispatcher" not in {one.about for one in dense}
+
+
+@pytest.mark.parametrize(
+    ("guidance", "answer", "other"),
+    [
+        ("seed", "deepep", "measure deepep against hybridep"),
+        ("main-2026-08", "measure deepep against hybridep", "deepep"),
+    ],
+)
+def test_where_the_editions_differ_both_are_told(guidance: Guidance, answer: str, other: str) -> None:
+    found = choices(guidance, gpu="H100", ep=16, flex_package=True)["dispatcher"]
+    assert (found.answer, found.other) == (answer, other)

@@ -55,11 +55,3 @@ def test_a_dispatcher_that_the_fix_sets_decides_not_the_one_that_runs() -> None:
     run = run_of(A2A, gpu="H100", container="26.02")
     assert ids("COM-2", DEEPEP, run) == ["Automodel#3967", "no-deepep-26.02"]
     assert ids("COM-2", {**DEEPEP, "moe_flex_dispatcher_backend": "hybridep"}, run) == []
-
-
-def test_ep_overlap_and_graphs_together_are_an_issue_of_both_fixes() -> None:
-    both = run_of(Observed(ep_overlap=True), core_version="0.19.0")
-    assert "Megatron-LM#5966" in ids("HST-3", GRAPHS, both)
-    assert "Megatron-LM#5966" not in ids(
-        "HST-3", GRAPHS, run_of(Observed(ep_overlap=False), core_version="0.19.0")
-    )

@@ -7,7 +7,7 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
-from heuristics.plan.allowed import Permits, changed
+from heuristics.plan.allowed import Permits
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.rules.rules import rules
@@ -119,24 +119,6 @@ def test_a_change_that_breaks_a_rule_is_refused_with_the_rules_text_and_source()
     assert (one.unlocked_by, one.source) == (rule.fix, rule.source)
 
 
-def test_a_change_that_stands_on_an_earlier_step_names_it() -> None:
-    plan = plan_of(run_of(), COM_2=GC, COM_1=OVERLAP, COM_9=DELAY)
-    assert [(one.fix.id, one.after) for one in plan.fixes] == [
-        ("COM-2", ()),
-        ("COM-1", ()),
-        ("COM-9", ("COM-1",)),
-    ]
-
-
-def test_the_later_of_two_such_steps_says_which_comes_first_and_why() -> None:
-    plan = plan_of(run_of(), COM_1=OVERLAP, COM_9=FULL)
-    (one,) = plan.refused
-    rule = rules()["ep-overlap-full-recompute"]
-    assert [kept.fix.id for kept in plan.fixes] == ["COM-1"]
-    assert one.because == f"not in one plan with COM-1, which comes first: {rule.text}"
-    assert (one.unlocked_by, one.source) == ("leaving out COM-1", rule.source)
-
-
 def test_a_change_is_made_in_the_runs_own_framework_with_its_environment() -> None:
     change = Change(
         {"env.NCCL_NVLS_ENABLE": "0"}, {"train.manual_gc": True}, {"train.manual_gc_interval": 10}
@@ -153,8 +135,3 @@ def test_a_flag_sets_all_its_knobs_and_a_value_to_fill_in_none() -> None:
     tracked = Change({"use_te_rng_tracker": True, "expert_model_parallel_size": "N"})
     assert tracked.of("megatron_lm", Settings()) == {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
     assert tracked.is_open
-
-
-def test_of_several_changes_the_later_wins() -> None:
-    run = changed(run_of(), ({"train.micro_batch_size": 2}, {"train.micro_batch_size": 4}))
-    assert run.settings.value("train.micro_batch_size") == 4

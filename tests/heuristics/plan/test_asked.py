@@ -112,14 +112,6 @@ def test_another_release_has_no_say(answer: Kind) -> None:
     assert ids(asked(run_of(core="0.16.0"), double, COM_2=TOPK)) == []
 
 
-def test_what_another_release_rejects_of_the_configuration_is_no_rejection_of_the_runs() -> None:
-    double = Double(lambda request: ("rejected", WORDS))
-    for core, kind in (("0.18.0", "needs"), ("0.16.0", "rejected"), (None, "rejected")):
-        (answer,) = asked(run_of(core=core), double, COM_2=GC).answers[OWN]
-        assert answer.answer == kind
-        assert WORDS in answer.text
-
-
 @pytest.mark.parametrize(("answer", "kept"), [("rejected", []), ("no_such_knob", ["COM-2"])])
 def test_where_the_release_is_unknown_it_may_reject_but_a_knob_may_be_newer(
     answer: Kind, kept: list[str]

@@ -9,9 +9,13 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.guides.memory_use import segments_suffice
 from heuristics.plan.clues import before_tuning, clues, first_by_clue, why_first
+from heuristics.plan.plan import make_plan
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import Run
+from tests.doubles.fixes import complete
 from tests.doubles.opinions import paying
 from traces.sections.cause import Cause
 from traces.sections.tables import WallId
@@ -99,3 +103,21 @@ def test_a_clue_holds_where_it_must_and_just_not_beside_it(
 
 def test_a_run_of_which_nothing_is_known_has_no_clue() -> None:
     assert {first_by_clue(Run(), wall) for wall in clues()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("run", "suffice", "first", "modules"),
+    [
+        (out_of_memory("forward", 17, 18), True, "MEM-1", ("moe_act",)),  # 17 GB in pieces and 1 free
+        (out_of_memory("forward", 17, 19), False, "MEM-2", ("moe_act", "layernorm")),
+        (Run(does_not_fit=True), None, "MEM-1", ("moe_act",)),
+    ],
+)
+def test_segments_come_first_only_where_they_can_hold_what_was_asked_for(
+    run: Run, suffice: bool | None, first: str, modules: tuple[str, ...]
+) -> None:
+    """Else recompute does, and of more."""
+    run = replace(complete({"seq_length": 4096}), log=run.log, does_not_fit=True)
+    assert segments_suffice(run) is suffice
+    assert make_plan(run, ["memory"], CATALOGUE).fixes[0].fix.id == first
+    assert CATALOGUE["MEM-2"].change(run).set["recompute_modules"] == modules

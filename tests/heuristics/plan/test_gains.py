@@ -8,7 +8,6 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.fixes.graphs import scopes as graphed
 from heuristics.fixes.memory import recompute_changes as recomputed
 from heuristics.plan.gains import Gain, Replayed, gains_of
 from heuristics.plan.plan import make_plan
@@ -99,11 +98,6 @@ def test_without_a_lower_end_the_plan_says_why(
 
 
 # which changes a fix stands for
-
-
-def test_graphs_are_replayed_for_the_scopes_that_are_chosen() -> None:
-    assert graphed(Run()) == ("graph_moe_router", "graph_moe_preprocess")
-    assert graphed(Run(observed=Observed(moe=False))) == ("graph_attn",)
 
 
 def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> None:

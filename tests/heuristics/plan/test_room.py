@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heuristics.config.observed import Observed
-from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import NO_LINES
 from heuristics.plan.allowed import Permits
-from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned, Refused
 from heuristics.plan.refusals import Considered, refusals, room_for
 from heuristics.run.run import Run
@@ -97,14 +96,3 @@ def test_a_step_that_does_not_fit_is_refused_until_memory_is_free() -> None:
     (found,) = refused(full, MLA_KEPT)
     assert found.because.startswith("needs memory first: +")
     assert refused(run_with(100, 200), MLA_KEPT) == []
-
-
-def test_what_only_frees_memory_is_no_step_where_memory_is_not_short() -> None:
-    costs = {"recompute": 200}
-    roomy, full = (
-        replace(run_with(peak, 200), cost_by_kind_ns={"memory": costs}, window_ns=1000) for peak in (110, 170)
-    )
-    steps = [{one.fix.id for one in make_plan(run, ["memory"], CATALOGUE).fixes} for run in (roomy, full)]
-    freeing = {name for name in WALL_ORDER["memory"] if not CATALOGUE[name].with_room}
-    assert not freeing & steps[0]
-    assert freeing & steps[1]

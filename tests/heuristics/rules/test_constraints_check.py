@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from heuristics.config.about import Given
 from heuristics.config.view import Trust
+from heuristics.guides.dispatcher import choose_dispatcher, refusals
 from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rules import Releases, rules
 from heuristics.run.run import Run
@@ -64,16 +65,6 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
 
 
-def test_what_was_given_follows_a_change_of_its_knob() -> None:
-    given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
-    run = Run(given=given)
-    changed = run.changed({"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
-    assert (changed.config.ep, changed.config.tp, changed.config.precision) == (16, 2, "mxfp8")
-    assert changed.settings.said("expert_model_parallel_size") == "change"
-    assert changed.config.core_text == "0.16.1"
-    assert run.view(Trust.CHECKED).ep == 8
-
-
 def test_an_unset_knob_is_a_change_as_well() -> None:
     run = run_with({"virtual_pipeline_model_parallel_size": 4, "pipeline_model_parallel_size": 4})
     assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
@@ -94,15 +85,6 @@ def test_a_rule_that_lacks_an_input_is_judged_by_defaults_that_are_off(
 ) -> None:
     found = {one.id: one for one in undecided(run_with({"mb": True, **knobs}))}["ep-overlap-virtual-stages"]
     assert found.broken_by_default is refused
-
-
-def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
-    run = run_with({OVERLAP: True, "core": "0.16.1", "expert_model_parallel_size": 8})
-    asks = {one.id: one.asks for one in undecided(run)}
-    assert "moe_token_dispatcher_type" in asks["ep-overlap-dispatcher"]
-    assert "--torch-version" in asks["ep-overlap-torch"]
-    assert "ep-overlap-expert-parallel" not in asks
-    assert not any(id.startswith("recompute") for id in asks)
 
 
 def test_what_only_a_guide_asks_for_is_never_undecided() -> None:
@@ -142,35 +124,6 @@ def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
     run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
     assert run.view(Trust.CHECKED).core == (0, 16, 1)
     assert ids(run) == ["ep-overlap-overwritten"]
-
-
-def test_sizes_that_divide_are_known_and_others_are_not() -> None:
-    config = run_with(
-        {
-            "world_size": 256,
-            "tensor_model_parallel_size": 4,
-            "context_parallel_size": 2,
-            "pipeline_model_parallel_size": 4,
-            "expert_model_parallel_size": 64,
-            "expert_tensor_parallel_size": 1,
-        }
-    ).view(Trust.CHECKED)
-    assert (config.dp, config.edp) == (8, 1)
-    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).view(Trust.CHECKED).dp is None
-
-
-@pytest.mark.parametrize(
-    ("text", "stages", "layers"),
-    [
-        ("Et*3|(tt|)*29m|L", 32, 61),
-        ("Et|(tt|)*30L", 32, 61),
-        ("Et*4|(t*4|)*14tmL", 16, 61),
-        ("E,t,t|t,t,L", 2, 4),
-    ],
-)
-def test_published_layout_strings_have_the_layers_they_should(text: str, stages: int, layers: int) -> None:
-    letters = unrolled(text) or ""
-    assert (letters.count("|") + 1, letters.count("t")) == (stages, layers)
 
 
 def test_a_layout_that_grows_beyond_reason_is_not_unrolled() -> None:
@@ -250,3 +203,44 @@ def test_one_pipeline_stage_asks_for_no_layout() -> None:
     ]
     assert not {"layers-per-stage", "layout-stages"} & asked[0]
     assert {"layers-per-stage", "layout-stages"} <= asked[1]
+
+
+def refused(backend: str, **given: object) -> list[str]:
+    return [one.reason for one in refusals(Run(given=Given(**given)), (backend,))]  # type: ignore[arg-type]
+
+
+def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1() -> None:
+    assert len(refused("deepep", ep=1, etp=1, core_version="0.18.0")) == 1
+    assert len(refused("hybridep", ep=1, etp=1, core_version="0.17.0")) == 1
+    assert refused("hybridep", ep=1, etp=1, core_version="0.17.1") == []
+
+
+def test_padding_and_the_container_without_deepep_refuse_it() -> None:
+    assert refused("deepep", routing="drop_pad") == ["DeepEP cannot pad expert inputs to capacity"]
+    assert refused("deepep", routing="force_balance") == []
+    assert refused("deepep", container="nvcr.io/nvidia/nemo:26.02") == [
+        "DeepEP is not in the NeMo 26.02 container"
+    ]
+
+
+def test_a_group_wider_than_a_rack_leaves_alltoall_and_says_why() -> None:
+    choice = choose_dispatcher(Run(given=Given(gpu="GB200", ep=96, etp=1)))
+    assert choice.first == "alltoall"
+    assert any("at most 72 ranks" in one.reason for one in choice.refused)
+
+
+def test_expert_ranks_divide_the_experts_and_fit_the_ranks() -> None:
+    sizes = {"num_moe_experts": 64, "world_size": 24, "expert_tensor_parallel_size": 1}
+    run = run_with({**sizes, "expert_model_parallel_size": 12, "pipeline_model_parallel_size": 1})
+    assert rules()["experts-per-rank"].cure_of(run.view(Trust.CHECKED)).endswith("here EP 2, 4 or 8")
+
+
+def test_the_first_level_of_context_parallelism_divides_the_query_groups() -> None:
+    sizes = {"num_attention_heads": 32, "num_query_groups": 8, "tensor_model_parallel_size": 2}
+    run = run_with({**sizes, "context_parallel_size": 16, "cp_comm_type": "a2a+p2p"})
+    assert rules()["context-hierarchy"].cure_of(run.view(Trust.CHECKED)).endswith("here [2, 8] or [4, 4]")
+
+
+def test_a_cure_has_no_example_where_the_sizes_are_unknown() -> None:
+    rule = rules()["experts-per-rank"]
+    assert rule.cure_of(run_with({"num_moe_experts": 64}).view(Trust.CHECKED)) == rule.cure

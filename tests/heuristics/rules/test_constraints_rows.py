@@ -1,4 +1,4 @@
-"""Every rule: one configuration that breaks it, and the least change of it that does not."""
+"""Every rule: one configuration that breaks it, the least change that does not, and its cure in a run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from heuristics.config.view import Config, Trust
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.condition import READERS, Condition, condition
+from heuristics.rules.cures import cure_in
 from heuristics.rules.failures import corrections
 from heuristics.rules.rules import By, Rule, known_lines, rules
 from tests.configurations.constraints import read, run_with
@@ -131,11 +132,6 @@ def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_o
     assert rule.line == KnownLine(("B is needed",), source, "a-rule")
 
 
-def test_a_message_is_printed_where_its_row_says_so() -> None:
-    rule = Rule(id="a-rule", text="A needs B", by="core", message=("B is needed",), printed="b.py, main")
-    assert rule.line.source == "b.py, main"
-
-
 @pytest.mark.parametrize(
     ("given", "by"),
     [
@@ -174,6 +170,47 @@ def test_a_release_that_a_rule_needs_is_its_cure() -> None:
     assert Rule(id="a-rule", text="A needs B", needs=rule.needs, cure="no A").fix == ""
 
 
-def test_what_only_main_has_is_printed_by_main() -> None:
-    rule = Rule(id="a-rule", text="A needs B", since=Version("0.20.0"), message=("B is needed",))
-    assert rule.line.source == "Megatron-LM, megatron/core/transformer/transformer_config.py, d98e8a64"
+DENSE = {"num_moe_experts": "null", "expert_model_parallel_size": 8}
+DEEPEP = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
+BIAS = {"num_moe_experts": 8, "add_bias_linear": True, "core": "0.14.0"}
+FUSED = {"bias_activation_fusion": True, "activation_func": "gelu", "gated_linear_unit": False}
+VOLTA = {"lm": True, "moe_grouped_gemm": True, "capability": "7.0"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said", "cure", "beside", "then"),
+    [
+        ("experts-for-ep", DENSE, {"expert_model_parallel_size": 1}, {}, []),
+        # what another rule asks for then goes with it
+        ("expert-bias-none", BIAS, {"add_bias_linear": False}, {}, []),
+        (
+            "expert-bias-none",
+            BIAS | FUSED,
+            {"add_bias_linear": False, "bias_activation_fusion": False},
+            {"bias_activation_fusion": False},
+            [],
+        ),
+        # nothing is set where that breaks a rule that no setting meets, or one that takes it back
+        (
+            "experts-for-ep",
+            DENSE | DEEPEP | {"tensor_model_parallel_size": 1, "expert_tensor_parallel_size": 1},
+            {},
+            {},
+            ["deepep-one-rank"],
+        ),
+        ("grouped-gemm-gpu", VOLTA | {"moe_use_grouped_tensor": True}, {}, {}, ["grouped-tensor"]),
+        # a rule that was broken before is no reason
+        ("grouped-gemm-gpu", VOLTA | DENSE, {"moe_grouped_gemm": False}, {}, []),
+    ],
+)
+def test_a_cure_breaks_nothing_that_was_whole(
+    rule: str, said: dict[str, object], cure: dict[str, object], beside: dict[str, object], then: list[str]
+) -> None:
+    found = cure_in(run_with(said), rules()[rule])
+    assert (found.set, found.beside, [one.id for one in found.then]) == (cure, beside, then)
+
+
+def test_a_rule_that_names_no_setting_has_no_cure_to_type() -> None:
+    rule = next(one for one in rules().values() if not one.set)
+    found = cure_in(run_with(DENSE), rule)
+    assert (found.set, found.beside, found.then) == ({}, {}, ())

@@ -194,11 +194,6 @@ def test_a_log_that_stops_before_its_first_step_names_no_line() -> None:
     assert "hang-overlap-torch" not in explained(replace(log, stopped=False), **OVERLAP)
 
 
-def test_a_quiet_log_shows_no_failure(tmp_path: Path) -> None:
-    lines = (*HEAD, *(iteration(at, 100.0) for at in range(1, 101)))
-    assert explain_failures(Run(log=log_of(tmp_path, *lines))) == ()
-
-
 def test_nothing_of_a_log_or_a_configuration_is_in_a_failure(tmp_path: Path) -> None:
     lines = [f"hunter2 {line} hunter2" for _, line in KNOWN]
     values: dict[str, Value] = {

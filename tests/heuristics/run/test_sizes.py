@@ -8,7 +8,6 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.run.repairs import FIRST, REPAIRS, WALL_OF, LateRank, comes_first
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     batch_divides,
@@ -22,9 +21,7 @@ from heuristics.run.sizes import (
     virtual_stages,
     wider_ep,
 )
-from heuristics.words import say
 from tests.doubles.fixes import configured
-from traces.sections.cause import Cause
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Value
 
@@ -48,7 +45,6 @@ def of(*sizes: tuple[str, Value], **given: Any) -> Run:
     [
         (32, 2, 1, True),
         (48, 2, 1, False),
-        (32, 2, 2, False),
         (64, 2, 2, True),
         (None, 2, 1, None),
         (32, None, 1, None),
@@ -146,7 +142,6 @@ def test_of_the_divisors_of_a_stages_layers_the_lower_middle_one_is_tried(
         ([(LAYERS, 8)], "Ett|tt|tt|ttL"),
         ([(LAYERS, 8), (MTP, 1)], "Ett|tt|tt|ttmL"),
         ([(LAYERS, 7), (EMBEDDING, True)], "Et|tt|tt|ttL"),
-        ([(LAYERS, 6), (EMBEDDING, True), (LOSS, True)], "Et|tt|tt|tL"),
         ([(LAYERS, 16), (VIRTUAL_STAGES, 2)], "Ett|tt|tt|tt|tt|tt|tt|ttL"),
         ([(LAYERS, 4)], None),  # one each
         ([(LAYERS, 9)], None),
@@ -193,16 +188,6 @@ def test_more_stages_are_tried_from_twice_on_as_ranks_and_layers_allow() -> None
     assert list(deeper(of((LAYERS, 6), *sizes, core_version="0.12.0"))) == []
     others = next(deeper(of((LAYERS, 8), *sizes, ("num_layers_in_last_pipeline_stage", 3))))
     assert others["num_layers_in_last_pipeline_stage"] is None
-
-
-def test_each_cause_that_makes_ranks_wait_has_its_wall_and_words_and_known_repairs_are_fixes() -> None:
-    causes = {cause for cause in Cause if cause is not Cause.NONE}
-    assert WALL_OF.keys() == causes > REPAIRS.keys()
-    assert all(say(f"run.{cause.value}") for cause in causes)
-    for cause in Cause:
-        assert Run(late=LateRank(cause)).repairs == REPAIRS.get(cause, ())
-    assert Run().repairs == ()
-    assert [comes_first(frac) for frac in (None, FIRST.value - 0.001, FIRST.value)] == [False, False, True]
 
 
 def test_what_kinds_of_a_wall_cost_is_at_most_all_of_it_and_unknown_where_it_was_not_measured() -> None:

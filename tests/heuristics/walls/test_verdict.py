@@ -13,22 +13,12 @@ from msgspec import UNSET, structs
 
 import diagnoser
 from bench.simulate.recording import Recording
-from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
 from heuristics.result.judged import Verdict, Wall
-from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import find_verdict
 from heuristics.walls.verdict import verdict_of as of_walls
-from tests.doubles.opinions import (
-    KERNEL,
-    SURE,
-    costs,
-    rank,
-    wall,
-    walls,
-    with_memory,
-)
+from tests.doubles.opinions import KERNEL, SURE, costs, rank, wall, walls, with_memory
 from tests.doubles.pages import first_screen, flat
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
@@ -195,31 +185,10 @@ def test_the_windows_of_a_run_are_those_of_the_ranks_with_costs() -> None:
     assert (judge(ranks).run.window_ns, judge([rank(), rank()]).run.window_ns) == (1_000, 2_000)
 
 
-@pytest.mark.parametrize("about", WALL_IDS)
-def test_the_verdict_of_a_run_is_that_of_its_walls(about: WallId) -> None:
-    found = judge([rank(costs(**{about: 300}))])  # type: ignore[arg-type]
-    assert found.verdict.wall == about
-    planned = {one.fix.id for one in found.plan.fixes}
-    assert planned | {one.fix.id for one in found.plan.refused} == set(WALL_ORDER[about])
-    assert found.plan.levers == ()
-    assert (found.run.window_ns, found.run.total_ns[about]) == (1_000, 300)
-
-
 def test_walls_beside_the_verdict_are_planned_for_after_it() -> None:
     found = judge([rank(costs(compute=300, memory=400))])
     planned = [one.fix.wall for one in found.plan.fixes if one.fix.id != "COM-3"]
     assert list(dict.fromkeys(planned)) == ["memory", "compute"]
-
-
-def test_an_unmeasurable_wall_has_no_cost_in_the_document_and_an_entry_in_missing() -> None:
-    found = judge([rank(costs(compute=None, memory=50), bytes_known=False)])
-    for place, outcome in ((0, "clear"), (1, "clear"), (2, "clear"), (3, "unmeasurable")):
-        section = found.walls[place]
-        assert section.outcome == outcome
-        for cost in (section.cost_ns, section.cost_frac, section.cost_by_kind_ns):
-            assert cost is not None
-            assert isinstance(cost, Missing) == (outcome == "unmeasurable")
-    assert found.walls[0].evidence[0].value == 0.05
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.doubles.workflow import Row, run_with
-from tests.doubles.workflow_lists import (
-    ALLTOALL,
-    BRIDGE,
-    OVERLAP,
-    ROWS,
-)
+from tests.doubles.workflow_lists import BRIDGE, OVERLAP, ROWS
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
@@ -22,8 +17,3 @@ def test_an_overlap_of_the_model_that_bridge_overwrites_is_not_asked_for() -> No
     knobs = {**OVERLAP, "comm_overlap.tp_comm_overlap": False, "expert_model_parallel_size": 1}
     run = run_with(knobs, framework=BRIDGE)
     assert Row("004", "ep-overlap-expert-parallel", "not_applicable", run).judged.state == "not_applicable"
-
-
-def test_the_default_backend_in_a_dumped_configuration_is_no_wish_for_flex() -> None:
-    dumped = run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"})
-    assert Row("004", "flex-backend-inert", "not_applicable", dumped).judged.state == "not_applicable"

@@ -162,15 +162,6 @@ def test_every_activity_and_nanosecond_is_in_one_group_or_the_same(base: Sequenc
         assert all(count <= counts_of(one)[name] for name, count in listed.items())
 
 
-@given(sequences(), sequences())
-def test_swapped_sides_give_the_mirrored_answer(base: Sequence, new: Sequence) -> None:
-    one, other = compared(base, new), compared(new, base)
-    assert [(row.base, row.new, row.delta_ns, row.key) for row in one.rows] == [
-        (row.new, row.base, -row.delta_ns, row.key) for row in other.rows
-    ]
-    assert (one.same.base_ns, one.same.new_count) == (other.same.new_ns, other.same.base_count)
-
-
 @given(sequences(), sequences(), st.integers(9, 12))
 def test_no_work_is_lost_where_loops_are_cut(base: Sequence, new: Sequence, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

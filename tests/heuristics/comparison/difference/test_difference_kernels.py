@@ -124,12 +124,6 @@ kernels = st.builds(
     grid=st.sampled_from((GRID, OTHER, (7, 7, 7), None)),
     key=st.sampled_from(("comm.cp", "comm.other_comm", "compute.gemm")),
 )
-ranks = st.builds(
-    lambda found, steps, left: rank(*found, steps=steps, left_out=left),
-    st.lists(kernels, max_size=6, unique_by=lambda one: (one.name, one.grid, one.key)),
-    st.integers(1, 20),
-    st.integers(0, 1),
-)
 
 
 def test_kernels_are_not_gone_where_the_other_side_recorded_its_graphs_whole() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from heuristics.comparison.files.comparison import compare_files
-from tests.configurations.pairs import said
+from heuristics.result.compared_files import ComparedFiles
+from tests.configurations.pairs import PAIRS, said, sides, truth
+from traces.missing import known
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
 BATCH = "train:\n  global_batch_size: 8\n"
@@ -35,12 +37,6 @@ def test_defaults_are_those_of_the_release() -> None:
     assert "moe_deepep_num_sms" in changed(text, bare, core_version="0.19.0")
 
 
-def test_equal_configurations_say_that_the_difference_lies_outside() -> None:
-    compared = compare_files(said(MODEL), said(MODEL))
-    assert compared.verdict == "undecided"
-    assert any("outside" in one for one in compared.because)
-
-
 def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path) -> None:
     other = MODEL.replace("num_layers: 8", "num_layers: 12")
     assert compare_files(said(MODEL), said(other)).verdict == "not_comparable"
@@ -62,7 +58,27 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
 def test_another_cut_of_the_same_batch_only_limits_a_comparison(
     knob: str, world: int | None, batch: str, state: str
 ) -> None:
-    sides = [said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4)]
-    found = compare_files(*sides).comparable
+    base, new = (said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4))
+    found = compare_files(base, new).comparable
     (one,) = (each for each in found.differences if each.base.endswith(" 2"))
     assert (found.state, one.state, one.new[-2:]) == (state, state, " 4")
+
+
+NAMES = [pair.name for pair in PAIRS]
+
+
+def first_of(compared: ComparedFiles) -> str | None:
+    return compared.explanations[0].id if compared.explanations else None
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=NAMES)
+def test_the_explaining_difference_stands_first(pair: Path) -> None:
+    expected, compared = truth(pair), compare_files(*sides(pair))
+    assert first_of(compared) in expected["first"]
+    assert compared.verdict == expected["verdict"]
+    log_of_new = known(compared.new.log)
+    if "drift" in expected:
+        assert log_of_new is not None
+        drift = known(log_of_new.drift)
+        assert drift is not None
+        assert drift.state == expected["drift"]

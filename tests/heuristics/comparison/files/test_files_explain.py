@@ -114,15 +114,6 @@ def test_beside_another_change_or_measured_elsewhere_one_is_less_sure() -> None:
     )
 
 
-def test_what_fits_comes_first_then_what_is_near_then_what_is_close() -> None:
-    changes = [made("permute_fusion"), made("router_fusion"), made("graphs"), made("numa_binding")]
-    order = [one.id for one in explain(changes, size(0.92, 0.915, 0.925))]
-    assert order[:2] == ["graphs", "numa_binding"]
-    assert order[-1] == "router_fusion"
-    without = [one.id for one in explain(changes, Size())]
-    assert without == ["numa_binding", "graphs", "permute_fusion", "router_fusion"]  # what can do most
-
-
 def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_step_is() -> None:
     """Full recompute takes 0.876 times the memory: without it the new side runs out."""
     sides = [made("full_recompute", gpu="H100", mirrored=mirrored) for mirrored in (True, False)]
@@ -142,21 +133,6 @@ def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_st
 def test_a_peak_that_moved_the_same_way_is_explained_too(memory: float, explains: bool) -> None:
     (one,) = explain([made("full_recompute", gpu="H100")], Size(memory=memory))
     assert ("memory" in one.explains) is explains
-
-
-def test_several_changes_are_held_against_the_size_together() -> None:
-    changes = [made("router_fusion"), made("permute_fusion")]
-    assert together(changes[:1], Size()) is None
-    found = together(changes, Size())
-    assert found is not None
-    wides = [one.wide or (0.0, 0.0) for one in changes]
-    ends = [exp(sum(wide[end] for wide in wides)) - 1 for end in (0, 1)]
-    assert (found.ids, found.covers) == (("router_fusion", "permute_fusion"), None)
-    assert [found.step_low_frac, found.step_high_frac] == pytest.approx(ends)
-    for ratio, covers in ((0.92, True), (0.8, False), (1.1, False)):
-        held = together(changes, size(ratio, ratio - 0.001, ratio + 0.001))
-        assert held is not None
-        assert held.covers is covers
 
 
 def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heuristics.comparison.files.differences import differences, is_aside
+from heuristics.comparison.files.differences import differences
 from heuristics.comparison.files.measured import Measured, known_changes, measurements
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
@@ -125,15 +125,3 @@ def test_a_setting_that_only_another_one_puts_into_effect(
 ) -> None:
     assert effect_of(knob, values, without, without) == "none"
     assert effect_of(knob, values, without, having) == effect_of(knob, values, having, having) == "may"
-
-
-def test_files_notes_and_random_numbers_bear_on_no_step() -> None:
-    for knob in (
-        "checkpoint.save",
-        "logger.log_interval",
-        "rng.seed",
-        "optimizer.adam_beta1",
-        "train.exit_signal",
-    ):
-        assert is_aside(knob)
-    assert not any(map(is_aside, ("optimizer.lr_scale", "train.global_batch_size", "rng.te_rng_tracker")))

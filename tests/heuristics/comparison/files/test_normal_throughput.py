@@ -66,22 +66,6 @@ def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay(
     assert held_against(found, None, 0.5) is found
 
 
-def test_what_the_range_is_made_of() -> None:
-    whole = preset("deepseek", "deepseek_v3", "gb200", "fp8_mx", 256)
-    less = whole.changed({"cuda_graph_impl": "none", "cuda_graph_modules": ()}, "test")
-    found = normal(less, "GB200", "mxfp8")
-    assert found.tokens_low < found.tokens_high
-    assert found.mfu_low_frac is not None
-    assert found.mfu_high_frac is not None
-    assert found.mfu_high_frac / found.mfu_low_frac == pytest.approx(found.tokens_high / found.tokens_low)
-    assert found.step_low_ns is not None
-    assert found.step_high_ns is not None
-    assert found.step_high_ns / found.step_low_ns == pytest.approx(
-        found.tokens_high / found.tokens_low, rel=1e-6
-    )
-    assert len(found.published) == len({*found.published}) > 0
-
-
 def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -> None:
     for settings in (
         Settings({}),

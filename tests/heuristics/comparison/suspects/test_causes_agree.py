@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import diagnoser
 from heuristics.comparison.comparison import compare
-from heuristics.result.result import Result
 from tests.agreement.causes import contradictions
-from tests.doubles.comparison import kernel, rank, read_back, result, row
+from tests.doubles.comparison import kernel, rank, result, row
 from traces.sections.rank import Rank
 
 NAMES = (
@@ -60,34 +55,3 @@ def sides(draw: st.DrawFn) -> Rank:
 def test_no_suspect_of_drawn_sides_contradicts_its_rows(one: Rank, other: Rank) -> None:
     base, new = result(one), result(other)
     assert [*contradictions(compare(base, new), base, new)] == []
-
-
-REAL = (
-    "real/hackathon_mnist_0_baseline.sqlite", "real/hackathon_mnist_1_nvtx.sqlite",
-    "real/hackathon_mnist_2_workers.sqlite", "real/a100_llm_2_7B_clean.sqlite",
-    "real/a100_llm_2_7B_cudagraph.sqlite", "real/resnet50_workers0.pt.trace.json.gz",
-    "real/resnet50_workers4.pt.trace.json.gz", "real/flameox_graph_2025.sqlite", "bare/dense-dp-45.sqlite",
-)  # fmt: skip
-
-
-@cache
-def real(folder: Path) -> dict[str, Result]:
-    return {name: read_back(diagnoser.analyze(folder / name)) for name in REAL}
-
-
-@pytest.mark.parametrize(
-    ("base", "new", "expected", "title"),
-    [
-        ("hackathon_mnist_1_nvtx", "hackathon_mnist_2_workers", "loader_workers", "More workers"),
-        ("hackathon_mnist_0_baseline", "hackathon_mnist_1_nvtx", "data_loader", "The data loader"),
-        ("resnet50_workers0", "resnet50_workers4", "loader_workers", "More workers"),
-        ("a100_llm_2_7B_clean", "a100_llm_2_7B_cudagraph", "graphs_whole", "CUDA graphs replay"),
-    ],
-)
-def test_the_first_cause_of_a_real_pair_is_what_its_authors_changed(
-    recordings: Path, base: str, new: str, expected: str, title: str
-) -> None:
-    found = {Path(name).name.partition(".")[0]: one for name, one in real(recordings).items()}
-    first = compare(found[base], found[new]).suspects[0]
-    assert first.id == expected
-    assert first.title.startswith(title)
