@@ -32,10 +32,3 @@ def run_that(row: Row, facts: Mapping[str, object]) -> Run:
     for one in (run, run.config):
         one.told.update({**facts, **held})
     return run
-<<<<<<< HEAD
-
-
-def unmet(fix: Fix, run: Run) -> list[str]:
-    return [one.text for one in fix.preconditions(run) if one.stops]
-=======
->>>>>>> w4_files
