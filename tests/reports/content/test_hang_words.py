@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from reports.content.analysis.hang import hang_words, witness_lines
@@ -35,6 +36,21 @@ def test_a_hang_that_real_processes_had_is_said(kind: str, said: str) -> None:
     assert said in hang_words(hang)
 
 
+def test_a_transfer_that_never_ends_blames_no_rank() -> None:
+    said = "ALLREDUCE seq 9 of TENSOR_MODEL_PARALLEL_GROUP: all its 4 ranks entered it, and none finished it."
+    assert hang_words(HANG) == said
+
+
+def test_a_timeout_says_who_gave_up_and_that_the_other_is_unknown() -> None:
+    timeout = replace(HANG, kind=HangKind.TIMEOUT, group="", ranks_entered=(3,))
+    assert (
+        hang_words(timeout)
+        == "ALLREDUCE seq 9: rank 3 gave up waiting; the rank that did not arrive is unknown."
+    )
+    nobody = replace(timeout, ranks_entered=())
+    assert "a rank gave up waiting; the rank that did not arrive is unknown" in hang_words(nobody)
+
+
 def test_a_group_without_every_dump_says_who_is_silent_and_where_the_missing_one_was_last() -> None:
     last = RanksAt((2,), "default_pg", "BROADCAST", 4, True)
     hang = replace(
@@ -53,9 +69,20 @@ def test_a_group_without_every_dump_says_who_is_silent_and_where_the_missing_one
     assert "all ranks with a dump entered it; rank 0 waits" in hang_words(unknown)
 
 
+NOT_TIMED = Missing("", "no times", "record them")
 RANKS = tuple(WitnessedRank(rank, rank == 0, 5, 5, 0, 2_000_000 * rank, rank) for rank in range(2))
 
 
 def witness(latest: int | Missing | None, part: float | Missing | None) -> str:
     found = Witness((WitnessSource.INSPECTOR,), 2, RANKS, 10, latest, part, part)
     return " ".join(plain(line.said) for line in witness_lines(found))
+
+
+def test_ranks_that_nobody_profiled_are_counted_and_the_last_one_named() -> None:
+    assert witness(1, 0.5) == (
+        "2 ranks by NCCL Inspector, 1 of them not profiled; of 10 timed collectives rank 1 arrives last "
+        "in 50 %, and the others wait 2.00 ms for it"
+    )
+    assert "no rank waits in 10 timed collectives" in witness(None, None)
+    assert "their collectives are not timed" in witness(NOT_TIMED, NOT_TIMED)
+    assert list(witness_lines(UNSET)) == []

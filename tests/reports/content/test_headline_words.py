@@ -4,23 +4,53 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 from statistics import median
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from heuristics.result.result import Result
-from reports.content.analysis.headline import facts, headline
+from reports.content.analysis.headline import data_line, facts, headline
 from reports.content.names import plain
 from reports.result.codec import decode
 from tests.recordings.simulated import scenario
 from traces.missing import Missing
 from traces.sections.hang import Hang, HangKind, WitnessSource
 from traces.sections.rank import Step
+from traces.sections.work import DataLoading
 
 UNKNOWN = Missing("", "not recorded", "record it")
 
 
 def of(name: str) -> Result:
     return decode(scenario(name), Result)
+
+
+def loading(**fields: Any) -> str:
+    """What is said of a run that waits for its batches in three of its steps, of which a wall was made."""
+    result = of("memory")
+    (rank,) = result.ranks
+    known = {"input_copies": 0, "input_copies_pageable": 0, "input_copies_exposed_ns": 0}
+    found = DataLoading(**{"waiting_steps": 3, "workers": UNKNOWN, **known, **fields})
+    wall = replace(result.walls[0], cost_by_kind_ns={"data": 1_000_000})
+    result = replace(result, ranks=(replace(rank, data_loading=found),))
+    return data_line(result, [wall])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"waiting_steps": 0}, ""),
+        ({}, "3 of "),
+        ({"workers": 1}, "ms for its batch: one worker or none, by the rhythm."),
+        ({"workers": 4}, "Every fourth step waits longest: four workers, by the rhythm."),
+        ({"workers": 23}, "One step in 23 waits longest: 23 workers, by the rhythm."),
+    ],
+)
+def test_waits_for_batches_are_told_by_their_rhythm(fields: dict[str, Any], said: str) -> None:
+    found = loading(**fields)
+    assert said in found
+    assert bool(found) == bool(said)
 
 
 def said(result: Result) -> str:
