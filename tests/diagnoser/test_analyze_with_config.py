@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import diagnoser
 from bench.simulate.export import write_export
-from tests.configurations.check import SCRIPT, log, written
+from tests.configurations.check import SCRIPT, written
 from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.pages import whole_text
 from tests.recordings.launches import GROUPED
@@ -17,27 +16,8 @@ from tests.recordings.launches import GROUPED
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
 
 
-def trace(folder: Path) -> Path:
-    """Four steps of 10 ms, of which 3 are exposed expert dispatch."""
-    path = folder / "run.sqlite"
-    write_export(path, exposed(comm=DISPATCH))
-    return path
-
-
-def analyzed(folder: Path, config: Path | None = None, log: Path | None = None) -> dict[str, Any]:
-    path = trace(folder)
-    return diagnoser.analyze(path, config=config, log=log, about=GIVEN, ask_megatron=False).to_dict()
-
-
 def words(text: str) -> str:
     return " ".join(text.split())
-
-
-def test_the_log_says_how_much_the_profiler_added(tmp_path: Path) -> None:
-    document = analyzed(tmp_path, log=log(tmp_path, step_ms=8.0))
-    assert document["traces"][0]["capture"]["perturbation_frac"] == pytest.approx(0.25)  # 10 ms against 8
-    assert "The recorded step is 25 % longer than one without the profiler" in words(whole_text(document))
-    assert [one["id"] for one in document["config_findings"]] == ["CAP-1"]
 
 
 @pytest.mark.parametrize(("seq_length", "shown"), [(64, True), (128, False)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from reports.content.check_defects import Weight, defects
 from tests.configurations.check import (
     ABOUT,
     BRIDGE,
-    CONTRADICTS,
     ILLEGAL,
     cases,
     log_lines,
@@ -42,16 +40,6 @@ def checked(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tu
 
 def words(text: str) -> str:
     return " ".join(text.split())
-
-
-@pytest.mark.parametrize(("text", "code"), [(BRIDGE, 0), (CONTRADICTS, 0), (ILLEGAL, 1)])
-def test_the_exit_code_says_whether_it_is_legal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
-) -> None:
-    path = written(tmp_path, "run.yaml", text)
-    assert checked(path, capsys)[0] == code
-    found = json.loads(checked(path, capsys, "-f", "json")[1])
-    assert found["configuration"]["legal"] == (code == 0)
 
 
 def test_what_megatron_core_itself_rejects_is_illegal(tmp_path: Path) -> None:
@@ -120,16 +108,6 @@ def test_a_file_that_is_no_configuration_is_one_clear_line(
     assert SECRET not in err
 
 
-def test_a_text_that_is_no_log_is_named_and_the_configuration_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = checked(script(tmp_path), capsys, "--log", str(written(tmp_path, "other.yaml", BRIDGE)))
-    assert code == 0
-    assert "other.yaml holds no line that we know of a training run; everything else is judged" in " ".join(
-        out.split()
-    )
-
-
 def test_a_text_that_is_no_configuration_is_named_and_the_log_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,16 +128,6 @@ def test_symptoms_that_cannot_be_read_are_one_clear_line(
         assert (code, out, err.count("\n")) == (3, "", 1)
         assert SECRET not in err
     assert checked(script(tmp_path), capsys, "--symptoms", str(tmp_path / "none"))[0] == 3
-
-
-def test_an_unknown_option_and_an_unknown_format_are_usage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = script(tmp_path)
-    for options in (["--nope"], ["-f", "png"], ["--core-version", "new"], ["--ep", "0"]):
-        code, out, err = checked(path, capsys, *options)
-        assert (code, out) == (2, "")
-        assert "Type moe-diag check-config --help." in err or "Give" in err
 
 
 @pytest.mark.parametrize("name", ["illegal", "log"])

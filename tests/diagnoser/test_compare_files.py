@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,24 +21,6 @@ def log(folder: Path, name: str, seconds: float, *more: str) -> Path:
     lines = [iteration(place, 1000 * seconds + place % 3) for place in range(1, 21)]
     path.write_text("\n".join([*lines, *more]) + "\n", encoding="utf-8")
     return path
-
-
-def document(*words: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, Any]:
-    capsys.readouterr()
-    assert run(["compare", *words, "-f", "json"]) == code
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def test_logs_alone_and_logs_as_positions_are_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, new = log(tmp_path, "base.log", 2.0), log(tmp_path, "new.log", 2.2)
-    by_option = document("--base-log", str(base), "--new-log", str(new), capsys=capsys)
-    by_place = document(str(base), str(new), capsys=capsys)
-    assert by_option["verdict"] == by_place["verdict"] == "regression"
-    assert by_option["size"] == by_place["size"]
-    assert by_option["base"]["config"] is None
 
 
 def test_the_gate_trips_by_the_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

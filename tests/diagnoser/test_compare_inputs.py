@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,13 +21,6 @@ from tests.configurations.check import log, script
 from tests.doubles.comparison import configuration
 from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.sides import as_json, result_of_run, run_of
-from tests.recordings.inputs import (
-    a_folder,
-    empty,
-    missing,
-    no_export,
-    no_kernels,
-)
 from traces.errors import InputError, NothingToDiagnose, UsageError
 
 SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")
@@ -40,71 +32,6 @@ Json = dict[str, Any]
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """A result of three steps."""
     return result_of_run(tmp_path_factory.mktemp("earlier") / "earlier.sqlite")
-
-
-def made(name: str, change: Callable[[Json], object]) -> Callable[[Path, Json], Path]:
-    """Makes a JSON file of an earlier result, changed."""
-
-    def make(folder: Path, document: Json) -> Path:
-        return as_json(folder / f"{name}.json", change(document))
-
-    make.__name__ = name
-    return make
-
-
-def damaged_gzip(folder: Path, document: Json) -> Path:
-    path = as_json(folder / "run.json.gz", document)
-    data = bytearray(path.read_bytes())
-    data[20:] = b"\xa5" * (len(data) - 20)
-    path.write_bytes(bytes(data))
-    return path
-
-
-def checked(folder: Path, _: Json) -> Path:
-    document = diagnoser.check_config(script(folder), about=GIVEN, ask_megatron=False).to_dict()
-    return as_json(folder / "checked.json", document)
-
-
-BAD_SIDES: list[tuple[Callable[..., Path], int, str]] = [
-    *((make, 3, said) for make, said in ((missing, "does not exist"), (empty, "is empty"))),
-    (a_folder, 3, "has no recordings (.nsys-rep, .qdrep, .sqlite"),
-    (no_export, 3, "nsys export --type sqlite"),
-    (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
-    (damaged_gzip, 3, "is damaged"),
-    (checked, 4, "has no trace in it"),
-    (made("comparison", lambda said: diagnoser.compare(said, said).to_dict()), 3, "but a comparison"),
-    (
-        made("newer", lambda said: {**said, "schema_version": "2.0"}),
-        3,
-        "its schema_version is 2.0; this moe-diag reads 1.x",
-    ),
-    (made("nothing", lambda said: {**said, "ranks": []}), 4, "has no trace in it"),
-]
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("make", "code", "said"), BAD_SIDES, ids=lambda one: getattr(one, "__name__", None))
-def test_a_bad_side_ends_in_one_line_that_names_it_and_leaves_nothing(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    earlier: Json,
-    make: Callable[..., Path],
-    code: int,
-    said: str,
-    side: str,
-) -> None:
-    bad = make(tmp_path) if make.__code__.co_argcount == 1 else make(tmp_path, earlier)
-    good = as_json(tmp_path / "good.json", earlier)
-    before = sorted(tmp_path.rglob("*"))
-    runs = [bad, good] if side == "base" else [good, bad]
-    assert run(["compare", *map(str, runs), "-f", "json", "-o", str(tmp_path / "out.json")]) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith(f"moe-diag: {side}: ")
-    assert bad.name in err
-    assert said in err
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -157,14 +84,6 @@ def test_steps_are_not_chosen_in_an_earlier_result(
     runs = [result, trace] if side == "base" else [trace, result]
     assert run(["compare", *map(str, runs), *words]) == 2
     assert f"moe-diag: {side}: steps can be chosen in a trace only" in capsys.readouterr().err
-
-
-def test_steps_that_a_trace_lacks_name_the_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    short, long = run_of(tmp_path / "short.sqlite", steps=3), run_of(tmp_path / "long.sqlite", steps=6)
-    assert run(["compare", str(long), str(short), "--steps", "4:6"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("moe-diag: new: ")
-    assert "Recorded are 0 to 2" in err
 
 
 def results(base: Source, new: Source | None = None, **given: Any) -> tuple[Result, ...]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from tests.doubles.sides import GEMM, US
-from traces.errors import DamagedTrace
 
 
 def recorded(path: Path, lengths_us: Sequence[int]) -> Path:
@@ -53,11 +50,3 @@ def test_further_recordings_of_base_are_read_named_and_widen_the_interval(tmp_pa
     told = found.size.between_runs
     assert told is not None
     assert [one.name for one in told.runs] == ["base.sqlite", "more.sqlite", "third.sqlite"]
-
-
-def test_what_is_wrong_with_a_further_recording_names_it(tmp_path: Path) -> None:
-    base = recorded(tmp_path / "base.sqlite", [1000] * 4)
-    empty = tmp_path / "empty.sqlite"
-    empty.write_bytes(b"")
-    with pytest.raises(DamagedTrace, match=r"^more-base 1: "):
-        diagnoser.compare(base, base, more_base=[empty])

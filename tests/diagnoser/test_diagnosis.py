@@ -6,7 +6,6 @@ from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 import diagnoser
@@ -15,11 +14,6 @@ from diagnoser.diagnosis import Diagnosis
 from tests.doubles.document import exposed
 
 Export = Callable[..., Path]
-
-
-@pytest.fixture
-def diagnosis(export: Export) -> Diagnosis:
-    return diagnoser.analyze(export(exposed()))
 
 
 def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:

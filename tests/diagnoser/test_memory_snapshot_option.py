@@ -37,26 +37,6 @@ def test_a_snapshot_beside_a_recording_gives_its_peak(
     assert 'class="plane filled"' in page.read_text(encoding="utf-8")
 
 
-def test_a_snapshot_beside_a_configuration_gives_its_peak(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config, dump = tmp_path / "run.sh", snapshot(tmp_path / "snapshot.pickle")
-    config.write_text(
-        "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
-        "--ffn-hidden-size 4096 --num-attention-heads 8 --seq-length 1024 "
-        "--max-position-embeddings 1024 --micro-batch-size 1 "
-        "--global-batch-size 8 --vocab-size 32000 --bf16 --num-experts 8 --moe-router-topk 2\n"
-    )
-    words = ["check-config", str(config), "--memory-snapshot", str(dump), "-f", "json"]
-    assert run(words) in (0, 1)
-    document = json.loads(capsys.readouterr().out)
-    assert document["memory_snapshot"]["devices"][0]["used_bytes"] == 73 * MIB
-    assert run([*words[:-2], "--full"]) in (0, 1)
-    shown = capsys.readouterr().out
-    assert "MEMORY OVER TIME" in shown
-    assert "estimate" in next(line for line in shown.splitlines() if line.startswith("at the peak"))
-
-
 def test_a_hostile_snapshot_ends_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

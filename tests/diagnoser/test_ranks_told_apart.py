@@ -49,13 +49,3 @@ def test_gpus_are_counted_and_not_processes(
     assert f"run.sqlite {said}" in screen
     alike = len({*processes.values()}) < len(processes)
     assert (re.search(r"GPU 0, process 500\d: ", screen) is not None) is alike
-
-
-def test_ranks_of_two_recordings_with_one_number_bear_their_files_name(
-    export: Export, tmp_path: Path
-) -> None:
-    first = export(working({5000: 1}, [None, None])).rename(tmp_path / "a.sqlite")
-    second = export(working({6000: 1}, [None, None])).rename(tmp_path / "b.sqlite")
-    screen = flat(first_screen(diagnoser.analyze([first, second]).to_dict()))
-    assert re.search(r"GPU 1 of [ab]\.sqlite: ", screen)
-    assert "2 x H100 80GB HBM3" in screen

@@ -46,22 +46,9 @@ def test_merged_ranks_have_pages_and_pictures(form: str, kept: Path, tmp_path: P
         assert "rank 0: slow device" in page
 
 
-def test_nothing_at_all_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["merge"]) == 2
-    assert "no summary given" in capsys.readouterr().err
-
-
 def test_a_hostile_dump_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = tmp_path / "trace_rank_0"
     hostile.write_bytes(b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00trueR.")
     assert run(["merge", "--witness", str(hostile)]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert "asks for more than plain values" in line
-
-
-def test_the_demo_of_ranks_names_the_slow_node(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text = shown(["demo", "ranks", "--keep", str(tmp_path / "ranks")], capsys)
-    assert "SLOWED BY node 1 (ranks 4 to 7): slow device, kernels take 1.22 x; repair saves" in text
-    assert "8 of 8 ranks" in text
-    assert len([*(tmp_path / "ranks").iterdir()]) == 8
-    assert run(["demo", "ranks", "--keep", str(tmp_path / "ranks")]) == 2

@@ -142,11 +142,6 @@ def test_the_environment_is_exported_in_a_script_and_said_in_a_yaml(checked: Res
     assert [line for line in said if f"\n# {line.removeprefix('# ')}\n" not in bridge] == []
 
 
-def test_a_change_for_a_wall_without_a_cost_says_so(checked: Result) -> None:
-    unknown = replace(planning(checked, spelled_as(megatron_lm=("--bf16",))), walls=())
-    assert "whose cost could not be measured" in emit_config("megatron-lm", unknown).replace("\n# ", " ")
-
-
 def test_no_name_of_a_file_ends_a_comment(checked: Result) -> None:
     result = replace(planning(checked, spelled_as(megatron_lm=("--bf16",))), about="run\nrm -rf x.yaml")
     for framework in FRAMEWORKS:

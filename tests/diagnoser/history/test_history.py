@@ -207,24 +207,6 @@ def test_neither_machine_nor_path_is_kept_unless_asked(
     assert "node-with-a-name" in said(capsys, "list")
 
 
-def test_a_result_and_a_trace_are_added_and_listed(
-    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "Kept as result 1 of 20" in said(capsys, "add", result_file(tmp_path), "--tag", "abc123")
-    an_export(tmp_path / "t.sqlite")
-    assert "Kept as result 2" in said(capsys, "add", tmp_path / "t.sqlite")
-    assert "kept already, as result 1 of" in said(capsys, "add", result_file(tmp_path))
-    lines = said(capsys, "list").splitlines()[2:]
-    assert [line.split()[0] for line in lines] == ["id", "1", "2"]
-    assert lines[1].split()[2:] == ["run", "abc123", "H200", "40.0", "communication"]
-    assert max(map(len, lines)) <= 80
-
-
-def test_an_empty_history_says_how_to_fill_it(history: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "moe-diag history add RESULT.json" in said(capsys, "list")
-    assert not history.path.exists()
-
-
 def test_a_baseline_is_set_by_number_or_file_shown_and_read(
     history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -245,10 +245,6 @@ def test_a_python_that_is_none_is_not_checked(tmp_path: Path) -> None:
     assert "does not start" in config.text
 
 
-def test_no_request_starts_nothing() -> None:
-    assert check.check_with_megatron([], python="/nowhere") == []
-
-
 def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "find_spec", lambda name: None)
     ((config, layer),) = check.check_with_megatron([PLAIN])

@@ -12,7 +12,6 @@ from reports.content.blocks import Asked, Detail
 from reports.formats import FORMATS
 from tests.configurations.pairs import logged, said
 
-GATE = gates.Asked(0.03)
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
 CHANGES = (
     "  mtp_num_layers: 1\n  recompute_granularity: full\n  recompute_method: uniform\n"
@@ -36,30 +35,6 @@ def run(tmp_path: Path, config: str, seconds: list[float], name: str) -> FileSid
     return replace(one, log=logged(tmp_path, seconds, name=f"{name}.log").log)
 
 
-def test_a_jump_is_shown_where_it_is(tmp_path: Path) -> None:
-    base = logged(tmp_path, [2.0, 2.02] * 10, name="base.log")
-    jumps = logged(tmp_path, [2.0, 2.01] * 20 + [3.0, 3.01] * 20, name="jump.log")
-    found = text(base, jumps)
-    assert "New jumps at iteration 42: 2.00 s a step at its begin, 3.00 s at its end (+50 %)." in found
-    assert "trend over the log none 2.00 s -> 3.00 s (+50 %), a jump at 42" in found
-    undecided = text(jumps, jumps)
-    assert "The interval holds zero and differences of up to 12 %: longer logs decide." in undecided
-    assert "Run both sides for more iterations: about 11,000 iterations a side would decide." in undecided
-
-
-def test_logs_that_are_too_short_say_what_is_needed(tmp_path: Path) -> None:
-    few = [logged(tmp_path, [length] * 5, name=f"{length}.log") for length in (2.0, 2.5)]
-    found = text(few[0], few[1])
-    assert "UNDECIDED +25 %, +500 ms per step: no interval, 2 iterations of the logs a side." in found
-    assert "The logs hold 2 steady iterations in base, 2 in new, where 4 a side are needed." in found
-
-
-def test_a_gate_that_logs_cannot_answer_says_so(tmp_path: Path) -> None:
-    few = logged(tmp_path, [2.0] * 5)
-    assert "Gate of 3 % undecided: " in text(few, few, gate=GATE)
-    assert "Gate of 3 % undecided: " in text(said(MODEL), said(MODEL), gate=GATE)
-
-
 def test_what_makes_runs_another_is_said_before_what_differs() -> None:
     other = said(MODEL.replace("num_layers: 8", "num_layers: 12") + "  mtp_num_layers: 1\n")
     found = text(said(MODEL), other)
@@ -68,11 +43,6 @@ def test_what_makes_runs_another_is_said_before_what_differs() -> None:
     assert "No cause is named: the runs are not comparable." in found
     assert "MTP layers are trained" not in found
     assert "MTP layers are trained" in text(said(MODEL), other, Detail.FULL)
-
-
-def test_other_gpus_are_another_machine() -> None:
-    found = text(said(MODEL, gpu="H100"), said(MODEL, gpu="B200"))
-    assert "GPU: H100 -> B200. Kernels run at another speed: it is another machine" in found
 
 
 def test_the_known_change_that_fits_leads_and_the_rest_is_counted(tmp_path: Path) -> None:
@@ -88,15 +58,6 @@ def test_the_known_change_that_fits_leads_and_the_rest_is_counted(tmp_path: Path
     assert "OTHER WAY A loss keeps the experts' loads even (moe_aux_loss_coeff)." in whole
     assert "moe_deepep_num_sms: 20 (default) -> 24 (" in whole
     assert "only DeepEP reads it, and neither side has that" in whole
-
-
-def test_known_changes_that_only_together_explain_it_are_said_together(tmp_path: Path) -> None:
-    both = "  mtp_num_layers: 1\n  recompute_granularity: full\n  recompute_method: uniform\n"
-    base = run(tmp_path, "", [2.0, 2.02] * 10, "base")
-    new = run(tmp_path, f"{both}  recompute_num_layers: 1\n", [3.2, 3.22] * 10, "new")
-    found = text(base, new)
-    assert "POSSIBLE CAUSE" in found
-    assert "TOGETHER All 2 known changes together: " in found
 
 
 def test_a_text_that_is_withheld_differs_and_is_not_shown() -> None:

@@ -7,11 +7,8 @@ from fractions import Fraction
 import pytest
 from msgspec.structs import replace
 
-from heuristics.result.gate import Gate, GateAnswer
-from reports.content.blocks import Detail, Fold, Items, Table, View
+from reports.content.blocks import Detail, Table, View
 from reports.content.comparison import page
-from reports.content.comparison.changed import _changed
-from reports.content.names import plain
 from reports.write.github import write_github
 from reports.write.jira import write_jira
 from reports.write.text import write_text
@@ -27,7 +24,6 @@ from tests.doubles.comparison_document import (
 )
 from tests.places import GOLDEN, Reviewed
 from tests.read_back.markdown import open_lines
-from traces.missing import Missing
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 LINES = 40
@@ -63,18 +59,6 @@ def test_the_first_screen_and_the_ticket_have_40_lines(make: Make) -> None:
     assert len([line for line in write_jira(first, View()).splitlines() if line]) <= LINES
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("fail", "Gate of 3 % cannot be judged (exit code 1): Few steps."),
-        ("pass", "Gate of 3 % cannot be judged, which lets pass here (exit code 0): Few steps."),
-    ],
-)
-def test_a_gate_that_cannot_be_judged_says_what_it_answers(answer: GateAnswer, said: str) -> None:
-    gate = Gate(0.03, "undecided", "few steps", answer)
-    assert said in joined(text_of(lambda: regression(gate=gate)))
-
-
 @pytest.mark.parametrize("make", [regression, undecided, by_logs, many_rows])
 def test_printed_rows_add_up_to_the_printed_step(make: Make) -> None:
     (table,) = [one for one in page(compared(make), Detail.FIRST).blocks if isinstance(one, Table)]
@@ -95,31 +79,3 @@ def test_no_cause_explains_more_than_the_whole() -> None:
     text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=35 * MS),))))
     assert "Its parts changed by +35.0 ms/step, all others by -31.0, by launch calls." in text
     assert "Explains" not in text
-
-
-def test_causes_of_what_is_undecided_are_said_to_hang_on_it() -> None:
-    told = replace(undecided(), suspects=(GRAPHS,))
-    assert "IF REAL CUDA graphs stopped replaying." in joined(text_of(lambda: told))
-    assert "IF REAL" not in text_of(regression)
-    assert "LIKELY CAUSE CUDA graphs stopped replaying." in joined(text_of(regression))
-
-
-def test_a_short_page_has_the_evidence_that_is_no_row_and_a_long_one_all() -> None:
-    suspect = replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
-    short, full = (joined(text_of(lambda: regression(suspects=(suspect,)), detail)) for detail in Detail)
-    assert ("graphs: on -> off" in short, "row 1 ms" in short) == (True, False)
-    assert ("graphs: on -> off" in full, "row 1 ms" in full) == (True, True)
-
-
-def test_shares_that_round_alike_are_shown_as_they_are() -> None:
-    one = replace(regression().changed[0], what="in_graphs_frac", source="trace", base=0.501, new=0.502)
-    assert "0.501 -> 0.502" in plain(_changed(one, False))
-    assert "50 % -> 60 %" in plain(_changed(replace(one, new=0.6), False))
-
-
-def test_what_was_not_measured_is_listed_on_the_whole_page() -> None:
-    told = replace(regression(), missing=(Missing("size.p_frac", "few steps", "record more"),))
-    (fold,) = [one for one in page(told, Detail.FULL).blocks if getattr(one, "id", "") == "missing"]
-    assert isinstance(fold, Fold)
-    assert isinstance(fold.blocks[0], Items)
-    assert plain(fold.blocks[0].items[0]).endswith("few steps. To measure: record more")

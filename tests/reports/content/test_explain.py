@@ -71,33 +71,6 @@ def test_without_a_topic_everything_is_listed() -> None:
     assert {*WALL_IDS, *CATALOGUE, *measures()} <= set(listed)
 
 
-@pytest.mark.parametrize(
-    ("topic", "meant"),
-    [
-        ("CFG-18", "correction"),
-        ("ENV-1", "correction"),
-        ("CAP-1", "correction"),
-        ("CFG-flex-type", "finding"),
-        ("CFG-misspelled-3", "finding"),
-        ("CFG-overwritten-delay-wgrad-compute", "finding"),
-        ("flex-router-dtype", "rule of a release"),
-        ("fit-offload-last", "rule of the workflow"),
-        ("flex-skipped", "failure"),
-        ("dropless", "guide on CUDA graphs"),
-        ("full_recompute", "known change"),
-        ("recompute-instead-of-full", "guide on recompute"),
-        ("moe_grouped_gemm", "setting"),
-        ("--moe-grouped-gemm", "setting"),
-        ("model.moe_grouped_gemm=true", "setting"),
-        ("heuristics.walls.price.WALL", "limit"),
-        ("heuristics.walls.price:WALL", "limit"),
-        ("requested_not_active", "word"),
-    ],
-)
-def test_every_kind_of_id_is_explained(topic: str, meant: str) -> None:
-    assert meant in explain(topic).splitlines()[0]
-
-
 def test_every_reason_of_a_confidence_is_in_the_glossary() -> None:
     assert set(get_args(ReasonId)) == set(glossary()["reason"])
 

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from heuristics.result.result import Result
-from reports.content.analysis.plan import plan
 from reports.content.analysis.unproven import with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
@@ -49,14 +48,3 @@ def test_long_pauses_that_are_most_of_a_hosts_wall_are_to_be_found(pauses: float
     )
     steps = titles(with_finds(msgspec.structs.replace(result, walls=walls), [CHANGE], 3))
     assert (steps[0] == "Find what the host does in its long pauses") == found
-
-
-@pytest.mark.parametrize(("recorded", "said"), [(True, "Python functions"), (False, "with_stack=True")])
-def test_stacks_that_were_recorded_are_looked_at_and_not_asked_for_again(recorded: bool, said: str) -> None:
-    result = of("host_overhead")
-    (trace,) = result.traces
-    capture = msgspec.structs.replace(trace.capture, stacks=recorded)
-    trace = msgspec.structs.replace(trace, kind="kineto", capture=capture)
-    (step, *_) = plan(msgspec.structs.replace(result, fixes=(), levers=(), traces=(trace,))).steps
-    assert said in str(step.notes)
-    assert ("with_stack" in str(step.notes)) is not recorded

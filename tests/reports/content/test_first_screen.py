@@ -70,26 +70,3 @@ def test_listed_steps_have_one_replayed_figure_together_and_never_a_sum() -> Non
     combined = {**document, "combined": [{"ids": ids, "gain_frac": [0.1, 0.25]}]}
     assert "All three together save 10-25 %." in first_screen(combined)
     assert "together" not in first_screen(document).partition("DO THIS")[2]
-
-
-def test_where_only_pairs_were_replayed_the_best_pair_of_the_listed_steps_is_said() -> None:
-    document = apart(scenario("memory"))
-    first, second, third, fourth, *_ = [fix["id"] for fix in document["fixes"]]
-    pairs = [
-        {"ids": [first, second], "gain_frac": [0.1, 0.25]},
-        {"ids": [third, first], "gain_frac": [0.2, 0.3]},
-        {"ids": [first, fourth], "gain_frac": [0.4, 0.5]},
-    ]
-    text = flat(first_screen({**document, "combined": pairs}))
-    assert "1 and 3 together save 20-30 %; savings overlap." in text
-
-
-def test_a_precondition_that_breaks_the_change_stands_before_one_that_only_wins_nothing() -> None:
-    document = scenario("communication")
-    fix = document["fixes"][0]
-    unset = {"text": "it is off so far", "state": "unknown", "cure": "the configuration"}
-    old = {"text": "Megatron-Core >= 0.14.0", "state": "unknown", "cure": "--core-version"}
-    unmet = {"text": "experts are spread", "state": "unmet", "cure": ""}
-    for needs, said in (([unset, old], "Check: Megatron-Core >= 0.14.0"), ([old, unmet], "Needs: experts")):
-        changed = {**fix, "after": [], "preconditions": needs}
-        assert said in first_screen({**document, "fixes": [changed]})

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
-from heuristics.result.configured import Configuration, Setting
-from heuristics.result.result import Result
-from reports.content.analysis.inside import experts, routing_notes, stages, traffic
+from reports.content.analysis.inside import experts, stages, traffic
 from reports.content.blocks import Items, Quantity, Sentence, Table, Words, words
 from reports.content.names import plain
 from tests.doubles.result import double
@@ -78,17 +74,6 @@ def test_each_stage_is_a_row_and_the_bubble_stands_beside_its_formula() -> None:
     )
 
 
-def test_unknown_phases_and_an_unknown_schedule_have_their_reasons() -> None:
-    unknown = dict.fromkeys(("warm_up_ns", "steady_ns", "cool_down_ns"), UNKNOWN)
-    none = dict.fromkeys(("formula_frac", "microbatches", "chunks"), UNKNOWN)
-    table, line = stages(run(pipeline=pipeline(stage((0,), **unknown), with_more_chunks=(), **none)))
-    assert isinstance(table, Table)
-    assert cells(table)[0][-3:] == ["unknown"] * 3
-    assert "Its phases are unknown: nothing tells." in plain(table.note)
-    assert isinstance(line, Sentence)
-    assert "what the schedule needs is unknown: nothing tells" in plain(line.said)
-
-
 def test_without_a_pipeline_nothing_is_written_and_an_unknown_one_has_its_reason() -> None:
     assert list(stages(run(pipeline=None))) == []
     (line,) = stages(run(pipeline=UNKNOWN))
@@ -114,23 +99,6 @@ def test_the_most_uneven_layer_comes_first_and_the_pattern_says_what_it_points_t
     assert [plain(one) for one in items.items] == [
         "Another rank has the most by layer, the same in all steps: this points to routing.",
         "Worst: layer 1 in step 3, rank 2: 2.00 times the mean, 300 us more.",
-    ]
-
-
-def test_an_unknown_pattern_has_its_reason() -> None:
-    _, items = experts(run(experts=uneven(UNKNOWN)), name)
-    assert isinstance(items, Items)
-    assert plain(items.items[0]).endswith("is unknown: nothing tells.")
-
-
-def test_forced_balance_and_mock_data_are_named_where_the_run_says_so() -> None:
-    mock = double(Configuration, settings=(Setting("data.mock", True, "run.sh:3", False),))
-    plainly = double(Result, forced_routing=False, configuration=None)
-    assert routing_notes(plainly) == ()
-    forced = replace(plainly, forced_routing=True, configuration=mock)
-    assert [plain(one) for one in routing_notes(forced)] == [
-        "Routing is forced to balance, so expert work shows nothing of real routing.",
-        "The data is mock data, so expert work shows nothing of real routing.",
     ]
 
 

@@ -9,7 +9,6 @@ import pytest
 from heuristics.result.result import Merged, Result
 from reports.content.analysis.called import short_name
 from reports.content.analysis.run import ranks_part, run_headline, run_lines
-from reports.content.blocks import Items, Quantity, Table
 from reports.content.names import plain
 from tests.doubles.result import double
 from traces.missing import Missing
@@ -66,13 +65,6 @@ def lines(shown: Result) -> list[str]:
 
 def test_one_line_has_the_ranks_their_steps_and_their_waiting() -> None:
     assert lines(result())[0] == ("4 of 4 ranks: steps of 20.0 ms; 80 % of communication time is waiting")
-
-
-def test_steps_that_hardly_differ_are_equal_within_a_share_and_others_a_range() -> None:
-    ranks = [double(RankInRun, index=place, step_ns=20 * MS + place * 40_000) for place in (0, 1)]
-    assert "steps of 20.0 ms, equal within 0.2 %;" in lines(result(2, ranks=tuple(ranks)))[0]
-    ranks[1] = double(RankInRun, index=1, step_ns=30 * MS)
-    assert "steps of 20.0 to 30.0 ms;" in lines(result(2, ranks=tuple(ranks)))[0]
 
 
 def test_two_of_64_ranks_are_named_so_and_nothing_is_claimed_of_the_others() -> None:
@@ -138,39 +130,6 @@ def test_who_arrives_last_is_said_though_nobody_knows_why(fields: dict[str, Any]
     assert "Confidence: medium. Why is unknown: no collective fixes the clocks." in line
 
 
-def test_several_late_ranks_are_named_together_with_their_host() -> None:
-    found = late(
-        "slow_device", index=None, rank=None, indices=(2, 3), host="host 1", repair="Check the node."
-    )
-    line = lines(result(late=found))[1]
-    assert line.startswith("Straggler: host 1: ranks 2, 3: ")
-    unnumbered = tuple(
-        double(RankInRun, index=place, step_ns=20 * MS, device_factor=1.5) for place in range(4)
-    )
-    line = lines(result(numbered=False, ranks=unnumbered, late=found))[1]
-    assert line.startswith("Straggler: host 1: GPU 2 of 2.sqlite, GPU 3 of 3.sqlite: ")
-    assert "1.50 times as long" in line
-
-
-def test_what_is_known_of_clocks_ranks_and_the_replay_stands_below_the_table() -> None:
-    clocks = {"aligned": False, "residual_ns": Missing("", "too few collectives", "record more")}
-    without = {"step_ns": 20 * MS, "without_ns": 18 * MS, "saved_frac": 0.1}
-    shown = result(
-        clocks=clocks, world_size_from="--world-size", complete_frac=0.5, imbalance=1.8, without=without,
-        late=late("rotating_jitter", index=None, by_step=(0, None, 3)),
-    )  # fmt: skip
-    notes = [plain(one) for one in rows(shown)[1].items]
-    assert notes[0] == "No common clock: too few collectives."
-    for said in (
-        "Number of ranks, 4: by --world-size, not recorded.",
-        "Every rank of the group was recorded for 50 % of communication time.",
-        "Largest expert work of a group of ranks: 1.80 times the mean.",
-        "Replayed, a step takes 20.0 ms, and 18.0 ms without the cause.",
-        "Late in each step, in order: rank 0, GPU 0, none, rank 3, GPU 3.",
-    ):
-        assert said in notes
-
-
 def merged(**fields: Any) -> str:
     """The headline of a merged run, as its label and what it says."""
     run = result(**fields).run
@@ -199,37 +158,6 @@ def test_what_is_wrong_with_the_set_is_one_line_each() -> None:
         "Recorded: e: it ends early.",
         "Recorded: Not recorded: ranks 3, 5 to 7.",
     ]
-
-
-def rows(shown: Result) -> tuple[Table, Items]:
-    part = ranks_part(shown)
-    assert part is not None
-    table, *_, notes = part.blocks
-    assert isinstance(table, Table)
-    assert isinstance(notes, Items)
-    return table, notes
-
-
-def test_of_hundreds_of_ranks_a_table_keeps_those_that_others_waited_for() -> None:
-    ranks = tuple(double(RankInRun, index=place, step_ns=MS, caused_ns=place * MS) for place in range(100))
-    table, _ = rows(result(100, ranks=ranks, late=late("slow_host")))
-    assert (len(table.rows), table.left_out) == (64, 36)
-    names = [plain(row.cells[0]) for row in table.rows if not isinstance(row.cells[0], Quantity)]
-    assert names[:2] == ["rank 2, GPU 2", "rank 37, GPU 37"]
-
-
-def test_groups_of_like_ranks_are_a_table_where_there_are_several() -> None:
-    groups = (
-        double(LikeRanks, ranks=(0, 1), has_embedding=True),
-        double(LikeRanks, ranks=(2, 3), has_loss=True),
-    )
-    part = ranks_part(result(groups=groups))
-    assert part is not None
-    table = part.blocks[1]
-    assert isinstance(table, Table)
-    assert [plain(row.cells[-1]) for row in table.rows if not isinstance(row.cells[-1], Quantity)] == [
-        "embedding", "loss"
-    ]  # fmt: skip
 
 
 def test_one_rank_alone_has_no_line_no_part_and_no_map() -> None:

@@ -95,10 +95,3 @@ def test_a_part_of_time_whose_wall_is_open_is_what_may_slow_the_run() -> None:
         "MAY BE SLOWED BY exposed communication (30 % of the time). Its cost is not proven (at most 40 %)"
         in text
     )
-
-
-def test_a_bar_that_shows_more_than_can_be_saved_says_why() -> None:
-    document = with_time(scenario("healthy"), "exposed_comm", 0.21)
-    text = flat(first_screen(with_wall(document, "communication", cost_frac=0.0004, at_most_frac=0.0004)))
-    assert "Communication is exposed for 21 %, yet without it only <0.1 % is saved" in text
-    assert "yet without it" not in flat(first_screen(scenario("healthy")))

@@ -23,13 +23,6 @@ def small() -> Recording:
     return recording
 
 
-def graph_only() -> Recording:
-    recording = Recording()
-    recording.graph_replay(100, 190, launch_ns=90)
-    recording.memset(190, 200, size_bytes=4)
-    return recording
-
-
 def test_the_table_has_one_row_per_bucket_kind_and_class(export: Export) -> None:
     frame = diagnoser.analyze(export(small())).to_frame()
     assert list(frame.columns) == ["trace", "process", "device", "group", "key", "ns", "frac"]
@@ -44,9 +37,3 @@ def test_the_table_has_one_row_per_bucket_kind_and_class(export: Export) -> None
         ("compute_class", "gemm"): (40, 0.4),
         ("compute_class", "other"): (10, 0.1),
     }
-
-
-def test_what_could_not_be_told_is_missing_in_the_table_not_zero(export: Export) -> None:
-    frame = diagnoser.analyze(export(graph_only())).to_frame()
-    row = frame[(frame["group"] == "bucket") & (frame["key"] == "exposed_comm")]
-    assert row["ns"].isna().all()

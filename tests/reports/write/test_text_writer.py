@@ -126,12 +126,6 @@ def test_a_first_screen_is_cut_until_it_fits_and_its_first_step_stands_early(wid
     assert lines[-1].endswith("moe-diag compare run.sqlite AFTER")
 
 
-def test_settings_share_a_line_while_it_has_room_and_a_long_one_goes_on_in_the_next() -> None:
-    long = "--a-flag-that-is-wider-than-the-terminal 1"
-    lines = written(CodeBlock(("--a 1", "--b 2", long)), width=40)
-    assert lines[2:] == ["  --a 1 --b 2", "  --a-flag-that-is-wider-than-the-terminal \\", "    1"]
-
-
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_a_long_command_is_read_by_a_shell_as_it_was_before_it_was_broken(width: int) -> None:
     line = "nsys profile -t 'cuda, nvtx' --a=$(( 1 / 4 )) " + " ".join(f"--option-{n} {n}" for n in range(12))
@@ -140,12 +134,6 @@ def test_a_long_command_is_read_by_a_shell_as_it_was_before_it_was_broken(width:
         assert all(len(row) <= width for row in rows)
         assert len(rows) > 1
         assert shlex.split("\n".join(rows).replace("\\\n", "")) == shlex.split(line)
-
-
-def test_what_is_in_parentheses_is_no_command_and_has_no_backslash() -> None:
-    rows = written(CodeBlock(("(on every node: sudo nvidia-smi boost-slider)",)), width=40)[2:]
-    assert len(rows) > 1
-    assert not any(row.endswith("\\") for row in rows)
 
 
 def test_colour_is_only_in_what_asks_for_it_and_changes_no_word() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from msgspec import structs
 
 from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
@@ -19,7 +18,6 @@ from tests.doubles.comparison_document import (
     MS,
     by_logs,
     document_of,
-    facts,
     not_comparable,
     regression,
     unchanged,
@@ -63,20 +61,6 @@ def test_the_verdict_comes_first_and_ids_are_one_each(make: Make) -> None:
     ids = [one["id"] for _, one in page.found if one.get("id")]
     assert len(ids) == len({*ids})
     assert {(one["href"] or "")[1:] for one in page.all("a")} <= {*ids}
-
-
-def test_two_timelines_as_long_as_they_may_be_fit_in_one_megabyte() -> None:
-    many = timeline(*(("compute.gemm", 1_000_000_000 + place * 9_000, 8_765) for place in range(40_000)))
-    told = facts()
-    base, new = (
-        structs.replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
-        for side in (told.base.result, told.new.result)
-    )
-
-    def make() -> Compared:
-        return regression(facts=facts(base=base, new=new))
-
-    assert 400_000 < len(written(compared(make)).encode()) <= 1_000_000
 
 
 @pytest.fixture(scope="module")
