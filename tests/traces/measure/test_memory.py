@@ -108,28 +108,6 @@ def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -
     assert roles.forward.tolist() == [True] + [False] * 5
 
 
-def test_some_layers_run_again_are_told_by_their_thread_only(export: Export) -> None:
-    found = training(export, LAYER, recomputed=2)
-    assert modules(found)["attention"] == Passes(12, 8, 4, "threads")
-    assert found.recompute_ns == 4 * 6 * 10_000
-
-
-def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(export: Export) -> None:
-    block = ((NORM, 7), (GEMM, 7), (FORWARD, 7), (GEMM, 7))
-    for again, gemms in (((FORWARD,), 0), ((FORWARD, GEMM), 8), ((NORM, GEMM, FORWARD), 8)):
-        line = Line()
-        for _ in range(2):
-            for name, stream in block * 4:
-                line.run(name, stream)
-            for _ in range(4):
-                for name in (*again, GEMM, GEMM, BACKWARD, GEMM, GEMM, NORM_BACKWARD):
-                    line.run(name, tid=AUTOGRAD)
-        rank = rank_of(export(line.recording, f"{len(again)}{gemms}.sqlite"))
-        rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
-        found = measure_recompute(rank, spans((0, line.now * 1_000)))
-        assert (known(found.recompute_modules) or {}).get("gemm", 0) == gemms * 10_000
-
-
 def steps_of(count: int) -> Steps:
     """Steps of 1 ms."""
     return from_steps("user", "the test's", tuple(Step(k, k * 10**6, (k + 1) * 10**6) for k in range(count)))

@@ -43,10 +43,6 @@ def test_a_step_time_line_adds_its_throughput_to_the_iteration_of_its_length(tmp
     assert [(one.index, one.tflops_per_gpu) for one in log.iterations] == [(1, 10.0), (2, 5.0), (3, None)]
 
 
-def test_a_throughput_of_zero_is_none_said(tmp_path: Path) -> None:
-    assert log_of(tmp_path, step_time(1.0, 0.0)).iterations[0].tflops_per_gpu is None
-
-
 @pytest.mark.parametrize("length", ["nan", "1.2.3", "1" * 400, "-5.0", ""])
 def test_an_odd_length_is_no_iteration(tmp_path: Path, length: str) -> None:
     assert log_of(tmp_path, iteration(1, 7.0).replace("7.0", length)).iterations == ()
