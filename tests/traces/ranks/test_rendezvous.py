@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import Part, shifted, summary_of
-from traces.ranks.rendezvous import Sequences, joined_clocks, meet, of_one_program, sequences_of
+from traces.ranks.rendezvous import Sequences, joined_clocks, meet, sequences_of
 from traces.ranks.summary import Group, GroupSource, Operation
 from traces.ranks.together import put_together
 
@@ -114,13 +114,6 @@ def test_nodes_are_joined_where_most_of_their_ranks_agree_though_one_pair_meets_
     assert fits is not None
     common = [fits[number].time_of(one.own(STEP_NS)) for number, one in enumerate(ranks)]
     assert max(common) - min(common) < 6_000
-
-
-def test_what_comes_once_a_step_and_what_is_in_lockstep_do_not_make_a_clock() -> None:
-    ranks = pipeline(1, messages=False)
-    sequences = [one.sequences() for one in ranks]
-    assert not of_one_program(sequences)
-    assert joined_clocks(sequences, [*range(len(ranks))]) is None
 
 
 def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named() -> None:

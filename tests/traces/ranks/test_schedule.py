@@ -279,27 +279,6 @@ def test_two_stages_and_two_microbatches_by_hand() -> None:
     assert (first.step_ns, last.step_ns, found.bubble_frac) == (90 * US, 90 * US, 1 / 3)
 
 
-@pytest.mark.parametrize("told", [True, False])
-@pytest.mark.parametrize(("count", "microbatches"), [(3, 3), (4, 4), (4, 8), (4, 2), (8, 16)])
-def test_equal_stages_wait_as_long_as_the_formula_says(count: int, microbatches: int, told: bool) -> None:
-    found = pipeline(run_of(count, microbatches, told=told))
-    assert (found.microbatches, found.chunks, found.stage_imbalance) == (microbatches, 1, 1.0)
-    assert found.formula_frac == bubble_frac(count, microbatches, 1)
-    for stage in found.stages:
-        assert stage.bubble_ns == (count - 1) * (FORWARD + BACKWARD) * US
-        assert sum(one or 0 for one in phases(stage)) == stage.bubble_ns
-    assert found.bubble_frac == pytest.approx(known(found.formula_frac), abs=1e-12)
-
-
-def test_two_stages_whose_messages_go_one_way_each_may_have_virtual_stages() -> None:
-    ranks = run_of(2, 4, told=False)
-    found = pipeline(ranks)
-    assert isinstance(found.microbatches, Missing)
-    assert isinstance(found.formula_frac, Missing)
-    assert [stage.bubble_ns for stage in found.stages] == [30 * US, 30 * US]
-    assert all(isinstance(stage.steady_ns, Missing) for stage in found.stages)
-
-
 @pytest.mark.parametrize(("microbatches", "possible"), [(3, (3, 2)), (4, (4,))])
 def test_of_two_stages_five_calls_are_four_microbatches_and_four_are_three_or_two(
     microbatches: int, possible: tuple[int, ...]

@@ -68,18 +68,6 @@ def made(values: dict[str, Value], framework: Framework, core: str | None = None
     return effective(settings(values, "file", framework), core)
 
 
-def test_comm_overlap_writes_its_default_over_the_models_value() -> None:
-    found = effective(read_configuration(DATA / "settings" / "bridge.yaml").settings)
-    assert found.value("overlap_moe_expert_parallel_comm") is False
-    assert "CommOverlapConfig" in found.said("overlap_moe_expert_parallel_comm")
-
-
-def test_a_precision_recipe_is_written_over_the_model() -> None:
-    found = made({"mixed_precision": "bf16_with_mxfp8_mixed", "bf16": False}, BRIDGE)
-    assert (found.value("bf16"), found.value("fp8"), found.value("fp8_recipe")) == (True, "e4m3", "mxfp8")
-    assert found.value("ddp.reuse_grad_buf_for_mxfp8_param_ag") is True
-
-
 def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
     for name in knobs()["mixed_precision"].choices:
         assert recipe(name)

@@ -129,22 +129,6 @@ def test_printed_lines_set_what_a_person_would_set_by_them() -> None:
     assert change_of(["(leave out numactl)"], "megatron_lm") == {"launcher.numa_binding": False}
 
 
-@pytest.mark.parametrize(
-    ("line", "unknown"),
-    [
-        ("N=4\nif [ $X = 1 ]; then N=8; fi\npython pretrain_gpt.py --bf16 --num-layers $N", "num_layers"),
-        ("python pretrain_gpt.py --bf16 --num-layers $((1 ? 2 : 3))", "num_layers"),
-        ("python pretrain_gpt.py --bf16 --num_layers $N", "num_layers"),
-        ("CUDA_DEVICE_MAX_CONNECTIONS=$X python pretrain_gpt.py --bf16", "env.CUDA_DEVICE_MAX_CONNECTIONS"),
-    ],
-)
-def test_what_only_a_running_shell_could_tell_is_unknown_and_said(line: str, unknown: str) -> None:
-    settings, problems = read(line)
-    assert settings.value("bf16") is True
-    assert unknown not in settings
-    assert "outside the file" in problems[0][0] or "a condition of the script decides" in problems[0][0]
-
-
 def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:
     _, problems = read("model:\n  pipeline_model_parallel_layout: [[embedding, nothing], [loss]]\n", "a.yaml")
     assert [text.startswith("model.pipeline_model_parallel_layout takes ") for text, _ in problems] == [True]
