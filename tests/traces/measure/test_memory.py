@@ -73,13 +73,6 @@ def training(
 
 
 @pytest.mark.parametrize("threads", [True, False])
-def test_without_recompute_forward_and_backward_are_as_many(export: Export, threads: bool) -> None:
-    found = training(export, threads=threads)
-    assert modules(found)["attention"] == Passes(8, 8, 0, "threads" if threads else "counts")
-    assert (found.recompute_ns, found.recompute_modules, found.missing) == (0, {}, None)
-
-
-@pytest.mark.parametrize("threads", [True, False])
 def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, threads: bool) -> None:
     found = training(export, LAYER, threads)
     assert modules(found)["attention"] == Passes(16, 8, 8, "threads" if threads else "counts")

@@ -11,8 +11,6 @@ import pytest
 from tests.recordings.ranks import US, Part, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.even_stages import microbatches_of_two
-from traces.ranks.match import match
 from traces.ranks.pipelines import Pipelines, Schedule, Sent, bubble_frac, phases_of, schedule_of
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary
@@ -277,16 +275,3 @@ def test_two_stages_and_two_microbatches_by_hand() -> None:
     assert phases(first) == (20 * US, 0, 10 * US)
     assert phases(last) == (10 * US, 0, 20 * US)
     assert (first.step_ns, last.step_ns, found.bubble_frac) == (90 * US, 90 * US, 1 / 3)
-
-
-@pytest.mark.parametrize(("microbatches", "possible"), [(3, (3, 2)), (4, (4,))])
-def test_of_two_stages_five_calls_are_four_microbatches_and_four_are_three_or_two(
-    microbatches: int, possible: tuple[int, ...]
-) -> None:
-    matched = match(run_of(2, microbatches, told=False))
-    assert microbatches_of_two(matched, matched.step) == possible
-
-
-def test_of_three_stages_the_number_of_messages_is_not_that_of_one_pair() -> None:
-    matched = match(run_of(3, 4, told=False))
-    assert microbatches_of_two(matched, matched.step) == ()

@@ -170,27 +170,6 @@ def test_versions_are_those_the_log_prints(tmp_path: Path) -> None:
     }
 
 
-def test_arguments_become_settings_with_the_line_that_said_them(tmp_path: Path) -> None:
-    def argument(name: str, value: str) -> str:
-        return f"  {name} {'.' * (48 - len(name))} {value}"
-
-    log = log_of(
-        tmp_path,
-        "0: hello",
-        "0: ------------------------ arguments ------------------------",
-        "0: " + argument("expert_model_parallel_size", "16"),
-        "1: something of another rank",
-        "0: " + argument("moe_token_dispatcher_type", "alltoall"),
-        "0: -------------------- end of arguments ---------------------",
-        iteration(1, 5.0),
-    )
-    assert log.settings is not None
-    assert log.settings.value("expert_model_parallel_size") == 16
-    assert log.settings.value("moe_token_dispatcher_type") == "alltoall"
-    assert log.settings.said("moe_token_dispatcher_type") == f"{log.name}:5"
-    assert len(log.iterations) == 1
-
-
 def test_bridges_summary_becomes_settings(tmp_path: Path) -> None:
     log = log_of(
         tmp_path,
