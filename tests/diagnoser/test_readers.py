@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 from pathlib import Path
 
@@ -19,13 +18,6 @@ def trace(tmp_path: Path) -> Path:
     path = tmp_path / "run.sqlite"
     path.write_bytes(lzma.decompress(compressed("healthy").read_bytes()))
     return path
-
-
-def document(trace: Path, reader: str) -> dict[str, object]:
-    output = trace.with_name(f"{reader}.json")
-    assert run(["analyze", str(trace), "--reader", reader, "-o", str(output)]) == 0
-    made: dict[str, object] = json.loads(output.read_text(encoding="utf-8"))
-    return made
 
 
 def test_an_unknown_reader_is_an_error_of_use(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,8 +26,6 @@ from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
-REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-
 
 def summary_of(rank: RankTimeline, *steps_us: tuple[int, int]) -> RankSummary:
     rank = with_kinds(rank, resolve_kinds(rank))

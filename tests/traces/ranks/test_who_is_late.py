@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,36 +16,21 @@ from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 
-RANKS, STEPS, PER_STEP = 4, 4, 10
-Rule = Callable[[int, int], Work]
-"""Work of a rank before a collective, by number."""
-
-
-def works(rule: Rule) -> list[list[Work]]:
-    return [[rule(rank, number) for number in range(STEPS * PER_STEP)] for rank in range(RANKS)]
-
-
-HOST, LOADER, JITTER, NOBODY = Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER, Cause.NONE
+RANKS, STEPS, EACH = 4, 3, 10
+WORK_US, TRANSFER_US = 990.0, 10.0
+"""Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
 
 
 def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
     kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
-    ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
+    works = [[Work(compute=100)] * (STEPS * EACH)] * RANKS
+    ranks = together(works, per_step=EACH, kernels_us=kernels_us)
     gemm, norm = (compute_classes().index(key) for key in ("gemm", "norm"))
     for place, one in enumerate(ranks):
         ranks[place] = replace(one, kernels=replace(one.kernels, key=array([gemm, gemm, norm])))
     with np.errstate(all="raise"):
         factors = device_factors(ranks, groups_alike(ranks))
     assert factors.tolist() == pytest.approx([1.0] * RANKS)
-
-
-RANKS, STEPS, EACH = 4, 3, 10
-
-
-WORK_US, TRANSFER_US = 990.0, 10.0
-
-
-"""Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
 
 
 def pausing(pauses_us: Mapping[tuple[int, int], float]) -> list[RankSummary]:

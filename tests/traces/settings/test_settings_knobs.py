@@ -60,7 +60,6 @@ def test_a_shown_name_has_no_word_that_we_do_not_know() -> None:
     assert shown("x" * 1000) == "..."
 
 
-BRIDGE: Framework = "megatron_bridge"
 LM: Framework = "megatron_lm"
 
 
@@ -88,7 +87,6 @@ def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
         ({"moe_layer_recompute": True}, "0.16.1", "recompute_modules", ("moe",)),
         ({"recompute_granularity": "selective", "recompute_modules": None}, None, "recompute_modules",
          ("core_attn",)),
-        ({"moe_deepep_num_sms": 24}, "0.19.0", "moe_flex_dispatcher_num_sms", 24),
         ({"tensor_model_parallel_size": 4, "expert_tensor_parallel_size": None}, None,
          "expert_tensor_parallel_size", 4),
         ({"tensor_model_parallel_size": 1, "sequence_parallel": True}, None, "sequence_parallel", False),
