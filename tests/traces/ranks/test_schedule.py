@@ -156,12 +156,12 @@ def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
     kinds, sends, receives = (array([*column] * 2) for column in zip(*(
         (COMM_KINDS.index("all_reduce" if gives < 0 else "pp_p2p"), gives, gets) for _, _, gives, gets in rows
     ), strict=True))  # fmt: skip
-    parts = [
-        Part(*((0, step, 90 * step + start, 90 * step + end) if gives < 0 else
-               (1, 3 * step + number, 90 * step + start, 90 * step + end, Operation.EXCHANGE)), step=step)
-        for step in range(2)
-        for number, (start, end, gives, _) in enumerate(rows)
-    ]  # fmt: skip
+    parts = []
+    for step in range(2):
+        for number, (start, end, gives, _) in enumerate(rows):
+            told = (0, step) if gives < 0 else (1, 3 * step + number)
+            operation = Operation.ALL_REDUCE if gives < 0 else Operation.EXCHANGE
+            parts.append(Part(*told, 90 * step + start, 90 * step + end, operation, step=step))
     steps = [{"start": start, "compute": 60, "end": start + 90} for start in (0, 90)]
     summary = summary_of(place, parts, groups, world_size=2, steps=steps)
     summary = replace(summary, instances=replace(summary.instances, kind=kinds))
