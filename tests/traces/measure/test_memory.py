@@ -41,15 +41,14 @@ def step(
     layers: int,
     again: Sequence[tuple[str, int]],
     backward_tid: int,
-    recomputed: int | None = None,
 ) -> None:
-    """Forward, loss, backward; before the backward of the first `recomputed` layers comes `again`."""
+    """Forward, loss, backward; before the backward of each layer comes `again`."""
     for _ in range(layers):
         for name, stream in LAYER:
             line.run(name, stream)
     line.run(LOSS)
-    for layer in reversed(range(layers)):
-        for name, stream in again if recomputed is None or layer < recomputed else ():
+    for _ in range(layers):
+        for name, stream in again:
             line.run(name, stream, tid=backward_tid)
         for name, stream in LAYER_BACKWARD:
             line.run(name, stream, tid=backward_tid)
@@ -60,12 +59,11 @@ def training(
     again: Sequence[tuple[str, int]] = (),
     threads: bool = True,
     layers: int = 4,
-    recomputed: int | None = None,
 ) -> Recompute:
     """Two steps; every kernel takes 10 us and ends before the next starts."""
     line = Line()
     for _ in range(2):
-        step(line, layers, again, AUTOGRAD if threads else 1000, recomputed)
+        step(line, layers, again, AUTOGRAD if threads else 1000)
     rank = rank_of(export(line.recording))
     if threads:
         rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
@@ -99,6 +97,22 @@ def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -
     roles = roles_of(rank_of(export(line.recording)))
     assert roles.backward.tolist() == [False] * 3 + [True] * 3
     assert roles.forward.tolist() == [True] + [False] * 5
+
+
+def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(export: Export) -> None:
+    block = ((NORM, 7), (GEMM, 7), (FORWARD, 7), (GEMM, 7))
+    for again, gemms in (((FORWARD,), 0), ((FORWARD, GEMM), 8), ((NORM, GEMM, FORWARD), 8)):
+        line = Line()
+        for _ in range(2):
+            for name, stream in block * 4:
+                line.run(name, stream)
+            for _ in range(4):
+                for name in (*again, GEMM, GEMM, BACKWARD, GEMM, GEMM, NORM_BACKWARD):
+                    line.run(name, tid=AUTOGRAD)
+        rank = rank_of(export(line.recording, f"{len(again)}{gemms}.sqlite"))
+        rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
+        found = measure_recompute(rank, spans((0, line.now * 1_000)))
+        assert (known(found.recompute_modules) or {}).get("gemm", 0) == gemms * 10_000
 
 
 def steps_of(count: int) -> Steps:
