@@ -3,10 +3,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -235,20 +233,3 @@ def test_shuffling_changes_the_order_of_rows_and_nothing_else(tmp_path: Path) ->
         before, after = plain.execute(query).fetchall(), shuffled.execute(query).fetchall()
     assert before != after
     assert sorted(before) == sorted(after)
-
-
-def at(row: dict[str, int | float | str | None], column: str) -> int:
-    value = row[column]
-    assert isinstance(value, int)
-    return value
-
-
-def overlapping(rows: list[dict[str, int | float | str | None]], lane: str) -> bool:
-    lanes = defaultdict(list)
-    for row in rows:
-        lanes[row[lane]].append((at(row, "start"), at(row, "end")))
-    return any(
-        following[0] < interval[1]
-        for intervals in map(sorted, lanes.values())
-        for interval, following in pairwise(intervals)
-    )

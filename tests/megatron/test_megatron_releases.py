@@ -6,27 +6,20 @@ import json
 import subprocess
 from collections import Counter
 from dataclasses import asdict, replace
-from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 
 from diagnoser.megatron import worker_environment
-from diagnoser.options.requests import Check
-from diagnoser.running.configuration import check_config
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
-from reports.content.analysis.check import page
-from reports.content.blocks import Detail
-from tests.configurations.check import written
 from tests.configurations.megatron_cases import CASES, request_for
 from tests.configurations.megatron_layouts import FITS
 from tests.configurations.megatron_layouts import request_for as laid_out
 from tests.megatron.conftest import Release
 from tests.megatron.random_runs import drawn_run
 from tests.places import ROOT
-from tests.read_back.plain_page import plain
 from traces.limits import Limit
 
 pytestmark = pytest.mark.megatron
@@ -94,10 +87,3 @@ def test_an_answer_is_what_core_itself_does(
     assert wrong == []
     with capsys.disabled():
         print(f"\nmegatron-core {release.version}: {dict(counts)}")
-
-
-def checked(release: Release, folder: Path, text: str) -> tuple[list[str], str]:
-    about = {"core_version": release.version, "te_version": "2.14.0", "flex_package": True}
-    found = check_config(Check(written(folder, "run.sh", text), about=about), release.ask)
-    answers = [one["answer"] for one in found.to_dict()["configuration"]["checked"]]
-    return answers, " ".join(plain(page(found.result, Detail.FIRST)).split())

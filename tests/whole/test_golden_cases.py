@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.plan.planned import Planned
 from tests.configurations.golden import Case, cases, judgement_of, symptoms_of, wrongs
-from tests.doubles.fixes import spelled_as
-from tests.doubles.opinions import a_fix
 from traces.errors import InputError
 
 CASES = cases()
@@ -24,7 +21,3 @@ def test_a_window_without_time_is_an_error_and_no_wall() -> None:
     (case,) = [case for case in CASES if "error" in case.expected]
     with pytest.raises(InputError, match=case.expected["error"]):
         symptoms_of(case)
-
-
-def planned(number: str, *lines: str) -> Planned:
-    return Planned(a_fix(number, "communication"), spelled_as(megatron_bridge=lines), (), None)

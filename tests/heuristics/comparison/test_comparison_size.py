@@ -117,27 +117,6 @@ def test_one_recording_with_logs_that_differ_is_decided_by_the_logs() -> None:
     assert judged.verdict == "regression"
 
 
-def test_few_steps_are_undecided_and_say_what_to_record() -> None:
-    size, judged = judged_steps(steps(100, 100), steps(200, 200, 200))
-    assert (judged.verdict, size.delta_ns) == ("undecided", 100 * MS)
-    assert judged.because[0].startswith("2 steps in base, 3 in new: fewer than 4 a side")
-    assert judged.because[1].endswith("steps that do not overlap have p = 1/5 (20 %) by chance alone")
-    assert isinstance(size.shows_ns, Missing)
-    assert judged.record.startswith("record 8 steps or more a side: nsys profile ")
-    assert "--profile-step-start 10 --profile-step-end 20" in judged.record
-    assert "-o run_%q{RANK} " in judged.record
-    assert judged.record.endswith("--base-log FILE --new-log FILE")
-
-
-def test_four_steps_against_four_that_do_not_overlap_are_decided_and_their_p_is_given() -> None:
-    size, judged = judged_steps(steps(100, 101, 102, 103), steps(133, 134, 135, 136))
-    assert (judged.verdict, size.p_frac) == ("regression", 1 / 35)
-    assert size.ends_ns == (30 * MS, 36 * MS)  # 133 - 103 and 136 - 100
-    assert judged.because[1] == ("permutation test of the means, two-sided: p = 1/35 (2.9 %)")
-    assert judge_gate(size, judged, 0.03).state == "tripped"
-    assert judge_gate(size, judged, 0.35).state == "passed"
-
-
 def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_verdict() -> None:
     many = [100 + (place % 5) / 10 for place in range(58)]
     size, judged = judged_steps(steps(*many), steps(101, 103, 109, 122))

@@ -25,24 +25,6 @@ def addresses(path: Path) -> Addresses:
     return found
 
 
-def test_every_nanosecond_has_the_innermost_function_that_is_no_plumbing(tmp_path: Path) -> None:
-    found = addresses(write(tmp_path / "run.json", late_host()))
-    # of each 100 us 10 are under a kernel, then come 20 of the training, 60 of the dispatcher, 9 of training
-    hosts = {one.name: (one.kind, one.starved_ns, one.blocking_ns) for one in found.hosts}
-    assert hosts == {
-        DOTTED: ("function", 180_000, 0),
-        "train.train_step": ("function", 87_000, 0),
-    }
-    assert (found.host_starved_ns, found.host_blocking_ns) == (267_000, 0)
-    assert (found.addressed_frac, found.by_function_frac) == (1.0, 1.0)
-    stacks = {(one.function, one.operator): one.starved_ns for one in found.host_stacks}
-    assert stacks == {
-        (DOTTED, ""): 180_000,
-        ("train.train_step", ""): 72_000,
-        ("train.train_step", "aten::mm"): 15_000,
-    }
-
-
 def test_what_is_waited_for_has_the_address_of_its_own_launch(tmp_path: Path) -> None:
     events = [
         call("cudaLaunchKernel", 990, 3, 10),

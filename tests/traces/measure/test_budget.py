@@ -53,27 +53,6 @@ def test_a_step_that_one_can_add_in_the_head() -> None:
     assert budget.hidden_comm_ns == 10
 
 
-def test_what_runs_at_once_counts_once_and_between_windows_nothing_does() -> None:
-    """From 0 to 5 compute, to 20 a dispatch, from 10 to 30 an all-reduce, from 25 to 38 two copies."""
-    budget = measure_budget(
-        activities(
-            [
-                (Bucket.COMPUTE, "gemm", 7, 0, 5),
-                (Bucket.COMM, "all_reduce", 21, 3, 30),
-                (Bucket.COMM, "ep_dispatch", 20, 0, 20),
-                (Bucket.COPY, "memcpy_h2d", 9, 25, 38),
-                (Bucket.COPY, "memset", 10, 26, 38),
-            ]
-        ),
-        spans((0, 10), (15, 40)),
-    )
-    assert (budget.compute_ns, budget.window_ns) == (5, 35)
-    assert budget.exposed_comm_by_kind_ns == {"ep_dispatch": 5 + 5, "all_reduce": 10}
-    assert budget.exposed_copy_by_kind_ns == {"memcpy_h2d": 8}
-    assert (budget.exposed_comm_ns, budget.exposed_copy_ns, budget.idle_ns) == (20, 8, 2)
-    assert (budget.hidden_comm_ns, budget.hidden_comm_by_kind_ns) == (5, {"ep_dispatch": 5, "all_reduce": 2})
-
-
 def test_of_two_kernels_at_once_the_first_gives_the_class_and_the_lower_stream_breaks_a_tie() -> None:
     both = [(Bucket.COMPUTE, "norm", 9, 0, 30), (Bucket.COMPUTE, "gemm", 7, 10, 50)]
     assert measure_budget(activities(both), spans((0, 50))).compute_by_class_ns == {"norm": 30, "gemm": 20}

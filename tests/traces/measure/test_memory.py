@@ -41,15 +41,14 @@ def step(
     layers: int,
     again: Sequence[tuple[str, int]],
     backward_tid: int,
-    recomputed: int | None = None,
 ) -> None:
-    """Forward, loss, backward; before the backward of the first `recomputed` layers comes `again`."""
+    """Forward, loss, backward; before the backward of each layer comes `again`."""
     for _ in range(layers):
         for name, stream in LAYER:
             line.run(name, stream)
     line.run(LOSS)
-    for layer in reversed(range(layers)):
-        for name, stream in again if recomputed is None or layer < recomputed else ():
+    for _ in range(layers):
+        for name, stream in again:
             line.run(name, stream, tid=backward_tid)
         for name, stream in LAYER_BACKWARD:
             line.run(name, stream, tid=backward_tid)
@@ -60,23 +59,15 @@ def training(
     again: Sequence[tuple[str, int]] = (),
     threads: bool = True,
     layers: int = 4,
-    recomputed: int | None = None,
 ) -> Recompute:
     """Two steps; every kernel takes 10 us and ends before the next starts."""
     line = Line()
     for _ in range(2):
-        step(line, layers, again, AUTOGRAD if threads else 1000, recomputed)
+        step(line, layers, again, AUTOGRAD if threads else 1000)
     rank = rank_of(export(line.recording))
     if threads:
         rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
     return measure_recompute(rank, spans((0, line.now * 1_000)))
-
-
-@pytest.mark.parametrize("threads", [True, False])
-def test_without_recompute_forward_and_backward_are_as_many(export: Export, threads: bool) -> None:
-    found = training(export, threads=threads)
-    assert modules(found)["attention"] == Passes(8, 8, 0, "threads" if threads else "counts")
-    assert (found.recompute_ns, found.recompute_modules, found.missing) == (0, {}, None)
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -106,12 +97,6 @@ def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -
     roles = roles_of(rank_of(export(line.recording)))
     assert roles.backward.tolist() == [False] * 3 + [True] * 3
     assert roles.forward.tolist() == [True] + [False] * 5
-
-
-def test_some_layers_run_again_are_told_by_their_thread_only(export: Export) -> None:
-    found = training(export, LAYER, recomputed=2)
-    assert modules(found)["attention"] == Passes(12, 8, 4, "threads")
-    assert found.recompute_ns == 4 * 6 * 10_000
 
 
 def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(export: Export) -> None:

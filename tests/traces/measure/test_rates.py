@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 import diagnoser
-from reports.content.analysis.rates import rates
-from reports.content.blocks import Drawing
 from tests.recordings.kineto import GEMM, Event, call, event, on_gpu, write
 from traces.ranks.collective_rates import bus_share
 
@@ -83,41 +81,7 @@ def test_copies_have_their_bytes_over_their_time(tmp_path: Path) -> None:
     assert (found["kind"], found["count"], found["gb_per_s"]) == ("memcpy_h2d", 1, 20.0)
 
 
-def test_bus_bandwidth_is_what_nccl_tests_say(tmp_path: Path) -> None:
-    """Four ranks reduce 2 MB in 100 us: 20 GB/s, 30 on the bus, of 450 in one direction."""
-    about = {
-        "Collective name": "allreduce",
-        "Process Group Name": "0",
-        "Process Group Ranks": "[0, 1, 2, 3]",
-        "Group size": 4,
-        "In msg nelems": 1_000_000,
-        "dtype": "BFloat16",
-    }
-    name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-    reduce = on_gpu("kernel", name, 300, 100, 9, stream=20, **about)
-    events = [*product(0, 1, 10, 20, 5), call("cudaLaunchKernel", 200, 5, 9), reduce]
-    (found,) = rates_of(tmp_path / "run.json", events)["collective_rates"]
-    assert (found["collective"], found["rank_count"], found["size_bytes"]) == ("all_reduce", 4, 2_000_000)
-    assert found["algorithm_gb_per_s_at_least"] == pytest.approx(20)
-    assert found["bus_gb_per_s_at_least"] == found["fastest_bus_gb_per_s"] == pytest.approx(30)
-    assert found["link_frac"] == pytest.approx(30 / 450)
-
-
 def test_what_each_link_carries_follows_nccl_tests() -> None:
     assert bus_share("all_reduce", 8) == 2 * 7 / 8
     assert {bus_share(name, 8) for name in ("all_gather", "reduce_scatter", "all_to_all")} == {7 / 8}
     assert bus_share("broadcast", 8) == 1
-
-
-def test_the_roof_and_the_products_stand_on_one_plane_by_powers_of_ten(tmp_path: Path) -> None:
-    """333 FLOP/byte are 2.52 of 4 powers of ten across, 20 TFLOP/s 1.31 of 3.1 up, from 0.99."""
-    write(tmp_path / "run.json", product(0, 1, 1000, 1000, 1000), deviceProperties=[H100])
-    part = rates(diagnoser.analyze(tmp_path / "run.json").result.ranks[0], None)
-    assert part is not None
-    (plane,) = [one.plane for one in part.blocks if isinstance(one, Drawing) and one.plane is not None]
-    (dot,) = plane.dots
-    assert dot.at == pytest.approx((0.631, 0.421), abs=0.001)
-    ((begin, ridge, end),) = plane.lines
-    assert begin == pytest.approx((0, 0.171), abs=0.001)  # 3.35 TFLOP/s at one FLOP a byte
-    assert ridge == pytest.approx((0.6176, 3 / 3.1), abs=0.001)  # at 295 FLOP a byte
-    assert end == pytest.approx((1, 3 / 3.1), abs=0.001)

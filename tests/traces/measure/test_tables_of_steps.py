@@ -20,7 +20,7 @@ from traces.measure.sequence import measure_sequence
 from traces.measure.step_timeline import MOST, OTHER_ROWS, Texts, host_kinds, host_lanes, measure_timelines
 from traces.missing import Missing, known
 from traces.names.ranges import public_call, public_range
-from traces.sections.tables import KernelsLeftOut, LedgerRow, ReasonLane, Sequence
+from traces.sections.tables import KernelsLeftOut, LedgerRow, Sequence
 from traces.steps.found import Step, Steps, from_steps, one_window
 
 Export = Callable[..., Path]
@@ -105,15 +105,6 @@ def test_kernels_stand_in_the_order_of_their_launches_whenever_they_run(export: 
     assert [found.kinds[of].name for of in found.of] == [GEMM, NORM]
 
 
-def test_only_time_in_the_step_is_work(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 0, 100)
-    recording.kernel(GEMM, 100, 200)
-    recording.kernel(GEMM, 300, 400)
-    found = _sequence(export, recording, _one(50, 150))
-    assert (found.run_length, found.work_ns) == ((2,), (100,))
-
-
 def test_copies_have_their_kind_and_bytes(export: Export) -> None:
     recording = Recording()
     recording.copy("h2d", 0, 10, size_bytes=1_000)
@@ -123,14 +114,6 @@ def test_copies_have_their_kind_and_bytes(export: Export) -> None:
     (copies,) = [kind for kind in found.kinds if kind.name is None]
     assert (copies.key, copies.size_bytes) == ("copy.memcpy_h2d", 1_024)
     assert {kind.size_bytes for kind in found.kinds if kind.name} == {None}
-
-
-def test_without_steps_it_is_of_the_window(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 0, 10)
-    found = _sequence(export, recording, one_window("none", "", 0, 100))
-    assert isinstance(found.step, Missing)
-    assert found.work_ns == (10,)
 
 
 def test_a_step_that_repeats_nothing_is_missing(export: Export, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,46 +163,12 @@ def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
     assert blocking <= {"blocking.sendrecv_unresolved"}
 
 
-def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 0, 40, launch_ns=-10)
-    recording.kernel(NORM, 50, 100, launch_ns=-5)
-    rank = rank_of(export(recording))
-    window = one_window("none", "all", 0, 100)
-    budget = measure_budget(rank.activities, window.windows)
-    rows = measure_ledger(rank.activities, window, budget, NO_MOE, NO_MOE)
-    assert [(row.row, row.per_step_ns) for row in rows] == [
-        ("compute.gemm", (40,)),
-        ("compute.norm", (50,)),
-        ("idle", (10,)),
-    ]
-
-
 def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:
     held: Spans = spans((0, 10), (20, 30))
     assert per_step_ns(held, Borders(np.array([5, 25]), np.array([25, 26]))).tolist() == [10, 1]
 
 
 BLIND = Missing("account", "clocks apart", "record again")
-
-
-def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: Export) -> None:
-    recording = Recording()
-    recording.kernel(GEMM, 0, 120, launch_ns=-50)
-    recording.kernel(SENDRECV, 110, 150, launch_ns=-40, stream=20)
-    recording.kernel(NORM, 400, 450, launch_ns=-30)
-    rank = rank_of(export(recording))
-    steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 250), Step(2, 250, 550)))
-    shown = measure_timelines(
-        rank, steps, absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
-    )[0]
-    assert (shown.step, shown.start_ns, shown.end_ns, shown.left_out) == (1, 100, 250, 0)
-    first, second = shown.lanes
-    assert (first.at_ns, first.length_ns) == ((0,), (20,))
-    assert (second.stream, second.at_ns, second.length_ns) == (20, (10,), (40,))
-    assert [shown.names[first.name[0]], shown.keys[second.key[0]]] == [GEMM, "comm.sendrecv_unresolved"]
-    assert isinstance(shown.reasons, ReasonLane)
-    assert sum(shown.reasons.length_ns) == 150 - 20
 
 
 def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import Part, shifted, summary_of
+from tests.recordings.ranks import Part, summary_of
 from traces.arrays import IntArray
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clock_fit import ClockFit
@@ -21,7 +21,6 @@ from traces.ranks.messages import Exchanges
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 from traces.ranks.waits import measure_waits
 
-BY_ORDER = Group(GroupSource.ORDER, 5)
 LENGTHS_US = (100, 130, 90, 250, 110, 75, 180, 95, 210, 140, 165, 88)
 """No rhythm: a shift by one is seen."""
 
@@ -65,17 +64,6 @@ def test_another_operation_or_size_is_no_part_of_an_instance() -> None:
 def test_in_an_exchange_each_gives_its_own_size() -> None:
     ranks = [summary_of(rank, [Part(0, 0, 0, 10, Operation.EXCHANGE, 64 + rank)]) for rank in range(3)]
     assert found(match(ranks)) == [(0, [0, 1, 2])]
-
-
-@pytest.mark.parametrize("missed", [1, 2, 5])
-def test_a_recording_that_began_later_is_matched_by_where_it_ends(missed: int) -> None:
-    early = summary_of(0, ended(ends_us()), [BY_ORDER])
-    late = shifted(summary_of(1, ended(ends_us()[missed:]), [BY_ORDER]), -3_000_000_000, -50.0)
-    matched = match([early, late])
-    assert len(matched) == len(ends_us()) - missed
-    begins = np.array([0, len(ends_us())])  # of the rows of each recording
-    rows = (matched.at - begins[matched.place]).reshape(-1, 2).tolist()
-    assert rows == [[place + missed, place] for place in range(len(matched))]
 
 
 def of_stage(rank: int | None, *peers: int) -> RankSummary:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 import pytest
 
 from tests.recordings.ranks import Part, shifted, summary_of
-from traces.ranks.gathered import OnClock, by_clock
-from traces.ranks.rendezvous import Sequences, joined_clocks, meet, of_one_program, sequences_of
+from traces.ranks.rendezvous import Sequences, joined_clocks, meet, sequences_of
 from traces.ranks.summary import Group, GroupSource, Operation
 from traces.ranks.together import put_together
 
@@ -117,13 +116,6 @@ def test_nodes_are_joined_where_most_of_their_ranks_agree_though_one_pair_meets_
     assert max(common) - min(common) < 6_000
 
 
-def test_what_comes_once_a_step_and_what_is_in_lockstep_do_not_make_a_clock() -> None:
-    ranks = pipeline(1, messages=False)
-    sequences = [one.sequences() for one in ranks]
-    assert not of_one_program(sequences)
-    assert joined_clocks(sequences, [*range(len(ranks))]) is None
-
-
 def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named() -> None:
     """Tokens of 0 and 1, and of 2 and 3, end 60 us apart; all four meet in what a communicator names."""
     ranks = []
@@ -136,24 +128,3 @@ def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_nam
     matched = put_together(ranks).matched
     members = {tuple(each.tolist()) for each in np.split(matched.place, matched.first[1:-1])}
     assert members == {(0, 1), (2, 3), (0, 1, 2, 3)}
-
-
-def on_clock(place: int, ends_us: list[int]) -> OnClock:
-    ends = np.array(ends_us, dtype=np.int64) * 1_000
-    return OnClock(place, ends - 5_000, ends)
-
-
-def test_groups_of_one_family_have_one_size_though_those_of_others_are_near() -> None:
-    """Ranks 0 and 1 end together, 2 and 3 4 us later, 4 and 5 8 us later: three groups of two."""
-    sequences = [on_clock(place, [n * 500 + 4 * (place // 2) for n in range(8)]) for place in range(6)]
-    groups = [[one for one, _ in members] for members in by_clock(sequences)]
-    assert groups == [[0, 1], [2, 3], [4, 5]]
-
-
-def test_two_ranks_behind_one_slow_nic_end_later_together_and_are_of_the_group_all_the_same() -> None:
-    late = {4: 60, 5: 60}
-    sequences = [
-        replace(one, start_ns=one.start_ns - 100_000)
-        for one in (on_clock(place, [n * 500 + late.get(place, 0) for n in range(8)]) for place in range(6))
-    ]
-    assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3, 4, 5]]

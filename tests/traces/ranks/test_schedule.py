@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 from tests.recordings.ranks import US, Part, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.even_stages import microbatches_of_two
-from traces.ranks.match import match
 from traces.ranks.pipelines import Pipelines, Schedule, Sent, bubble_frac, phases_of, schedule_of
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary
@@ -153,115 +150,22 @@ def test_the_formula_by_hand() -> None:
     assert bubble_frac(1, 8, 1) == 0
 
 
-FORWARD, BACKWARD = 10, 20
-
-
-PIPELINE = COMM_KINDS.index("pp_p2p")
-
-
-ALL = COMM_KINDS.index("all_reduce")
-
-
-Action = tuple[str, int, int, int]
-
-
-"""What a stage does: `work` and how long, or `meet` a stage with so many sends and receives."""
-
-
-def actions(stage: int, count: int, microbatches: int) -> list[Action]:
-    """One step of a stage: some forward, then forward and backward in turn, then the rest backward."""
-    before, behind = stage - 1, stage + 1
-    warm = min(count - 1 - stage, microbatches)
-    done: list[Action] = []
-
-    def meet(peer: int, sends: int, receives: int) -> None:
-        if 0 <= peer < count:
-            done.append(("meet", peer, sends, receives))
-
-    for _ in range(warm):
-        meet(before, 0, 1)
-        done.append(("work", FORWARD, 0, 0))
-        meet(behind, 1, 0)
-    if warm < microbatches:
-        meet(before, 0, 1)
-    for turn in range(microbatches - warm):
-        done.append(("work", FORWARD, 0, 0))
-        meet(behind, 1, 1)
-        done.append(("work", BACKWARD, 0, 0))
-        meet(before, 1, int(turn < microbatches - warm - 1))
-    for _ in range(warm):
-        meet(behind, 0, 1)
-        done.append(("work", BACKWARD, 0, 0))
-        meet(before, 1, 0)
-    return done
-
-
-def run_of(count: int, microbatches: int, *, steps: int = 2, told: bool = True) -> list[RankSummary]:
-    """Ranks of one pipeline; messages take no time, and all ranks meet at the end of a step."""
-    now = [0] * count
-    met: list[list[tuple[Part, int, int, int]]] = [[] for _ in range(count)]
-    borders: list[list[dict[str, float]]] = [[] for _ in range(count)]
-    turn: dict[tuple[int, ...], int] = defaultdict(int)
-
-    def join(places: tuple[int, ...], step: int, ways: dict[int, tuple[int, int]]) -> None:
-        last = max(now[place] for place in places)
-        for place in places:
-            group = {places: 0, (place - 1, place): 1, (place, place + 1): 2}[places]
-            if len(places) == 2 and count == 2 and not ways:
-                group = 0
-            kind = PIPELINE if ways else ALL
-            operation = Operation.EXCHANGE if ways else Operation.ALL_REDUCE
-            part = Part(group, turn[places], now[place], last, operation, step=step)
-            met[place].append((part, kind, *ways.get(place, (-1, -1))))
-            now[place] = last
-        turn[places] += 1
-
-    for step in range(steps):
-        todo = [actions(stage, count, microbatches) for stage in range(count)]
-        for place in range(count):
-            borders[place].append({"start": now[place], "compute": microbatches * (FORWARD + BACKWARD)})
-        while any(todo):
-            for place in range(count):
-                while todo[place] and todo[place][0][0] == "work":
-                    now[place] += todo[place].pop(0)[1]
-            for place in range(count - 1):
-                if todo[place] and todo[place + 1]:
-                    (_, peer, *ours), (_, other, *theirs) = todo[place][0], todo[place + 1][0]
-                    if (peer, other) == (place + 1, place):
-                        pair = {place: (ours[0], ours[1]), place + 1: (theirs[0], theirs[1])}
-                        join((place, place + 1), step, pair)
-                        todo[place].pop(0), todo[place + 1].pop(0)
-        join((*range(count),), step, {})
-        for place in range(count):
-            borders[place][-1]["end"] = now[place]
-    return [_summary(place, met[place], borders[place], count, told=told) for place in range(count)]
-
-
-def _summary(
-    place: int,
-    met: list[tuple[Part, int, int, int]],
-    steps: list[dict[str, float]],
-    count: int,
-    *,
-    told: bool,
-) -> RankSummary:
-    groups = [
-        Group(GroupSource.COMMUNICATOR, 1, count),
-        Group(GroupSource.COMMUNICATOR, 100 + place - 1, 2, own=1),
-        Group(GroupSource.COMMUNICATOR, 100 + place, 2, own=0),
-    ]
-    summary = summary_of(place, [part for part, *_ in met], groups, world_size=count, steps=steps)
-    kinds = array([kind for _, kind, *_ in met])
-    sends, receives = array([one[2] for one in met]), array([one[3] for one in met])
-    messages = Messages(sends, receives, array([-1] * len(met)))
+def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
+    """Two steps of 90 us: messages from so until so with sends and receives; at the end both ranks meet."""
+    groups = [Group(GroupSource.COMMUNICATOR, 1, 2), Group(GroupSource.COMMUNICATOR, 100, 2, own=place)]
+    kinds, sends, receives = (array([*column] * 2) for column in zip(*(
+        (COMM_KINDS.index("all_reduce" if gives < 0 else "pp_p2p"), gives, gets) for _, _, gives, gets in rows
+    ), strict=True))  # fmt: skip
+    parts = []
+    for step in range(2):
+        for number, (start, end, gives, _) in enumerate(rows):
+            told = (0, step) if gives < 0 else (1, 3 * step + number)
+            operation = Operation.ALL_REDUCE if gives < 0 else Operation.EXCHANGE
+            parts.append(Part(*told, 90 * step + start, 90 * step + end, operation, step=step))
+    steps = [{"start": start, "compute": 60, "end": start + 90} for start in (0, 90)]
+    summary = summary_of(place, parts, groups, world_size=2, steps=steps)
     summary = replace(summary, instances=replace(summary.instances, kind=kinds))
-    return replace(summary, messages=messages) if told else summary
-
-
-def pipeline(summaries: list[RankSummary]) -> Pipeline:
-    found = analyse_run(summaries).pipeline
-    assert isinstance(found, Pipeline)
-    return found
+    return replace(summary, messages=Messages(sends, receives, array([-1] * len(parts))))
 
 
 def phases(stage: PipelineStage) -> tuple[int | None, ...]:
@@ -269,45 +173,19 @@ def phases(stage: PipelineStage) -> tuple[int | None, ...]:
 
 
 def test_two_stages_and_two_microbatches_by_hand() -> None:
-    found = pipeline(run_of(2, 2))
+    """Forward takes 10 us and backward 20.
+
+    Stage 0: forward until 20, waits for the gradient until 40, backward, waits 60 to 70, backward until 90.
+    Stage 1: waits until 10, works until 70, has no more to do until 90.
+    """
+    end = (-1, -1)
+    found = analyse_run([
+        stage_of_two(0, (10, 10, 1, 0), (20, 40, 1, 1), (60, 70, 0, 1), (90, 90, *end)),
+        stage_of_two(1, (0, 10, 0, 1), (40, 40, 1, 1), (70, 70, 1, 0), (70, 90, *end)),
+    ]).pipeline  # fmt: skip
+    assert isinstance(found, Pipeline)
     first, last = found.stages
     assert (found.microbatches, found.chunks, found.formula_frac) == (2, 1, 1 / 3)
-    # Stage 0: forward until 20, waits for the gradient until 40, backward, waits 60 to 70, backward until 90.
-    # Stage 1: waits until 10, works until 70, has no more to do until 90.
     assert phases(first) == (20 * US, 0, 10 * US)
     assert phases(last) == (10 * US, 0, 20 * US)
     assert (first.step_ns, last.step_ns, found.bubble_frac) == (90 * US, 90 * US, 1 / 3)
-
-
-@pytest.mark.parametrize("told", [True, False])
-@pytest.mark.parametrize(("count", "microbatches"), [(3, 3), (4, 4), (4, 8), (4, 2), (8, 16)])
-def test_equal_stages_wait_as_long_as_the_formula_says(count: int, microbatches: int, told: bool) -> None:
-    found = pipeline(run_of(count, microbatches, told=told))
-    assert (found.microbatches, found.chunks, found.stage_imbalance) == (microbatches, 1, 1.0)
-    assert found.formula_frac == bubble_frac(count, microbatches, 1)
-    for stage in found.stages:
-        assert stage.bubble_ns == (count - 1) * (FORWARD + BACKWARD) * US
-        assert sum(one or 0 for one in phases(stage)) == stage.bubble_ns
-    assert found.bubble_frac == pytest.approx(known(found.formula_frac), abs=1e-12)
-
-
-def test_two_stages_whose_messages_go_one_way_each_may_have_virtual_stages() -> None:
-    ranks = run_of(2, 4, told=False)
-    found = pipeline(ranks)
-    assert isinstance(found.microbatches, Missing)
-    assert isinstance(found.formula_frac, Missing)
-    assert [stage.bubble_ns for stage in found.stages] == [30 * US, 30 * US]
-    assert all(isinstance(stage.steady_ns, Missing) for stage in found.stages)
-
-
-@pytest.mark.parametrize(("microbatches", "possible"), [(3, (3, 2)), (4, (4,))])
-def test_of_two_stages_five_calls_are_four_microbatches_and_four_are_three_or_two(
-    microbatches: int, possible: tuple[int, ...]
-) -> None:
-    matched = match(run_of(2, microbatches, told=False))
-    assert microbatches_of_two(matched, matched.step) == possible
-
-
-def test_of_three_stages_the_number_of_messages_is_not_that_of_one_pair() -> None:
-    matched = match(run_of(3, 4, told=False))
-    assert microbatches_of_two(matched, matched.step) == ()

@@ -11,7 +11,6 @@ import pytest
 
 from bench.simulate.export import write_export
 from tests.by_hand.run import Run
-from tests.recordings.kineto import Profiled, write
 from tests.recordings.launches import GATHER, GEMM, SENDRECV, Line, rank_of
 from tests.recordings.payloads import collective, init, with_payloads
 from tests.recordings.ranks import US, measured
@@ -26,8 +25,6 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
-
-REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
 def summary_of(rank: RankTimeline, *steps_us: tuple[int, int]) -> RankSummary:
@@ -69,27 +66,6 @@ def written(path: Path, line: Line) -> RankTimeline:
     if line.blob_at:
         with_payloads(path / "run.sqlite", line.blob_at)
     return rank_of(path / "run.sqlite")
-
-
-def profiled(path: Path, run: Profiled, **header: object) -> RankTimeline:
-    return rank_of(write(path / "run.json", run.events, **header))
-
-
-def test_a_process_group_and_its_number_name_the_collective(tmp_path: Path) -> None:
-    run = Profiled()
-    told = {"Process Group Name": "3", "Process Group Ranks": "[0, 4]", "Group size": 2, "dtype": "Float"}
-    for number in (8, 9):
-        run.run(GEMM)
-        run.run(REDUCE, stream=20, **told, **{"Seq": number, "In msg nelems": 100})
-    rank = profiled(tmp_path, run, distributedInfo={"rank": 4, "world_size": 8})
-    summary = summary_of(rank, (0, 100))
-    (group,) = summary.groups
-    assert (group.source, group.size, group.members) == (GroupSource.PROCESS_GROUP, 2, (0, 4))
-    assert (summary.identity.rank, summary.identity.world_size) == (4, 8)
-    rows = summary.instances
-    assert rows.operation.tolist() == [Operation.ALL_REDUCE] * 2
-    assert rows.sequence[1] - rows.sequence[0] == 256
-    assert rows.size_bytes.tolist() == [400, 400]
 
 
 def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -> None:

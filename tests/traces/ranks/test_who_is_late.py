@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import US, Work, array, together
+from tests.recordings.ranks import Work, array, together
 from traces.names.kernels import compute_classes
 from traces.ranks.run import analyse_run
 from traces.ranks.side_by_side import device_factors, groups_alike
@@ -16,60 +16,21 @@ from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 
-RANKS, STEPS, PER_STEP = 4, 4, 10
-Rule = Callable[[int, int], Work]
-"""Work of a rank before a collective, by number."""
-
-
-def works(rule: Rule) -> list[list[Work]]:
-    return [[rule(rank, number) for number in range(STEPS * PER_STEP)] for rank in range(RANKS)]
-
-
-def test_a_slow_device_is_late_by_its_kernels_and_charged_with_all_that_waited() -> None:
-    def rule(rank: int, number: int) -> Work:
-        return Work(compute=130 if rank == 2 else 100, host=2)
-
-    kernels = [[13.0, 26, 39] if rank == 2 else [10.0, 20, 30] for rank in range(RANKS)]
-    run = analyse_run(together(works(rule), per_step=PER_STEP, kernels_us=kernels))
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.rank) == (Cause.SLOW_DEVICE, 2)
-    assert run.late.wait_ns == 3 * 30 * US * STEPS * PER_STEP == run.wait_ns
-    assert run.wait_by_kind_ns == {"all_reduce": run.wait_ns}
-    assert run.late.cost_ns == 300 * US
-    assert run.ranks[2].device_factor == pytest.approx(1.3)
-    assert [rank.caused_ns for rank in run.ranks] == [0, 0, 900 * US, 0]
-    assert [rank.waited_ns for rank in run.ranks] == [300 * US, 300 * US, 0, 300 * US]
-
-
-HOST, LOADER, JITTER, NOBODY = Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER, Cause.NONE
+RANKS, STEPS, EACH = 4, 3, 10
+WORK_US, TRANSFER_US = 990.0, 10.0
+"""Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
 
 
 def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
     kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
-    ranks = together(works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=kernels_us)
+    works = [[Work(compute=100)] * (STEPS * EACH)] * RANKS
+    ranks = together(works, per_step=EACH, kernels_us=kernels_us)
     gemm, norm = (compute_classes().index(key) for key in ("gemm", "norm"))
     for place, one in enumerate(ranks):
         ranks[place] = replace(one, kernels=replace(one.kernels, key=array([gemm, gemm, norm])))
     with np.errstate(all="raise"):
         factors = device_factors(ranks, groups_alike(ranks))
     assert factors.tolist() == pytest.approx([1.0] * RANKS)
-
-
-def on_nodes(ranks: list[RankSummary], per_node: int) -> list[RankSummary]:
-    """The same, so many ranks a node."""
-    return [
-        replace(one, identity=replace(one.identity, device=place % per_node))
-        for place, one in enumerate(ranks)
-    ]
-
-
-RANKS, STEPS, EACH = 4, 3, 10
-
-
-WORK_US, TRANSFER_US = 990.0, 10.0
-
-
-"""Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
 
 
 def pausing(pauses_us: Mapping[tuple[int, int], float]) -> list[RankSummary]:
@@ -81,30 +42,9 @@ def pausing(pauses_us: Mapping[tuple[int, int], float]) -> list[RankSummary]:
     return together(works, per_step=EACH, transfer_us=TRANSFER_US)
 
 
-def in_turn(us: float, every: int = 3) -> dict[tuple[int, int], float]:
-    """Pauses before each third collective, of one rank after the other."""
-    return {(place % RANKS, number): us for place, number in enumerate(range(1, STEPS * EACH, every))}
-
-
 def found_late(run: Run) -> Late:
     assert isinstance(run.late, Late)
     return run.late
-
-
-def test_pauses_of_a_tenth_of_the_step_in_sum_are_the_cause_though_no_step_has_one_late_rank() -> None:
-    run = analyse_run(pausing(in_turn(300.0)))
-    late = found_late(run)
-    assert (late.cause, late.indices, late.index) == (Cause.ROTATING_JITTER, (), None)
-    assert late.cost_ns == pytest.approx(1_000_000, rel=0.05)  # ten of 300 us in three steps
-
-
-@pytest.mark.parametrize(
-    "pauses_us",
-    [{}, in_turn(60.0), in_turn(300.0, every=14)],
-    ids=["none", "gaps of Python", "three in all"],
-)
-def test_few_or_short_ones_are_none(pauses_us: Mapping[tuple[int, int], float]) -> None:
-    assert found_late(analyse_run(pausing(pauses_us))).cause is Cause.NONE
 
 
 def test_what_a_rank_does_equally_longer_in_each_step_is_no_pause() -> None:

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 
 from tests.recordings.ranks import US, Part, Work, shifted, summary_of, together
 from traces.arrays import IntArray
-from traces.missing import known
 from traces.ranks.beneath import slope
 from traces.ranks.chains import Chains, chains_of, families_of, replayed, with_beside
-from traces.ranks.charge import COLUMNS
 from traces.ranks.clocks import Aligned, Clocks, align
 from traces.ranks.ends import NO_ROW
 from traces.ranks.match import Matched, match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 from traces.ranks.waits import NOBODY, Waits, measure_waits
-from traces.sections.cause import Cause
-from traces.sections.run import Late, RunWithout
+from traces.sections.run import RunWithout
 
 ONE_CLOCK = Clocks(True, 0, ())
 
@@ -48,24 +45,6 @@ def in_us(values: IntArray) -> list[float]:
     return [value / US for value in values.tolist()]
 
 
-def test_the_shortest_takes_the_transfer_and_the_others_waited() -> None:
-    _, waits = waits_of([(0, 130), (100, 130), (40, 130)])
-    assert (in_us(waits.transfer_ns), in_us(waits.wait_ns)) == ([30], [100, 0, 60])
-    assert in_us(waits.moving_ns) == [30, 30, 30]
-    assert waits.last.tolist() == [1]
-
-
-def test_in_an_exchange_each_waits_until_the_last_is_there_and_moves_for_itself() -> None:
-    _, waits = waits_of([(0, 60), (10, 120), (20, 60)], Operation.EXCHANGE)
-    assert (in_us(waits.wait_ns), in_us(waits.moving_ns)) == ([20, 10, 0], [40, 100, 40])
-    assert waits.last.tolist() == [2]
-
-
-def test_of_those_that_move_nearly_as_long_who_started_last_is_the_last() -> None:
-    _, waits = waits_of([(0, 1500), (500, 1500), (501, 1505)])
-    assert (in_us(waits.transfer_ns), waits.last.tolist()) == ([1000], [2])
-
-
 def test_without_one_clock_durations_stay_and_nobody_is_late() -> None:
     _, waits = waits_of([(0, 130), (900, 930), (40, 130)], aligned=False)
     assert (in_us(waits.wait_ns), waits.last.tolist()) == ([100, 0, 60], [NOBODY])
@@ -76,14 +55,6 @@ def test_nobody_is_late_where_a_rank_of_the_group_was_not_recorded() -> None:
     assert waits_of(times, size=3)[1].last.tolist() == [NOBODY]
     assert waits_of(times, all_seen=False)[1].last.tolist() == [NOBODY]
     assert waits_of(times, size=2, all_seen=False)[1].last.tolist() == [1]
-
-
-def test_nobody_is_late_where_nobody_waited() -> None:
-    assert waits_of([(0, 50), (0, 50)])[1].last.tolist() == [NOBODY]
-
-
-def test_of_several_that_came_last_the_first_is_named() -> None:
-    assert waits_of([(0, 50), (40, 50), (40, 50)])[1].last.tolist() == [1]
 
 
 def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
@@ -105,27 +76,6 @@ def test_communication_is_complete_where_every_rank_of_its_group_is_there(
     assert analyse_run(ranks).complete_frac == complete
 
 
-def test_a_collective_that_no_other_rank_recorded_is_not_complete() -> None:
-    groups = [Group(GroupSource.COMMUNICATOR, 7, 2), Group(GroupSource.COMMUNICATOR, 8, 2)]
-    both = [Part(0, number, 100 * number, 100 * number + 10) for number in range(3)]
-    ranks = [
-        summary_of(0, [*both, Part(1, 0, 400, 410)], groups, world_size=4),
-        summary_of(1, both, groups, world_size=4),
-    ]
-    assert analyse_run(ranks).complete_frac == 60 / 70
-
-
-def test_of_many_steps_several_are_one_column_and_the_number_is_named() -> None:
-    steps = 2 * int(COLUMNS.value) + 1
-    run = analyse_run(slow(2, steps=steps))
-    assert run.steps == steps
-    assert run.steps_per_column == 3
-    assert len(run.ranks[0].step_lengths_ns) == -(-steps // 3)
-    lengths = [one for one in run.ranks[0].step_lengths_ns if one]
-    step_ns = known(run.ranks[0].step_ns) or 0
-    assert abs(np.mean(lengths) - step_ns) < 0.05 * step_ns
-
-
 STEPS, PER_STEP = 4, 10
 
 
@@ -138,25 +88,6 @@ def without(ranks: list[RankSummary]) -> tuple[int, int]:
 
 def works(slow: Work, usual: Work, ranks: int = 4) -> list[list[Work]]:
     return [[slow if rank == 1 else usual] * (STEPS * PER_STEP) for rank in range(ranks)]
-
-
-def test_a_nic_that_two_ranks_share_is_theirs_and_without_it_all_data_moves_alike() -> None:
-    """Eight ranks, two a node; data takes 70 us, by the NIC of ranks 6 and 7 three times as long.
-
-    Six sevenths of theirs pass it, and two sevenths of the others': 190 us and 110 us.
-    """
-    rows = [[Work(100, host=2)] * 40 for _ in range(8)]
-    transfers = [110.0] * 6 + [190.0] * 2
-    ranks = together(rows, per_step=PER_STEP, transfer_us=transfers, operation=Operation.EXCHANGE)
-    for number, rank in enumerate(ranks):
-        object.__setattr__(rank.identity, "clock", 1)
-        object.__setattr__(rank.identity, "device", number % 2)
-    run = analyse_run(ranks)
-    assert isinstance(run.late, Late)
-    assert (run.late.cause, run.late.indices, run.late.host) == (Cause.SLOW_LINK, (6, 7), "node 3")
-    step_ns, without_ns = without(ranks)
-    assert step_ns == pytest.approx(PER_STEP * 292 * US, rel=0.03)
-    assert without_ns == pytest.approx(PER_STEP * 172 * US, rel=0.03)
 
 
 def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:

@@ -21,7 +21,6 @@ from tests.recordings.launches import (
     ROUTER,
     SCATTER,
     SENDRECV,
-    SORT,
     UNPERMUTE,
     Laid,
     Line,
@@ -172,22 +171,6 @@ def test_what_an_exchange_is_for(
     with_phase = {kind: phase for kind, _, phase, *_ in rows if kind in ("ep_dispatch", "ep_combine")}
     backward = NORM_BACKWARD in parts
     assert set(with_phase.values()) <= {"bwd" if backward else "fwd", None}
-
-
-def test_the_same_trace_without_nvtx_and_permutes_stays_unresolved_and_says_what_would_settle_it(
-    export: Export,
-) -> None:
-    line = Line()
-    for _ in range(4):
-        line.all(NORM, ATTENTION, NORM, GEMM)
-        line.run(SENDRECV, stream=20)
-        line.all(GEMM)
-    rank = rank_of(export(line.recording))
-    found = resolve_kinds(rank)
-    assert told(rank, found) == [("sendrecv_unresolved", None, None, "name", "low")] * 4
-    (open_stream,) = found.unresolved
-    assert (open_stream.stream_id, open_stream.kernel_count, open_stream.work_ns) == (20, 4, 40_000)
-    assert "--trace=cuda,nvtx" in open_stream.cure
 
 
 @pytest.mark.parametrize(
@@ -532,16 +515,6 @@ def test_a_stream_is_a_dispatchers_where_nine_tenths_of_it_stand_around_the_perm
     assert kinds(rank_of(export(line.recording))) == expected
 
 
-def test_what_is_no_expert_traffic_keeps_its_operation_wherever_it_stands(export: Export) -> None:
-    line = Line()
-    line.all(PERMUTE)
-    line.run(GATHER, stream=7)
-    line.all(GROUPED)
-    line.run(GATHER, stream=7)
-    line.all(UNPERMUTE)
-    assert [row[:2] for row in told(rank_of(export(line.recording)))] == [("other_comm", "all_gather")] * 2
-
-
 def test_gathers_alone_or_on_a_stream_of_compute_are_no_dispatcher(export: Export) -> None:
     for gathers, stream in ((True, 24), (False, 24), (True, 7)):
         line = Line()
@@ -553,16 +526,6 @@ def test_gathers_alone_or_on_a_stream_of_compute_are_no_dispatcher(export: Expor
                 line.run(SCATTER, stream=stream)
         line.all(NORM)
         assert set(kinds(rank_of(export(line.recording, f"{gathers}{stream}.sqlite")))) == {"other_comm"}
-
-
-def test_a_range_decides_where_two_sends_and_two_receives_do_not(export: Export) -> None:
-    line = Line()
-    line.all(ROUTER, GEMM)
-    begin = line.now
-    line.group(2, 2)
-    line.recording.range("nccl:all_to_all", begin * 1_000, begin * 1_000 + 4_500)
-    line.all(GEMM)
-    assert [row[:2] for row in told(rank_of(export(line.recording, "range.sqlite")))] == [("ep_a2a", "a2a")]
 
 
 def test_what_stands_beside_the_optimizer_names_its_own_stream_and_communicator_alone(export: Export) -> None:
@@ -794,11 +757,3 @@ def test_every_peer_counts_once_and_a_call_without_one_hides_the_count() -> None
     payloads = CallPayloads(np.zeros(5, dtype=np.int64), peer, peer)
     assert payloads.peer_count(group, np.ones(5, dtype=np.bool_)).tolist() == [2, 0, 0, -1, 0]
     assert payloads.one_peer(group, np.array([True, True, False, True, False])).tolist() == [1, -1, -1, 4, -1]
-
-
-def test_sorting_what_experts_get_is_expert_work_in_either_direction(export: Export) -> None:
-    line = Line()
-    line.all(NORM, ATTENTION, PERMUTE)
-    line.run(SENDRECV, stream=20)
-    line.all(SORT, ATTENTION)
-    assert [row[:2] for row in told(rank_of(export(line.recording)))] == [("ep_dispatch", "dispatch")]

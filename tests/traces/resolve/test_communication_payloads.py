@@ -6,13 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.recordings.launches import (
-    FILL,
     GATHER,
     GEMM,
-    GROUPED,
-    PERMUTE,
     ROUTER,
-    SENDRECV,
     Line,
     kinds,
     rank_of,
@@ -93,15 +89,6 @@ def test_peers_of_two_communicators_in_one_group_are_not_added_up(export: Export
     assert kinds(rank(export, line)) == ["ep_a2a"]  # three calls each way: the peers are left out of it
 
 
-def test_a_call_without_its_payload_leaves_the_count_of_calls(export: Export) -> None:
-    line = Line()
-    line.all(ROUTER, GEMM)
-    line.exchange(5, 5, 5)
-    del line.blob_at[min(line.blob_at)]
-    line.all(GEMM)
-    assert kinds(rank(export, line)) == ["ep_a2a"]
-
-
 def test_what_is_named_on_a_communicator_names_the_rest_of_it(export: Export) -> None:
     line = Line()
     line.all(GEMM)
@@ -118,28 +105,3 @@ def test_what_is_named_on_a_communicator_names_the_rest_of_it(export: Export) ->
         ("dp_all_gather", "communicator", "medium"),
         ("other_comm", "name", "low"),
     ]
-
-
-def test_an_exchange_between_permute_and_experts_names_the_others_of_its_communicator(
-    export: Export,
-) -> None:
-    line = Line()
-    line.all(PERMUTE)
-    line.exchange(0, 1, stream=7)
-    line.all(GROUPED, FILL, GEMM)
-    line.exchange(0, 1, stream=7)
-    line.all(GEMM)
-    rows = told(rank(export, line))
-    assert [(row[0], row[3], row[4]) for row in rows] == [
-        ("ep_dispatch", "neighbours", "low"),
-        ("ep_a2a", "communicator", "low"),
-    ]
-    assert kinds(without(export, line))[1] == "sendrecv_unresolved"
-
-
-def test_payloads_of_another_process_say_nothing_here(export: Export) -> None:
-    line = two_of_two("ncclCommInitRank")
-    line.recording.range("ncclCommInitRank", 400_000, 401_000, domain=1, registered=True, pid=2_000)
-    line.blob_at[400_000] = init(7, 4)
-    line.recording.kernel(SENDRECV, 500_000, 510_000, launch_ns=499_000, pid=2_000, device=1)
-    assert kinds(rank(export, line)) == ["ep_a2a"]

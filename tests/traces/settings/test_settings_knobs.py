@@ -60,24 +60,11 @@ def test_a_shown_name_has_no_word_that_we_do_not_know() -> None:
     assert shown("x" * 1000) == "..."
 
 
-BRIDGE: Framework = "megatron_bridge"
 LM: Framework = "megatron_lm"
 
 
 def made(values: dict[str, Value], framework: Framework, core: str | None = None) -> Settings:
     return effective(settings(values, "file", framework), core)
-
-
-def test_comm_overlap_writes_its_default_over_the_models_value() -> None:
-    found = effective(read_configuration(DATA / "settings" / "bridge.yaml").settings)
-    assert found.value("overlap_moe_expert_parallel_comm") is False
-    assert "CommOverlapConfig" in found.said("overlap_moe_expert_parallel_comm")
-
-
-def test_a_precision_recipe_is_written_over_the_model() -> None:
-    found = made({"mixed_precision": "bf16_with_mxfp8_mixed", "bf16": False}, BRIDGE)
-    assert (found.value("bf16"), found.value("fp8"), found.value("fp8_recipe")) == (True, "e4m3", "mxfp8")
-    assert found.value("ddp.reuse_grad_buf_for_mxfp8_param_ag") is True
 
 
 def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
@@ -100,7 +87,6 @@ def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
         ({"moe_layer_recompute": True}, "0.16.1", "recompute_modules", ("moe",)),
         ({"recompute_granularity": "selective", "recompute_modules": None}, None, "recompute_modules",
          ("core_attn",)),
-        ({"moe_deepep_num_sms": 24}, "0.19.0", "moe_flex_dispatcher_num_sms", 24),
         ({"tensor_model_parallel_size": 4, "expert_tensor_parallel_size": None}, None,
          "expert_tensor_parallel_size", 4),
         ({"tensor_model_parallel_size": 1, "sequence_parallel": True}, None, "sequence_parallel", False),

@@ -127,13 +127,6 @@ def test_flags_hidden_in_a_variable_leave_no_default_certain() -> None:
     assert any("flags come from outside" in problem.text for problem in found.problems)
 
 
-def test_defaults_are_those_of_the_release() -> None:
-    line = "pretrain_gpt.py --moe-token-dispatcher-type flex"
-    assert read(line, core="0.16.1")["moe_deepep_num_sms"] == 20
-    assert "moe_deepep_num_sms" not in read(line)
-    assert "moe_flex_dispatcher_backend" not in read(line, core="0.15.0")
-
-
 def test_a_condition_inside_quotes_leaves_their_flags_unknown() -> None:
     script = 'A="--bf16"\nif [ $X ]; then A="$A --fp8-format hybrid"; fi\nbash -c "python pretrain_gpt.py $A"'
     assert not {"bf16", "fp8"} & read(script).keys()

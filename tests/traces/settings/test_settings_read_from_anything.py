@@ -33,26 +33,6 @@ def test_a_functional_test_sets_flags_and_its_environment() -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("num_layers: [4, 5]", "num_layers takes a whole number"),
-        ("seq_length: 1.5", "seq_length takes a whole number"),
-        ("micro_batch_size: true", "micro_batch_size takes a whole number"),
-        ("bf16: 3", "bf16 takes true or false"),
-        ("lr: .nan", "lr takes a number"),
-        ("normalization: [a, b]", "normalization takes a word"),
-        ("moe_token_dispatcher_type: [a]", "moe_token_dispatcher_type takes allgather, alltoall, flex, "),
-        ("recompute_modules: 3", "recompute_modules takes core_attn, "),
-    ],
-)
-def test_a_value_of_another_kind_says_what_the_setting_takes(line: str, problem: str) -> None:
-    settings, problems = read(f"{line}\nhidden_size: 64\n", "a.yaml")
-    assert settings.value("hidden_size") == 64
-    assert line.partition(":")[0] not in settings
-    assert [text.startswith(problem) for text, _ in problems] == [True]
-
-
 def test_a_whole_number_may_be_a_list_of_one_and_no_dumped_object() -> None:
     settings, problems = read("model:\n  num_layers: {_target_: x.y}\n  num_moe_experts: [8]\n", "a.yaml")
     assert settings.value("num_moe_experts") == 8
@@ -127,22 +107,6 @@ def test_printed_lines_set_what_a_person_would_set_by_them() -> None:
         "launcher.numa_binding": True,
     }
     assert change_of(["(leave out numactl)"], "megatron_lm") == {"launcher.numa_binding": False}
-
-
-@pytest.mark.parametrize(
-    ("line", "unknown"),
-    [
-        ("N=4\nif [ $X = 1 ]; then N=8; fi\npython pretrain_gpt.py --bf16 --num-layers $N", "num_layers"),
-        ("python pretrain_gpt.py --bf16 --num-layers $((1 ? 2 : 3))", "num_layers"),
-        ("python pretrain_gpt.py --bf16 --num_layers $N", "num_layers"),
-        ("CUDA_DEVICE_MAX_CONNECTIONS=$X python pretrain_gpt.py --bf16", "env.CUDA_DEVICE_MAX_CONNECTIONS"),
-    ],
-)
-def test_what_only_a_running_shell_could_tell_is_unknown_and_said(line: str, unknown: str) -> None:
-    settings, problems = read(line)
-    assert settings.value("bf16") is True
-    assert unknown not in settings
-    assert "outside the file" in problems[0][0] or "a condition of the script decides" in problems[0][0]
 
 
 def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:

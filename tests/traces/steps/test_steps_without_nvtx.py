@@ -18,7 +18,6 @@ from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps
 from traces.steps.optimizer import _gap_that_parts, _most_have
 from traces.steps.period import _judged, _model, matching_lags
-from traces.steps.rules import _median_without
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
 
@@ -447,14 +446,6 @@ def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch)
         train.step(optimizers=("mystery_update",) * 5)
     found = train.steps()
     assert (found.source, len(found.used)) == ("period", 3)
-
-
-def test_without_another_there_is_no_median_of_the_others() -> None:
-    assert [_median_without([7], 7), _median_without([5, 7], 7), _median_without([5, 7, 9], 9)] == [
-        None,
-        5,
-        5,
-    ]
 
 
 def test_a_long_copy_of_an_early_step_hides_no_collective_of_the_later_ones() -> None:

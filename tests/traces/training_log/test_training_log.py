@@ -43,10 +43,6 @@ def test_a_step_time_line_adds_its_throughput_to_the_iteration_of_its_length(tmp
     assert [(one.index, one.tflops_per_gpu) for one in log.iterations] == [(1, 10.0), (2, 5.0), (3, None)]
 
 
-def test_a_throughput_of_zero_is_none_said(tmp_path: Path) -> None:
-    assert log_of(tmp_path, step_time(1.0, 0.0)).iterations[0].tflops_per_gpu is None
-
-
 @pytest.mark.parametrize("length", ["nan", "1.2.3", "1" * 400, "-5.0", ""])
 def test_an_odd_length_is_no_iteration(tmp_path: Path, length: str) -> None:
     assert log_of(tmp_path, iteration(1, 7.0).replace("7.0", length)).iterations == ()
@@ -172,27 +168,6 @@ def test_versions_are_those_the_log_prints(tmp_path: Path) -> None:
         "bridge": "0.6.0",
         "python": "3.12",
     }
-
-
-def test_arguments_become_settings_with_the_line_that_said_them(tmp_path: Path) -> None:
-    def argument(name: str, value: str) -> str:
-        return f"  {name} {'.' * (48 - len(name))} {value}"
-
-    log = log_of(
-        tmp_path,
-        "0: hello",
-        "0: ------------------------ arguments ------------------------",
-        "0: " + argument("expert_model_parallel_size", "16"),
-        "1: something of another rank",
-        "0: " + argument("moe_token_dispatcher_type", "alltoall"),
-        "0: -------------------- end of arguments ---------------------",
-        iteration(1, 5.0),
-    )
-    assert log.settings is not None
-    assert log.settings.value("expert_model_parallel_size") == 16
-    assert log.settings.value("moe_token_dispatcher_type") == "alltoall"
-    assert log.settings.said("moe_token_dispatcher_type") == f"{log.name}:5"
-    assert len(log.iterations) == 1
 
 
 def test_bridges_summary_becomes_settings(tmp_path: Path) -> None:

@@ -30,13 +30,6 @@ def test_a_backend_that_no_dispatcher_reads_has_no_effect() -> None:
     assert found == {"moe_flex_dispatcher_backend": ("deepep", "hybridep", "none")}
 
 
-def test_defaults_are_those_of_the_release() -> None:
-    text = "  moe_token_dispatcher_type: flex\n  moe_deepep_num_sms: 20\n"
-    bare = "  moe_token_dispatcher_type: flex\n"
-    assert "moe_deepep_num_sms" not in changed(text, bare, core_version="0.16.1")
-    assert "moe_deepep_num_sms" in changed(text, bare, core_version="0.19.0")
-
-
 def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path) -> None:
     other = MODEL.replace("num_layers: 8", "num_layers: 12")
     assert compare_files(said(MODEL), said(other)).verdict == "not_comparable"
@@ -44,24 +37,6 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
     compared = compare_files(said(MODEL, core_version="0.16.1"), said(more, core_version="0.16.1"))
     assert compared.comparable.state != "no"
     assert [one.id for one in compared.explanations] == ["mtp"]
-
-
-@pytest.mark.parametrize(
-    ("knob", "world", "batch", "state"),
-    [
-        ("pipeline_model_parallel_size", 64, BATCH, "with_differences"),
-        ("pipeline_model_parallel_size", None, BATCH, "no"),
-        ("pipeline_model_parallel_size", 64, "", "no"),
-        ("seq_length", 64, BATCH, "no"),
-    ],
-)
-def test_another_cut_of_the_same_batch_only_limits_a_comparison(
-    knob: str, world: int | None, batch: str, state: str
-) -> None:
-    base, new = (said(f"{MODEL}  {knob}: {size}\n{batch}", world_size=world) for size in (2, 4))
-    found = compare_files(base, new).comparable
-    (one,) = (each for each in found.differences if each.base.endswith(" 2"))
-    assert (found.state, one.state, one.new[-2:]) == (state, state, " 4")
 
 
 NAMES = [pair.name for pair in PAIRS]

@@ -149,19 +149,6 @@ def test_a_gate_is_answered_by_the_logs(more: float, limit: float, state: str) -
     assert untold.state == "undecided"
 
 
-def test_other_batches_and_other_gpus_forbid_the_comparison() -> None:
-    other = TrainingLog(
-        "run.log", 9, tuple(Iteration(one, MS, one, global_batch_size=16) for one in range(1, 20))
-    )
-    found = compared(training(*EVEN), other)
-    (one,) = found.comparable.differences
-    assert (found.verdict, one.what, one.base, one.new) == ("not_comparable", "global batch size", "8", "16")
-    one_gpu, another = (FileSide(gpu, log=training(*EVEN), given=Given(gpu=gpu)) for gpu in ("H100", "H200"))
-    machine = compare_files(one_gpu, another)
-    assert [one.what for one in machine.comparable.differences] == ["GPU"]
-    assert machine.because[0].startswith("GPU: ")
-
-
 def said(drift: str | None = "none", out: int = 0, **bytes_by_figure: int) -> FilesLog:
     memory = tuple(double(MemoryOf, figure=name, most_bytes=size) for name, size in bytes_by_figure.items())
     state = None if drift is None else double(DriftOf, state=drift)

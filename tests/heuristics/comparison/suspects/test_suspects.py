@@ -578,16 +578,6 @@ def test_suspects_stand_in_the_order_of_what_they_explain(said: str, expected: s
     assert ids(said.replace("\n", "")) == expected.split()
 
 
-@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "one row more"), (5, "2 rows more")])
-def test_three_rows_are_said_and_of_more_their_sum(count: int, more: str) -> None:
-    rows = "; ".join(
-        f"{one} 0>9" for one in ("launch", "python", "os_wait", "sync", "token_count_sync")[:count]
-    )
-    said = first(f"{rows}; gemm 40; graphs 0.6 > 0.1").because
-    assert sum(one.startswith("launch_starved") for one in said) == 3
-    assert any("more" in one for one in said) is bool(more)
-
-
 @pytest.mark.parametrize(
     ("base", "new", "expected"),
     [

@@ -201,25 +201,6 @@ def test_a_gather_between_router_and_dispatch_carries_counts(export: Export, gat
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"
 
 
-def test_what_other_compute_hides_is_no_tax(export: Export) -> None:
-    recording = Recording()
-    for name, start, end, stream in (
-        (ROUTER, 0, 10, 7),
-        (DISPATCH, 10, 50, 20),
-        (GEMM, 30, 45, 7),  # of another microbatch, say
-        (PERMUTE, 50, 60, 7),
-    ):
-        recording.kernel(name, start * 1_000, end * 1_000, launch_ns=start * 1_000, stream=stream)
-    found = ledger_of(export(recording))
-    assert walls(found) == {
-        ("router", "forward"): 10_000,
-        ("permute", "forward"): 10_000,
-        ("dispatch", "forward"): 40_000,
-    }
-    assert [row.exposed_ns for row in found.rows] == [0, 0, 25_000]
-    assert (found.tax_ns, found.tax_frac) == (45_000, 45 / 60)
-
-
 def test_where_no_launch_is_known_times_stand_and_what_waited_is_missing(export: Export) -> None:
     recording = Recording()
     for place, name in enumerate((ROUTER, PERMUTE, DISPATCH)):
