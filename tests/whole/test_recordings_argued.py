@@ -437,7 +437,7 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(re
     waited for the exchange's own stream is told by nothing, and said to be: `dependency_stalled`.
 
     No replay can be trusted, for want of what GPU work waits for: a third of the window are waits that no
-    edge explains, and both proofs of the replay fail (off by 6 %, and 37 % where 40 should be saved). The
+    edge explains, and both proofs of the replay fail (off by 4 %, and 37 % where 40 should be saved). The
     partition alone says that the host costs at most 5.5 %: clear. Its GEMMs are FP32 (`sgemm`), 27 % of the
     window, on a V100, which multiplies FP16 eight times as fast (15.7 to 125 TFLOP/s): at most 24 % would be
     saved, and small grids 3.5 %; what a replay in doubt gives is never more. So compute is the wall, with low
@@ -461,7 +461,7 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(re
     late = rank["absent_ns"]
     host_ns = sum((*late["launch_starved"].values(), *late["launch_latency"].values()))
     assert 0.05 < (host_ns + late["blocking"].get("memcpy_d2h", 0)) / window_ns <= 0.055
-    assert 0.05 < rank["replay"]["residual_free_error_frac"] < 0.1
+    assert 0.02 < rank["replay"]["residual_free_error_frac"] < 0.05
     assert 0.35 < rank["replay"]["elastic_frac"] < 0.4
     assert rank["replay"]["unexplained_frac"] > 0.3
     assert (share(rank, "exposed_comm"), share(rank, "compute")) == (0.098, 0.736)
