@@ -25,7 +25,7 @@ from tests.second_definition.budget import Windows, budget
 from tests.second_definition.drawn import Run, draw
 from tests.second_definition.rows import Rank, ranks
 from tests.second_definition.steps import steps
-from traces.errors import EmptySelection
+from traces.errors import EmptySelection, NothingToDiagnose
 
 NOT_DEFINED = ("period", "graph")
 """Ways to find steps that the page names only: the rest is judged in the product's own windows."""
@@ -63,6 +63,9 @@ def compared(run: Run, folder: Path) -> Compared:
         said = document(path, run)
     except EmptySelection:
         found.doubts.append("a window in which nothing was recorded")
+        return found
+    except NothingToDiagnose:
+        found.hold("ranks", ranks(path), [])
         return found
     by_place = {(rank.pid, rank.device): rank for rank in ranks(path)}
     if not run.options:  # a window of the user's may hold nothing of a rank
