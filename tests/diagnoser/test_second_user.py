@@ -59,7 +59,7 @@ class Place:
         return {
             "ticket": ["report", result, "--ticket", f"{self.shared}", "--force-overwrite"],
             "new ticket": ["report", result, "--ticket", f"{self.shared}/new"],
-            "files": f"report {result} -f json -f csv -o {self.shared}/ --force-overwrite".split(),
+            "files": f"report {result} -f json -f markdown -o {self.shared}/ --force-overwrite".split(),
             "summary": f"analyze {self.home}/run.sqlite --no-megatron --summary {self.shared}".split(),
             "history": ["history", "add", result, "--store", f"{self.shared}/h.sqlite"],
             "cache": ["doctor", report, "--nsys", self.nsys.nsys.path, "--cache-dir", f"{self.shared}/cache"],
