@@ -168,7 +168,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     folder = tmp_path_factory.mktemp("profile") / "run"
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "diagnoser", "workload", "--state", "host_counts", "--device", "cpu"),
+            *(sys.executable, "-m", "bench.workload", "--state", "host_counts", "--device", "cpu"),
             *("--profile", str(folder), "--ranks", str(RANKS), "--steps", str(STEPS), "--nsys", nsys),
         ],
         cwd=ROOT,
