@@ -74,6 +74,11 @@ class Activities:
     calls: Calls
 
     @property
+    def launched_ns(self) -> IntArray:
+        """When each was launched, shape (n,); where no launch was recorded, when it began."""
+        return np.where(self.launch_ns == NULL, self.start_ns, self.launch_ns)
+
+    @property
     def launch_end_ns(self) -> IntArray:
         """When each launching call returned; seldom asked for, so that it is looked up each time."""
         return of_call(self.calls.end_ns, self.call)

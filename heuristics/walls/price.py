@@ -140,12 +140,7 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     told["host_overhead"] = start.without(replays.host_overhead)
     if rank.unseen is not None:
         del told["communication"]
-    bounds = {wall: _bound_ns(rank, start, wall) for wall in told}
-    if bounds.get("communication", 0) is None:  # no bound of what graphs hide is one of what was seen
-        bounds["communication"] = rank.bounds.communication_seen
-    # what is computed again takes the gaps between along, which its bound does not count
-    bounds["memory"] = rank.steps.windows.total_ns
-    capped = {wall: _capped(cost, bounds[wall]) for wall, cost in told.items()}
+    capped = {wall: _capped(cost, _most_ns(rank, start, wall)) for wall, cost in told.items()}
     return RankCosts(place, rank, start, replays, capped)
 
 
@@ -155,6 +150,17 @@ def _bound_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
     if bound is None or wall != "host_overhead":
         return bound
     return max(0, bound - start.loading_ns)
+
+
+def _most_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
+    """The most that what was seen can cost: graphs hide communication from its bound, not what is beside.
+
+    What is computed again takes the gaps between along, which memory's bound does not count.
+    """
+    if wall == "memory":
+        return rank.steps.windows.total_ns
+    bound = _bound_ns(rank, start, wall)
+    return rank.bounds.communication_seen if wall == "communication" and bound is None else bound
 
 
 def _capped(cost: Cost, bound: int | None) -> Cost:

@@ -163,7 +163,7 @@ class Waits:
     def __init__(self, rank: RankTimeline, host: Host) -> None:
         self._rows, self._calls, self._host = rank.activities, rank.columns.calls, host
         rows = self._rows
-        self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
+        self._launched = rows.launched_ns
         self._launches = np.sort(self._launched)
         self._all_by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
         self._ends = rows.end_ns[self._all_by_end]

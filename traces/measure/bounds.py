@@ -73,7 +73,7 @@ def measure_bounds(
 def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
     running = intersect(instants_of(rows, rows.bucket == Bucket.COMM), windows)
     more_ns = stretched_ns(ns_in(rows, running), max(0.0, subject.stretch_frac or 0.0))
-    stretched = _first(rows, subject.crowded(), more_ns, windows)
+    stretched = _first(rows, np.where(subject.crowded(), more_ns, 0), windows)
     return min(absent_ns + stretched.total_ns, join(running, stretched).total_ns)
 
 
@@ -115,15 +115,15 @@ def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | Non
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     within_ns = ns_in(rows, windows)
     more_ns = within_ns - (within_ns * share).astype(np.int64)
-    return _first(rows, share < 1, more_ns, windows).total_ns
+    return _first(rows, more_ns, windows).total_ns
 
 
-def _first(rows: Activities, which: BoolArray, length_ns: IntArray, windows: Spans) -> Spans:
-    """The first part of some activities, no less than any chain of them, one after another, can lose.
+def _first(rows: Activities, length_ns: IntArray, windows: Spans) -> Spans:
+    """The first part of activities, no less than any chain of them, one after another, can lose.
 
-    What begins before a window begins there with it.
+    Only what lies in a window has a length; what begins before it begins there with it.
     """
-    some = which & (ns_in(rows, windows) > 0)
+    some = length_ns > 0
     next_window = np.searchsorted(windows.end_ns, rows.start_ns[some], side="right")
     begin_ns = np.maximum(rows.start_ns[some], windows.start_ns[next_window])
     return intersect(union(begin_ns, begin_ns + length_ns[some]), windows)

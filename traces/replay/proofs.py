@@ -12,7 +12,6 @@ import numpy as np
 
 from traces.account.calls import NONE, HostCalls
 from traces.arrays import PLACE, BoolArray, IntArray
-from traces.columns import NULL
 from traces.cures import cure
 from traces.groups import mask_of, passing
 from traces.intervals import Spans, covered_ns, ns_in
@@ -72,7 +71,7 @@ def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
 def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolArray:
     """Which stretches of time end just after work that ended in them and was launched before them."""
     by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
-    launched_ns = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)[by_end]
+    launched_ns = rows.launched_ns[by_end]
     ended_ns = rows.end_ns[by_end]
     last = np.searchsorted(ended_ns, ends_ns, side="right") - 1
     found: BoolArray = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - SOON.value))

@@ -103,7 +103,7 @@ class Finder:
     def __init__(self, rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> None:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows
-        self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
+        self._launched = rows.launched_ns
         self._by_launch = np.argsort(self._launched, kind="stable").astype(PLACE)
         self._launches = self._launched[self._by_launch]
         self._by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from traces.account.host import COPIED
 from traces.arrays import BoolArray, IntArray
-from traces.columns import NULL, HostSpans, Ranges
+from traces.columns import HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
 from traces.names.ranges import cause_of_range, family
@@ -53,7 +53,7 @@ def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tu
     rows, sizes = rank.activities, rank.columns.copies.size_bytes
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
     out = out[sizes[rows.row[out]] >= COPIED.value]
-    launch_ns = np.where(rows.launch_ns[out] == NULL, rows.start_ns[out], rows.launch_ns[out])
+    launch_ns = rows.take(out).launched_ns
     order = np.argsort(launch_ns, kind="stable")
     out, launch_ns = out[order], launch_ns[order]
     so_far = np.append(0, np.cumsum(sizes[rows.row[out]]))
