@@ -7,14 +7,18 @@ import re
 from collections import defaultdict
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Final
 
 from bench.mutate.mutant import Mutant
 from bench.mutate.seen import PRODUCT, Seen
 from tests.places import ROOT
 
+KEPT: Final = "tests/whole/test_kept_"
+"""Tests that hold whole documents, and so see most of what any line does."""
+
 
 def watchers(mutant: Mutant, seen: Seen) -> list[str]:
-    """In order: the folder's own (new ones always), one of each file before a second, quick before slow."""
+    """In order: the folder's own (new ones always) and kept documents, one of each file before a second."""
     own = f"tests/{Path(mutant.file).parent}/"
     found = _by_lines(mutant, seen) if mutant.file.endswith(".py") else _by_words(mutant, seen)
     found |= {name for name in seen.new if name.startswith(own)}
@@ -22,7 +26,7 @@ def watchers(mutant: Mutant, seen: Seen) -> list[str]:
     for name in sorted(found, key=lambda name: seen.took_s[name]):
         by_file[name.partition("::")[0]].append(name)
     placed = [
-        (place, not file.startswith(own), seen.took_s[name], name)
+        (place, not file.startswith((own, KEPT)), seen.took_s[name], name)
         for file, names in by_file.items()
         for place, name in enumerate(names)
     ]

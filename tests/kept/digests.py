@@ -1,0 +1,59 @@
+"""A document's sections, each as a few letters that change when anything in it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from hashlib import blake2b
+from typing import Any, Final
+
+from msgspec import Struct
+
+UNTOLD: Final = frozenset({"tool", "schema_version", "traces", "command", "log_path"})
+"""Sections that say where and by what version a document was made."""
+
+
+def digests(document: Mapping[str, Any]) -> dict[str, str]:
+    """A digest of each section; sections of ranks stand by their own names, all ranks in one."""
+    sections = {name: value for name, value in document.items() if name not in UNTOLD}
+    ranks: list[Mapping[str, Any]] = sections.pop("ranks", None) or []
+    names = {name for rank in ranks for name in rank} - {"trace"}
+    sections |= {f"ranks.{name}": [rank.get(name) for rank in ranks] for name in names}
+    return {name: _digest(value) for name, value in sorted(sections.items()) if value}
+
+
+def _digest(value: object) -> str:
+    hashed = blake2b(digest_size=3)
+    for word in _words(value):
+        hashed.update(f"{word}\0".encode())
+    return hashed.hexdigest()
+
+
+def _words(value: object) -> Iterable[str]:
+    """All there is in a value, in order; floats by nine digits, which every machine computes alike."""
+    if names := _fields(value):
+        for name in names:
+            yield from _words(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _words(key)
+            yield from _words(one)
+    elif isinstance(value, list | tuple):
+        yield f"{len(value)}"
+        for one in value:
+            yield from _words(one)
+    elif isinstance(value, set | frozenset):
+        yield from sorted(map(str, value))
+    elif isinstance(value, Enum):
+        yield value.name
+    elif callable(value):
+        yield getattr(value, "__qualname__", "")
+    else:
+        yield f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _fields(value: object) -> tuple[str, ...]:
+    if is_dataclass(value):
+        return tuple(one.name for one in fields(value))
+    return value.__struct_fields__ if isinstance(value, Struct) else ()

@@ -1,0 +1,33 @@
+"""Documents beside the digests that are kept of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pytest
+
+from tests.kept.digests import digests
+from tests.kept.sources import Documents
+from tests.places import DATA
+
+KEPT: Final = DATA / "kept_documents.json"
+
+
+def hold(family: str, documents: Documents, request: pytest.FixtureRequest) -> None:
+    """Each document of a family is what it was; `--update-golden` first makes the new ones what is kept.
+
+    To see what changed of a document, make it here and at the commit before, and compare the two.
+    """
+    found = {name: digests(document) for name, document in documents}
+    kept: dict[str, dict[str, dict[str, str]]] = json.loads(KEPT.read_text(encoding="utf-8"))
+    if request.config.getoption("--update-golden"):
+        kept[family] = found
+        KEPT.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    assert sorted(found) == sorted(kept[family])
+    changed = {name: _changed(kept[family][name], said) for name, said in found.items()}
+    assert {name: sections for name, sections in changed.items() if sections} == {}
+
+
+def _changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    return [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]

@@ -1,0 +1,155 @@
+"""Where kept documents come from: runs, pairs and configurations, drawn or of the demo."""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import diagnoser
+from bench.compare_score.cases import kinds, sides, views
+from bench.compare_score.causes import CAUSES
+from bench.compare_score.sides import Side, diagnosed, simulate
+from bench.second.ranks_truth import draw_truth as second_truth
+from bench.simulate.export import write_export
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import Cause, Extent
+from bench.simulate.ranks.drawn import draw_run
+from bench.simulate.ranks.recorded import Capture, Files, Nccl, write_ranks
+from bench.simulate.recorded import View
+from bench.third.handicaps import Kind
+from bench.third.recorded import draw_style, write
+from bench.third.run import draw_truth as third_truth
+from heuristics.judging.judgement import judge_observed
+from tests.configurations.config_cases import CASES
+from tests.configurations.pairs import PAIRS, config_of, truth
+from tests.megatron.random_runs import drawn_run, random_run
+from tests.places import DATA, ROOT
+from tests.second_definition.drawn import draw
+from traces.errors import MoeDiagError
+
+Documents = Iterator[tuple[str, Mapping[str, Any]]]
+"""A name, and the document of that name."""
+PAIRS_SEED, EACH, FEW = 7_000_000, 20, 9
+STRENGTH, STEPS = 0.6, 6
+PUBLISHED: Final = ("Qwen3-30B-A3B", "DeepSeek-V3", "Mixtral-8x7B", "gpt-oss-120b", "Qwen3-235B-A22B")
+CAPTURES: Final = (
+    Capture(mpi=True),
+    Capture(files=Files.HOST),
+    Capture(files=Files.ALL, inits=False),
+    Capture(nccl=Nccl.PAYLOADS, inits=False, mpi=True),
+)
+HANDICAPS: Final = (
+    *((cause, Extent.RANK) for cause in Cause),
+    *((cause, Extent.NODE) for cause in (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.SLOW_LINK)),
+    *((Cause.SLOW_DEVICE, extent) for extent in (Extent.STEPS, Extent.GEMMS)),
+    (Cause.ROTATING_JITTER, Extent.PAUSES),
+)
+
+
+def demo(folder: Path) -> Documents:
+    """The recordings of the demo, and each compared with the one before."""
+    before = None
+    for packed in sorted((ROOT / "diagnoser/demo/recordings").glob("*.sqlite.xz")):
+        path = folder / packed.stem
+        path.write_bytes(lzma.decompress(packed.read_bytes()))
+        found = diagnoser.analyze(path)
+        yield packed.name, found.to_dict()
+        if before is not None:
+            yield f"{packed.name} compared", diagnoser.compare(before, found).to_dict()
+        before = found
+
+
+def small_runs(folder: Path, first: int) -> Documents:
+    """Runs of a few kernels with every exception in them."""
+    path = folder / "drawn.sqlite"
+    for seed in range(first, first + EACH):
+        run = draw(seed)
+        path.unlink(missing_ok=True)
+        write_export(path, run.recording)
+        yield f"{seed}", _or_refused(lambda run=run: diagnoser.analyze(path, **run.options))  # type: ignore[misc]
+
+
+def many_ranks(folder: Path, place: int) -> Documents:
+    """One cause, by the first two simulators in turns."""
+    cause, extent = HANDICAPS[place]
+    found = second_truth(47, cause, extent=extent) if place % 2 else draw_run(31, cause, 4, extent=extent)
+    files = write_ranks(found.done, folder, draw_clocks(found.run), CAPTURES[place % len(CAPTURES)])
+    yield cause.value, _or_refused(lambda: diagnoser.analyze([one.path for one in files]))
+
+
+def third_simulator(folder: Path, kind: Kind) -> Documents:
+    """One handicap by the third."""
+    found = third_truth(77, kind)
+    files, mapped = write(found.world, found.done, draw_style(found.world, found.done), folder)
+    yield kind.value, _or_refused(lambda: diagnoser.analyze(files, ranks=mapped, ask_megatron=False))
+
+
+def pairs_of_one_cause(first: int) -> Documents:
+    """Pairs whose new side is a cause the worse, a few causes."""
+    for cause in CAUSES[first : first + FEW]:
+        base, new = cause.change(Side(cause.knobs), STRENGTH)
+        view = View(ranges=cause.ranges or "steps")
+        documents = (diagnosed(simulate(side, seed, STEPS), view) for seed, side in enumerate((base, new)))
+        yield cause.name, diagnoser.compare(*documents).to_dict()
+
+
+def pairs_of_other_kinds() -> Documents:
+    """Pairs whose sides differ in what real ones do, of each kind the first."""
+    for name, case in {one.name: one for one in reversed([*kinds(PAIRS_SEED)])}.items():
+        seeds = zip(sides(case), case.noise_seeds, views(case), strict=True)
+        base, new = (diagnosed(simulate(side, seed, case.step_count), view) for side, seed, view in seeds)
+        yield name, diagnoser.compare(base, new).to_dict()
+
+
+def drawn_configurations(first: int) -> Documents:
+    """Configurations drawn knob by knob, most of them illegal, and legal ones with what was measured."""
+    for seed in range(first, first + EACH):
+        for name, of in (("drawn", drawn_run), ("legal", random_run)):
+            one = of(Random(seed))
+            found = judge_observed(one.evidence, one.given, one.configured)
+            yield (
+                f"{name} {seed}",
+                {
+                    "plan": found.plan,
+                    "walls": found.walls,
+                    "verdict": found.verdict,
+                    "choices": found.choices,
+                    "combined": found.combined,
+                    "files": found.from_files,
+                },
+            )
+
+
+def configurations() -> Documents:
+    """Files of configurations, with logs and symptoms where they have any."""
+    for case in (*CASES, *sorted((DATA / "field_cases").iterdir())):
+        files = {one.name.partition(".")[0]: one for one in case.iterdir()} if case.is_dir() else {}
+        if path := files.get("config") or files.get("run"):
+            about = {"ask_megatron": False, "log": files.get("train"), "symptoms": files.get("symptoms")}
+            yield case.name, _or_refused(lambda path=path, about=about: diagnoser.check_config(path, **about))  # type: ignore[misc]
+
+
+def pairs_of_files() -> Documents:
+    """Two configurations with their logs."""
+    for pair in PAIRS:
+        logs = {"base_log": pair / "base.log", "new_log": pair / "new.log", "about": truth(pair)["options"]}
+        found = diagnoser.compare_files(config_of(pair, "base"), config_of(pair, "new"), **logs)
+        yield pair.name, found.to_dict()
+
+
+def layouts() -> Documents:
+    """Layouts of published models."""
+    for place, model in enumerate(PUBLISHED):
+        gpu = ("H100", "GB200", "B200")[place % 3]
+        yield model, diagnoser.plan(model, gpus=64 << place % 3, about={"gpu": gpu}).to_dict()
+
+
+def _or_refused(ask: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = ask().to_dict()
+    except MoeDiagError as error:
+        return {"refused": str(error)}
+    return document

@@ -1,0 +1,21 @@
+"""No figure in a document of one recording changes unseen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kept import sources
+from tests.kept.kept import hold
+
+
+def test_documents_of_the_demo_are_what_they_were(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    hold("demo", sources.demo(tmp_path), request)
+
+
+@pytest.mark.parametrize("first", range(1000, 1100, sources.EACH))
+def test_documents_of_small_runs_are_what_they_were(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"small runs from {first}", sources.small_runs(tmp_path, first), request)
