@@ -19,9 +19,8 @@ from heuristics.guides.parallel import connections
 from heuristics.rules.check import broken, undecided
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing
 from traces.settings.effective import effective
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP

@@ -18,10 +18,9 @@ from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
 from heuristics.words import say
 from heuristics.workflow.facts import OFFLOADS
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.spelling import percent
 
 GC_SEEN: Final = Limit(

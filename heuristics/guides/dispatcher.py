@@ -21,9 +21,8 @@ from heuristics.guides.table import GUIDED, Chosen, Refusal, Row, fire
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell

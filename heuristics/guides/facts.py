@@ -11,8 +11,7 @@ from heuristics.guides.memory_use import segments_suffice, too_large
 from heuristics.guides.modules import exhausted, is_short, recomputed_now
 from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.measure.tensor_cores import TF32_SINCE as BF16_SINCE
 from traces.names.kernels import COMM_KINDS
 from traces.settings.precision import BITS

@@ -13,8 +13,7 @@ from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition, Language
 from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.sections.cause import Cause
 from traces.sections.tables import WallId
 from traces.toml_tables import read_table

@@ -15,10 +15,9 @@ from heuristics.result.judged import Combined
 from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
-from heuristics.walls.price import WALL
 from heuristics.walls.verdict import FAMILIES, by_family
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.changes.costs import Costs

@@ -20,19 +20,12 @@ from typing import Final, get_args
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Bucket, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.price import WALL
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import MOST, WALL, Limit
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import percent
-
-HALF: Final = Limit(
-    0.5,
-    "fraction of the summed windows",
-    "ours: more than everything else together, so no other bucket is larger",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +83,9 @@ def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -
     if told and all(one is None for one in (*compute, *exposed)):
         return Bound(None, say("walls.bound-not-given"), "give budget_frac")
     compute_frac, exposed_frac = (sum(ns or 0 for ns in one) / window_ns for one in (compute, exposed))
-    if compute_frac > HALF.value:
+    if compute_frac > MOST.value:
         return Bound("compute", say("walls.bound-by-compute", part_frac=compute_frac))
-    if exposed_frac > HALF.value:
+    if exposed_frac > MOST.value:
         return Bound("communication", say("walls.bound-by-exposed", part_frac=exposed_frac))
     if blind is not None:
         return Bound(None, say("walls.bound-unseen"), cure("names", blind.observed.recorder))

@@ -20,18 +20,10 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import (
-    UNNAMED,
-    WALL,
-    Price,
-    RunCosts,
-    Unpriced,
-    judged,
-    shown_frac,
-    unmeasurable,
-)
+from heuristics.walls.price import UNNAMED, Price, RunCosts, Unpriced, judged, shown_frac, unmeasurable
 from heuristics.words import say
 from traces.cures import cure
+from traces.limits import WALL
 from traces.missing import Missing, known
 
 

@@ -22,10 +22,10 @@ from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import WALL, Price, RankCosts, RunCosts, Unpriced, judged, shown
+from heuristics.walls.price import Price, RankCosts, RunCosts, Unpriced, judged, shown
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 

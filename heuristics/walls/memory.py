@@ -24,20 +24,10 @@ from msgspec import structs
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.bound import TIGHT
-from heuristics.walls.price import (
-    LITTLE,
-    WALL,
-    Price,
-    RunCosts,
-    Unpriced,
-    held,
-    judged,
-    shown,
-    unmeasurable,
-)
+from heuristics.walls.price import LITTLE, Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, known
 from traces.sections.rank import Memory
 

@@ -7,9 +7,9 @@ from typing import Final
 from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall
-from heuristics.walls.price import WALL, RankCosts, RunCosts
+from heuristics.walls.price import RankCosts, RunCosts
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, known
 from traces.replay.changes.costs import FIRST, Without
 from traces.sections.tables import WallId

@@ -17,7 +17,7 @@ from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
@@ -27,18 +27,8 @@ from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
 from traces.toml_tables import read_table
 
-WALL: Final = Limit(
-    0.10,
-    "fraction of the windows",
-    "ours, NVIDIA publishes none: less than a tenth of the step is no wall",
-)
 LITTLE: Final = Limit(
     0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
-)
-STEADY: Final = Limit(
-    0.05,
-    "fraction of the steps after the first",
-    "ours: half a wall; a cost that the steps after the first hardly pay may be warm-up",
 )
 ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
 
@@ -312,7 +302,7 @@ def shown_frac(
 
 
 def only_in_first_step(wall: Wall) -> bool:
-    return any(one.measure == "steady_cost_frac" and one.value < STEADY.value for one in wall.evidence)
+    return any(one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence)
 
 
 def judged(
@@ -333,7 +323,7 @@ def judged(
         return Wall(wall, "clear", ns, most, {}, most, (bound, *evidence), (), "")
     costs = [held("cost_frac", told.frac, WALL, told.rank)]
     if told.steady_frac is not None:
-        costs.append(held("steady_cost_frac", told.steady_frac, STEADY))
+        costs.append(held("steady_cost_frac", told.steady_frac, HALF_A_WALL))
     stands, proofs = told.frac >= WALL.value, (*costs, *evidence)
     if not stands and told.at_least is not None and not is_bounded:
         return unmeasurable(wall, told.at_least, proofs, most)

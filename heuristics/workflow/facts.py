@@ -19,8 +19,8 @@ from heuristics.guides.memory_use import (
 from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
 from heuristics.words import say
+from traces.limits import WALL
 from traces.spelling import chosen, gigabytes, percent
 
 _OVERLAP_OFF: Final = "overlap-energon-off"

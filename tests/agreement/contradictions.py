@@ -12,13 +12,14 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.graphs import GRAPHED, WHOLE
 from heuristics.result.result import Result
 from heuristics.walls.memory import RETRIES
-from heuristics.walls.price import LITTLE, WALL
+from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import NEAR
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
 from tests.agreement.page_contradictions import PAGE_RULES, rules_of
 from tests.doubles.pages import first_screen, flat
+from traces.limits import WALL
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.result import Result
-from heuristics.walls.price import WALL
 from reports.content.analysis.headline import headline
 from reports.result.codec import Document, decode
 from tests.doubles.pages import first_screen, flat
 from traces.account.pieces import CAUSES
+from traces.limits import WALL
 from traces.spelling import rounded
 
 WIDE: Final = 200

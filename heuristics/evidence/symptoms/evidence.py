@@ -24,11 +24,11 @@ from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
-from heuristics.walls.price import WALL, Price, Unpriced, unmeasurable
+from heuristics.walls.price import Price, Unpriced, unmeasurable
 from heuristics.walls.verdict import verdict_of
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.sections.cause import Cause

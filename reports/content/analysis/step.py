@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from heuristics.walls.price import WALL
 from reports.content.analysis.addresses import address_blocks
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
 from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, items, words
+from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Absent, Outside, Rank
 from traces.spelling import counted, duration, percent, printable

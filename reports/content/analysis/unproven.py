@@ -13,10 +13,11 @@ from msgspec import UNSET
 from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
-from heuristics.walls.price import UNNAMED, WALL
+from heuristics.walls.price import UNNAMED
 from reports.content.blocks import Code, Step, Words, words
 from reports.content.names import is_cure, kernel_name, listed, name_of, sentence
 from traces.cures import cure
+from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import percent

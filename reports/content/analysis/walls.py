@@ -12,7 +12,6 @@ from msgspec import UNSET
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result, index_of, late_rank
 from heuristics.run.repairs import WALL_OF
-from heuristics.walls.price import WALL
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.called import called
 from reports.content.analysis.headline import main_kind
@@ -42,6 +41,7 @@ from reports.content.blocks import (
 )
 from reports.content.moments import moments
 from reports.content.names import PIECES, WALL_HUES, capital, joined, name_of, sentence
+from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
