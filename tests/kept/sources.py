@@ -31,6 +31,7 @@ from heuristics.judging.judgement import judge_observed
 from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
 from tests.kept.exchanges import draw_exchanges
+from tests.kept.spoiled import spoiled
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA, ROOT
 from tests.recordings.kineto import as_profiler_json
@@ -79,6 +80,15 @@ def small_runs(folder: Path, first: int) -> Documents:
         path.unlink(missing_ok=True)
         write_export(path, run.recording)
         yield f"{seed}", _or_refused(lambda run=run: diagnoser.analyze(path, **run.options))  # type: ignore[misc]
+
+
+def exceptions(folder: Path, first: int) -> Documents:
+    """Small runs with exceptions that no program makes."""
+    path = folder / "spoiled.sqlite"
+    for seed in range(first, first + EACH):
+        path.unlink(missing_ok=True)
+        write_export(path, spoiled(seed))
+        yield f"{seed}", _or_refused(lambda: diagnoser.analyze(path))
 
 
 def exchanges(folder: Path, first: int) -> Documents:
