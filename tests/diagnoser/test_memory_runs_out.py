@@ -36,7 +36,7 @@ def large(tmp_path: Path) -> list[Path]:
     """Two files of 24 MB that take some 400 as objects."""
     paths = [tmp_path / name for name in ("one.json", "two.json")]
     for path in paths:
-        path.write_text(f"[{'0.5,' * 6_000_000}0.5]", encoding="utf-8")
+        path.write_text(f'{{"traceEvents": [], "x": [{"0.5," * 6_000_000}0.5]}}', encoding="utf-8")
     return paths
 
 

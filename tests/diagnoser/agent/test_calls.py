@@ -90,7 +90,7 @@ def test_a_process_that_was_killed_is_said_to_be(asked: Callable[..., list[Answe
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system bounds memory")
 def test_a_call_beyond_its_memory_ends_and_the_next_is_answered(tmp_path: Path) -> None:
-    (tmp_path / "large.json").write_text(f"[{'0.5,' * 9_000_000}0.5]", encoding="utf-8")
+    (tmp_path / "large.json").write_text(f'{{"traceEvents": [], "x": [{"0.5," * 9_000_000}0.5]}}')
     calls = Calls(Tools(tmp_path / "kept"), replace(bounds_of(tmp_path), memory_bytes=300 << 20))
 
     async def talk() -> list[Answer]:
