@@ -11,11 +11,10 @@ from traces.settings.corrections import (
     alias,
     corrected_path,
     is_alias,
-    nearest_path,
     spellings,
 )
 from traces.settings.knobs import Knob, Release, by_path, knobs
-from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
+from traces.settings.names import NEAR, VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_path
 from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
@@ -199,6 +198,6 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if meant is not None and not dumped:
         take_correction(draft, path, meant, raw, line)
         return
-    near = nearest_in(draft, path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(draft, path)
+    near = nearest_in(draft, path, bridge_paths(), VERY_NEAR if dumped else NEAR)
     if near or not dumped:
         draft.problem(line, f"{shown(path, near)}: no field of Megatron-Bridge that we know", near)

@@ -162,7 +162,7 @@ def _take_flag(
             _check_words(draft, knob, flag, text, word.line, core)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
     elif is_script and flag not in harness_flags() and flag.startswith("--"):
-        _unknown(draft, flag, text, word.line)
+        _unknown(draft, flag, word.line)
 
 
 def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None) -> None:
@@ -188,16 +188,11 @@ def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
         take_correction(draft, flag, meant, text, line)
 
 
-def _unknown(draft: Draft, flag: str, text: str, line: int) -> None:
+def _unknown(draft: Draft, flag: str, line: int) -> None:
     if draft.is_full:
         return
-    right = "--" + flag[2:].replace("-", "_")
-    if right != flag and (right in harness_flags() or is_alias(right)):
-        draft.problem(line, f"{shown(flag)}: flags of Bridge's scripts have underscores", right)
-        _take_flag(draft, Word(right, line), Word(text, line))
-    else:
-        near = nearest_in(draft, flag, harness_flags())
-        draft.problem(line, f"{shown(flag)}: no flag of Bridge's scripts that we know", near)
+    near = nearest_in(draft, flag, harness_flags())
+    draft.problem(line, f"{shown(flag)}: no flag of Bridge's scripts that we know", near)
 
 
 def _take_environment(draft: Draft, text: str, line: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from traces.limits import Limit
-from traces.nearest import LONGEST_NAME, nearest_names
+from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
 from traces.settings.knobs import by_flag, by_harness, by_path
 from traces.settings.settings import MOST_PROBLEMS, Draft
@@ -92,23 +92,10 @@ def open_groups() -> frozenset[str]:
     return _known().bridge.open_groups
 
 
-def nearest(name: str, known: Collection[str], near: Limit = NEAR) -> str:
-    """The known name nearest to one that is not; empty where none is near. Dashes are underscores here."""
-    plain = {_plain(one): one for one in sorted(known, reverse=True)}
-    if (same := plain.get(_plain(name))) is not None:
-        return same
-    found = nearest_names(_plain(name), plain, 1, near.value)
-    return plain[found[0]] if found else ""
-
-
 def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NEAR) -> str:
-    """The same of a file's name, of its first ones alone: a file with more is of another kind."""
+    """What is meant by a file's name, of its first ones alone: a file with more is of another kind."""
     draft.looked_up += 1
-    return nearest(name, known, near) if draft.looked_up <= MOST_PROBLEMS.value else ""
-
-
-def _plain(name: str) -> str:
-    return name.lower().lstrip("-").replace("-", "_")
+    return nearest(name, known, near.value) if draft.looked_up <= MOST_PROBLEMS.value else ""
 
 
 @cache
@@ -127,11 +114,11 @@ def shown(name: str, near: str = "") -> str:
     alike = compiled(r"[A-Za-z0-9]+").findall(near)
 
     def may_leave(word: str) -> bool:
-        return word in _words() or bool(nearest_names(word, alike, 1, NEAR.value))
+        return word in _words() or nearest(word, alike, NEAR.value) != ""
 
     return compiled(r"[A-Za-z0-9]+").sub(lambda word: word[0] if may_leave(word[0]) else "...", name)
 
 
 def is_slip(name: str, near: str) -> bool:
     """Whether a name is another one with a letter wrong; from further away it may be a program's own."""
-    return bool(near) and bool(nearest_names(_plain(name), [_plain(near)], 1, VERY_NEAR.value))
+    return bool(near) and nearest(name, [near], VERY_NEAR.value) == near
