@@ -22,9 +22,8 @@ import msgspec
 
 from diagnoser.agent.answers import SIZE, Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
-from diagnoser.agent.bounds import Bounds, enter
-from diagnoser.options.command import out_of_time, seconds_of, within
-from traces.errors import MoeDiagError, UsageError
+from diagnoser.agent.bounds import Bounds, bound_memory, enter
+from traces.errors import MoeDiagError, UsageError, out_of_memory
 from traces.files.beneath import only_beneath
 from traces.limits import Limit
 from traces.spelling import printable
@@ -72,10 +71,13 @@ class Calls:
         try:
             await anyio.to_thread.run_sync(process.start)
             theirs.close()
-            with anyio.move_on_after(seconds_of(self._bounds.timeout) + PATIENCE.value):
+            with anyio.move_on_after(self._bounds.time_s):
                 await anyio.wait_readable(ours.fileno())
                 return _received(ours)
-            return refusal(str(out_of_time(self._bounds.timeout)))
+            return refusal(
+                f"not finished within {self._bounds.time_s:.0f} s; nothing unfinished was left behind. "
+                "Give fewer recordings, or have a person type the command: it has no such bound."
+            )
         except OSError as error:
             return refusal(f"no process can be started for the call ({error.strerror}). Try again.")
         finally:
@@ -95,7 +97,7 @@ def _received(pipe: Connection) -> Answer:
     except (EOFError, OSError):
         return refusal(
             "the process of this call was ended from outside, perhaps because memory ran out. Give fewer "
-            "recordings, or start moe-diag mcp with a lower --max-memory."
+            "recordings."
         )
 
 
@@ -125,6 +127,11 @@ def _work(pipe: Connection, folder: Path | None, bounds: Bounds, name: str, take
 def _bounded(folder: Path | None, bounds: Bounds, name: str, taken: dict[str, Any]) -> str:
     kept_in = Tools(folder).kept_in()
     enter(bounds)
-    with only_beneath(Path(), kept_in), within(bounds.max_memory, bounds.timeout):
-        answer: str = getattr(Tools(kept_in), name)(**taken)
-        return answer
+    bound_memory(bounds)
+    no_memory = out_of_memory("the call")  # made while there is memory for it
+    try:
+        with only_beneath(Path(), kept_in):
+            answer: str = getattr(Tools(kept_in), name)(**taken)
+            return answer
+    except MemoryError:
+        raise no_memory from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from diagnoser.diagnosis import ComparisonResult, FilesResult
 
 
-@command(bounded=True)
+@command()
 def analyze(
     traces: options.Traces,
     asked: partial[Analysis],
@@ -143,7 +143,7 @@ def check_config(
     return Exit.NO if configuration is not None and configuration.legal is False else Exit.DONE
 
 
-@command(lacks=("brief", "emit_config"), bounded=True)
+@command(lacks=("brief", "emit_config"))
 def compare(
     comparison: partial[Comparison],
     wanted: partial[Output],

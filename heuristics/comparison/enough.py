@@ -6,12 +6,12 @@ from math import ceil
 from typing import Final
 
 from heuristics.comparison.between_runs import is_logged, lengths_of
-from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
 from traces.recording.options import SPARE, Question, asked
+from traces.statistics.interval import interval_of
 
 DECIDES: Final = Limit(
     0.05, "fraction of the step", "ours: changes that bench/compare_score/loop.py asks a comparison to decide"

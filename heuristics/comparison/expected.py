@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Final
 
 from heuristics.comparison.difference.changed import Observed, difference, is_off, trace_facts, way
-from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Value
@@ -31,6 +30,7 @@ from traces.limits import Limit
 from traces.missing import OrMissing, gap, known
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
+from traces.statistics.interval import interval_of
 
 SURE_PART: Final = Limit(
     0.5,

@@ -10,8 +10,6 @@ from typing import Final, Literal
 from msgspec import structs
 
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
-from heuristics.comparison.difference.few_steps import least_p
-from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
 from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
@@ -27,6 +25,8 @@ from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
 from traces.spelling import chosen, percent, signed, signed_ms
+from traces.statistics.interval import LEAST, MANY, Interval, interval_of
+from traces.statistics.permutation import least_p
 
 MATTERS: Final = Limit(
     0.01,

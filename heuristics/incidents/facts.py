@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from heuristics.comparison.difference.drift import Drift
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.config.facts import ALLOCATOR, Fact, expandable_segments
 from heuristics.config.logic import any_of
@@ -19,6 +18,7 @@ from traces.settings.derive import DEFAULT
 from traces.settings.knobs import EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT
 from traces.settings.settings import OFF
 from traces.spelling import percent
+from traces.statistics.drift import Drift
 from traces.training_log.iterations import steady_step
 
 GROWS: Final = Limit(

@@ -5,7 +5,6 @@ shows.
 """
 
 import gzip
-from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -32,7 +31,7 @@ class Unpacked(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         """So many bytes; without a size all that there are."""
         if size is None or size < 0:
-            return self.whole()
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
         piece = super().read(size)
         self._given += len(piece)
         if self._given > ALWAYS.value + TIMES.value * self._packed.tell():
@@ -41,10 +40,3 @@ class Unpacked(gzip.GzipFile):
                 "or result does. If it is genuine, unpack it first: gunzip -k FILE"
             )
         return piece
-
-    def whole(self, most: int | None = None) -> bytes:
-        """All that there is; of more than `most` bytes a little more than those."""
-        found = BytesIO()
-        while (most is None or found.tell() <= most) and (piece := self.read(_PIECE)):
-            found.write(piece)
-        return found.getvalue()

@@ -181,9 +181,7 @@ def _ask_version(path: Path) -> Nsys | None:
 
 _BLOBS: Final = "--include-blobs"
 """What NCCL notes beside its calls: sizes, peers, ranks. Of 2022.4.2 unknown, later off unless asked for."""
-EXPORT_LIMIT: Final = Limit(
-    4 * 3600, "seconds", "ours: reports of many GB take minutes; --timeout ends it sooner"
-)
+EXPORT_LIMIT: Final = Limit(4 * 3600, "seconds", "ours: reports of many GB take minutes")
 INFO_LIMIT: Final = Limit(
     600, "seconds", "ours: under a second was measured; where it takes longer, the report is exported anew"
 )

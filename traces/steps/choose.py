@@ -115,7 +115,7 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
         return f"The trace has no ranges: {cure('ranges', rank.columns.info.kind)}."
-    near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3, 0.4)
+    near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3)
     near = near or [text for text, _ in counts.most_common(3)]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."
 

@@ -8,9 +8,9 @@ of them. So where a side leaves out many, the interval holds that of the used st
 from dataclasses import replace
 from typing import Final
 
-from heuristics.comparison.difference.interval import Interval, interval_of
 from traces.limits import Limit
 from traces.sections.rank import Rank
+from traces.statistics.interval import Interval, interval_of
 
 OFTEN: Final = Limit(
     0.1,

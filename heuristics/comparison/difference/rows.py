@@ -12,7 +12,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
 from heuristics.comparison.difference.matched import (
     Matched,
     OneSide,
@@ -27,6 +26,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import OrMissing, gap, known
 from traces.sections.rank import Rank
+from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""

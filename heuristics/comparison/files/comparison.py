@@ -12,8 +12,6 @@ from math import ceil, log
 from typing import Final, Literal
 
 from heuristics.comparison.comparable import held_together, table, text_of
-from heuristics.comparison.difference.drift import BLOCKS
-from heuristics.comparison.difference.interval import LEAST, MANY, interval_of
 from heuristics.comparison.difference.rows import FEW
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import Made, Observed, Size, explain, made_changes, together
@@ -30,6 +28,8 @@ from traces.missing import gap, known, or_gap
 from traces.settings.derive import DEFAULT
 from traces.settings.spelling import spelled
 from traces.spelling import chosen, duration, percent, signed
+from traces.statistics.drift import BLOCKS
+from traces.statistics.interval import LEAST, MANY, interval_of
 
 _NO_LOG: Final = gap(say("files.no-log"), say("files.no-log-cure"))
 _NO_SIZE: Final = gap(say("files.no-size"), say("files.no-size-cure", least=f"{MANY.value:.0f}"))

@@ -8,11 +8,12 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
-from heuristics.comparison.difference.drift import LEAST, Drift, drift_of
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.statistics.drift import Drift, drift_of
+from traces.statistics.interval import MANY
 from traces.training_log.iterations import steady_step
 from traces.training_log.log import Iteration, LoggedMemory, TrainingLog
 
@@ -25,7 +26,7 @@ _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_r
     "reserved",
     "peak_reserved",
 )
-_FEW: Final = gap(say("files.few-iterations", least=f"{LEAST.value:.0f}"), say("files.few-iterations-cure"))
+_FEW: Final = gap(say("files.few-iterations", least=f"{MANY.value:.0f}"), say("files.few-iterations-cure"))
 _NONE: Final = gap(say("files.no-steady"), say("files.few-iterations-cure"))
 _UNPRINTED: Final = gap(say("files.not-printed"), say("files.not-printed-cure"))
 
@@ -102,7 +103,7 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
         return one, other
     by_index = [{each.index: each.length_ns for each in used} for used in both]
     shared = sorted(by_index[0].keys() & by_index[1].keys())
-    if len(shared) < LEAST.value:
+    if len(shared) < MANY.value:
         return one, other
     kept = [[lengths[place] for place in shared] for lengths in by_index]
     line = drift_of(shared, [sum(pair) / 2 for pair in zip(*kept, strict=True)])
@@ -139,7 +140,7 @@ def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     by_rank: dict[int | None, list[LoggedMemory]] = defaultdict(list)
     for report in log.memory:
         by_rank[report.rank].append(report)
-    few = gap(say("files.no-report", least=f"{LEAST.value:.0f}"), say("files.no-report-cure"))
+    few = gap(say("files.no-report", least=f"{MANY.value:.0f}"), say("files.no-report-cure"))
     for figure in _FIGURES:
         series = [
             [size for one in reports if (size := getattr(one, f"{figure}_bytes")) is not None]

@@ -13,7 +13,7 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.words import say
 from traces.errors import InputError
-from traces.nearest import nearest_names
+from traces.nearest import nearest
 from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
 from traces.sections.rank import Dispatcher
@@ -265,11 +265,6 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
             yield say("evidence.not-read", what=no_symptom(key, names, place))
         elif isinstance(value, dict) and key in _INNER:
             yield from _unread(_INNER[key], value, f"{place}{key}.")
-
-
-def nearest(key: str, known: Collection[str]) -> str | None:
-    """What is likely meant by a key, if anything that is known."""
-    return next(iter(nearest_names(key, sorted(known), 1, 0.5)), None)
 
 
 def no_symptom(key: str, known: Collection[str], place: str) -> str:

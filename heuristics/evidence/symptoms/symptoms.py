@@ -22,7 +22,6 @@ from heuristics.evidence.symptoms.document import (
     Rank,
     Recorded,
     in_parts,
-    nearest,
     no_symptom,
     unread,
     window_ns,
@@ -38,6 +37,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.sections.cause import Cause
 from traces.sections.rank import Memory

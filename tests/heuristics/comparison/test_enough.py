@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from heuristics.comparison.difference.interval import LEAST
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.judged import Fix
 from tests.doubles.comparison import log, rank, result, trace
 from tests.doubles.result import double
 from traces.recording.options import SPARE, Question, asked
+from traces.statistics.interval import LEAST
 
 MS = 1_000_000
 

@@ -17,12 +17,8 @@ from statistics import fmean, median
 from typing import Final, Literal
 
 from traces.limits import Limit
+from traces.statistics.interval import MANY
 
-LEAST: Final = Limit(
-    8,
-    "values",
-    "ours: as many as an interval of the mean needs (interval.py); all in order are then 1 in 20,160",
-)
 BLOCKS: Final = Limit(
     10,
     "blocks at most",
@@ -48,16 +44,15 @@ JUMP: Final = Limit(
 )
 
 State = Literal["rising", "falling", "none"]
-Shape = Literal["slope", "jump"]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """How a series moves; figures are in the unit of its values, per unit of its places.
 
-    `first` and `last`: the fitted line at both ends, or the levels before and after a jump. `shape`: one
-    jump, at place `at`, where that fits the blocks better than a line; `at` is None for a slope. `chance`:
-    how likely unordered values show as much of a trend.
+    `first` and `last`: the fitted line at both ends, or the levels before and after a jump. `at`: the place
+    of one jump, where that fits the blocks better than a line, else None. `chance`: how likely unordered
+    values show as much of a trend.
     """
 
     state: State
@@ -68,8 +63,6 @@ class Drift:
     last: float
     chance: float
     count: int
-    blocks: int
-    shape: Shape
     at: float | None
 
     @property
@@ -78,9 +71,9 @@ class Drift:
 
 
 def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
-    """The drift of values at rising places; None with fewer than `LEAST`. Reversed values mirror it."""
+    """The drift of values at rising places; None with fewer than `MANY`. Reversed values mirror it."""
     count = len(values)
-    if count < LEAST.value:
+    if count < MANY.value:
         return None
     at, means = _blocks(places, values)
     pairs = list(combinations(range(len(means)), 2))
@@ -99,8 +92,7 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
     state: State = "none" if not is_moving else "rising" if last > first else "falling"
     low, high = _ends(slopes, len(means))
     jump = None if cut is None else (at[cut - 1] + at[cut]) / 2
-    shape: Shape = "slope" if cut is None else "jump"
-    return Drift(state, slope, low, high, first, last, chance, count, len(means), shape, jump)
+    return Drift(state, slope, low, high, first, last, chance, count, jump)
 
 
 def _blocks(places: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:

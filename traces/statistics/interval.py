@@ -1,7 +1,7 @@
 """The interval of a difference of means over steps or logged iterations.
 
 With `MANY` or more on both sides it is a bootstrap, with fewer the permutation test decides
-(`few_steps.py`), and with less than `LEAST` nothing does. Of the bootstrap:
+(`permutation.py`), and with less than `LEAST` nothing does. Of the bootstrap:
 
 Deviations from each side's mean are drawn with replacement, and the interval is the difference of the means
 give or take the length that `level` of the drawn differences stay below. Four things make it hold with few
@@ -30,9 +30,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.comparison.difference.few_steps import shifts_of
-from heuristics.comparison.difference.student import student
 from traces.limits import Limit
+from traces.statistics.permutation import raw_bits, shifts_of
+from traces.statistics.student import student
 
 LEAST: Final = Limit(
     4, "steps a side", "the permutation test: 3 against 3 without overlap are p = 1/10, 4 against 4 are 1/35"
@@ -53,7 +53,6 @@ RESAMPLES: Final = Limit(
 DRAWN: Final = Limit(
     1_000_000, "values drawn, at most", "ours: under 0.1 s; only reached by a few values against thousands"
 )
-SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +151,9 @@ def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArra
 def _half_width(first: NDArray[np.float64], second: NDArray[np.float64], level: float) -> float:
     """What `level` of the drawn differences stay below, whichever sign they have."""
     both = np.concatenate((first, second))
-    # Raw bits: the one stream of random numbers that numpy promises never to change.
     resamples = int(min(RESAMPLES.value, DRAWN.value // both.size))
-    bits = np.random.PCG64(SEED).random_raw(resamples * both.size)
-    of_first, of_second = np.split(bits.reshape(both.size, -1) >> np.uint64(32), [first.size])
+    bits = raw_bits(resamples * both.size).reshape(both.size, -1)
+    of_first, of_second = np.split(bits >> np.uint64(32), [first.size])
     own = _means(first, of_first) - _means(second, of_second)
     together = _means(both, of_first) - _means(both, of_second)
     place = min(ceil(level * (resamples + 1)), resamples) - 1
