@@ -12,6 +12,8 @@ from msgspec import Struct
 
 UNTOLD: Final = frozenset({"tool", "schema_version", "traces", "command", "log_path"})
 """Sections that say where and by what version a document was made."""
+REASONS: Final = frozenset({"because"})
+"""Why a limit is what it is: read by people, not by digests."""
 
 
 def digests(document: Mapping[str, Any]) -> dict[str, str]:
@@ -37,8 +39,9 @@ def _words(value: object) -> Iterable[str]:
             yield from _words(getattr(value, name))
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            yield from _words(key)
-            yield from _words(one)
+            if key not in REASONS:
+                yield from _words(key)
+                yield from _words(one)
     elif isinstance(value, list | tuple):
         yield f"{len(value)}"
         for one in value:
@@ -55,5 +58,5 @@ def _words(value: object) -> Iterable[str]:
 
 def _fields(value: object) -> tuple[str, ...]:
     if is_dataclass(value):
-        return tuple(one.name for one in fields(value))
+        return tuple(one.name for one in fields(value) if one.name not in REASONS)
     return value.__struct_fields__ if isinstance(value, Struct) else ()

@@ -24,9 +24,14 @@ def hold(family: str, documents: Documents, request: pytest.FixtureRequest) -> N
     if request.config.getoption("--update-golden"):
         kept[family] = found
         KEPT.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-    assert sorted(found) == sorted(kept[family])
-    changed = {name: _changed(kept[family][name], said) for name, said in found.items()}
-    assert {name: sections for name, sections in changed.items() if sections} == {}
+    names = sorted({*found, *kept.get(family, {})})
+    changed = [
+        f"{name}: {', '.join(sections)}"
+        for name in names
+        if (sections := _changed(kept[family].get(name, {}), found.get(name, {})))
+    ]
+    if changed:
+        pytest.fail(f"{family}, sections that are not what they were:\n" + "\n".join(changed), pytrace=False)
 
 
 def _changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
