@@ -10,6 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from diagnoser import frames
+from heuristics.result.compared import exit_of
 from reports.result.codec import Document, encode
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
@@ -155,7 +156,7 @@ class _Compared(Shown):
     @property
     def exit_code(self) -> int:
         """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not comparable."""
-        return int(self.result.ends_with)
+        return int(exit_of(self.result.verdict, self.result.gate))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from heuristics.result.compared_files import ComparedFiles
     from heuristics.result.layouts import Layouts
     from heuristics.result.result import Merged, Result
+    from heuristics.result.tool import Document
     from reports.content.blocks import Asked, Detail, Page
 
-    Whole = Result | Compared | ComparedFiles | Layouts | Merged
+    Whole = Result | Document | Merged
 
 FigureForm = Literal["png", "svg", "pdf"]
 
@@ -74,7 +75,8 @@ def kind_of(result: Whole) -> Kind:
         return Kind.RUN
     from msgspec import UNSET
 
-    return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
+    run = _run(result)
+    return Kind.ANALYSIS if run.about is UNSET or run.traces else Kind.CONFIGURATION
 
 
 def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
@@ -98,10 +100,10 @@ def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
     if kind_of(result) is Kind.CONFIGURATION:
         from reports.content.analysis.check import page as checked
 
-        return checked(result, detail)
+        return checked(_run(result), detail)
     from reports.content.analysis import page as analysed
 
-    return analysed(result, detail) if rows is None else analysed(result, detail, rows)
+    return analysed(_run(result), detail) if rows is None else analysed(_run(result), detail, rows)
 
 
 def _page(result: Whole, asked: Asked) -> Page:
@@ -140,7 +142,7 @@ def _html(result: Whole, asked: Asked) -> str:
         return write_run_html(result, asked.view, asked.head)
     if _of_files(result) or _of_layouts(result) or kind_of(result) is Kind.CONFIGURATION:
         return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
-    return write_analysis_html(result, asked.view, asked.head)
+    return write_analysis_html(_run(result), asked.view, asked.head)
 
 
 def _json(result: Whole, asked: Asked) -> str:
