@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,19 +82,9 @@ def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]
     if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
         flag = f"--{of_recordings[0].replace('_', '-')}"
         raise UsageError(f"{flag} is of recordings. Type the same line without it, or give recordings.")
-    config = [path or typed.get(name) for path, name in ((base, "base_config"), (new, "new_config"))]
-    logs = [typed.get("base_log"), typed.get("new_log")]
-    return FilesComparison(
-        config[0],
-        config[1],
-        base_log=logs[0],
-        new_log=logs[1],
-        **{
-            name: typed[name]
-            for name in ("gate", "undecided", "not_comparable", "about", "redact")
-            if name in typed
-        },
-    )
+    base, new = base or typed.get("base_config"), new or typed.get("new_config")
+    asked = {one.name: typed[one.name] for one in fields(FilesComparison) if one.name in typed}
+    return FilesComparison(base, new, **asked)
 
 
 def _mixed(there: list[Path], are_files: list[bool]) -> None:
