@@ -23,6 +23,7 @@ from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.names.file_names import told_path
+from traces.sections.section import copied
 from traces.settings.settings import NotAConfiguration
 
 if TYPE_CHECKING:
@@ -160,13 +161,12 @@ def _made(
     from reports.result.fill.shown import shown_of
 
     config, log = (None if path is None else told_path(path) for path in files)
-    return FileSide(
+    return copied(
+        FileSide,
+        configured,
         name=config or log or "",
         config=config,
-        settings=configured.settings,
-        log=configured.log,
         given=given,
-        versions=configured.versions,
         problems=len(configured.problems),
         shown=shown_of(asked.redact),
     )

@@ -26,6 +26,7 @@ from heuristics.result.gate import Gate
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import gap, known, or_gap
+from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.settings.spelling import spelled
 from traces.spelling import chosen, duration, percent, signed
@@ -51,16 +52,15 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
     observed = _observed(size, logs)
     judged = _judged(size, comparable, logs, _unmeasured(logs, changed, (base, new)))
     guides = base.given.guidance, new.given.guidance
-    return ComparedFiles(
+    return copied(
+        ComparedFiles,
+        judged,
         schema_version=SCHEMA_VERSION,
         tool=Tool("moe-diag", "", guides[0] if guides[0] == guides[1] else None),
         kind="files_comparison",
         warnings=(),
         missing=(),
         redacted=True,
-        verdict=judged.verdict,
-        because=judged.because,
-        record=judged.record,
         comparable=comparable,
         base=_side(base, logs[0], new),
         new=_side(new, logs[1], base),

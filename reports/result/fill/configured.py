@@ -8,10 +8,11 @@ import msgspec
 from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
-from reports.result.fill.plan import GIVE, copied
+from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.sections.section import copied
 from traces.sizes.memory import MemoryEstimate
 from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import overlaps_on
@@ -41,7 +42,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
             for knob, one in sorted(settings.by_knob.items())
         ),
         problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
-        checked=tuple(copied(one, Answered) for one in checked.own_answers),
+        checked=tuple(copied(Answered, one) for one in checked.own_answers),
     )
 
 
