@@ -78,15 +78,14 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
 def _side(side: FileSide, log_: FilesLog | None, other: FileSide) -> FilesSide:
     said = side.against(other).settings.by_knob if side.has_configuration else {}
     framework = side.run.config.settings.framework
-    return FilesSide(
-        name=side.name,
-        config=side.config,
+    return copied(
+        FilesSide,
+        side,
         framework=or_gap(framework, _NO_CONFIGURATION),
         gpu=or_gap(side.run.gpu, _NO_GPU),
         versions=dict(versions_of(side)),
         settings_count=len(said),
         defaults_count=sum(one.said == DEFAULT for one in said.values()),
-        legal=side.legal,
         problems_count=side.problems,
         log=log_ or _NO_LOG,
     )

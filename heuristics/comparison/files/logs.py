@@ -13,6 +13,7 @@ from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.sections.section import copied
 from traces.training_log.iterations import steady_step
 from traces.training_log.log import Iteration, LoggedMemory, TrainingLog
 
@@ -72,8 +73,9 @@ def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
 def told(found: Drift) -> DriftOf:
     """A drift as the document has it."""
     first, last = round(found.first), round(found.last)
-    return DriftOf(
-        state=found.state,
+    return copied(
+        DriftOf,
+        found,
         first=first,
         last=last,
         change=last - first,
@@ -81,8 +83,6 @@ def told(found: Drift) -> DriftOf:
         each=found.slope,
         each_low=found.low,
         each_high=found.high,
-        chance=found.chance,
-        count=found.count,
         jump_at=None if found.at is None else round(found.at),
     )
 
