@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from diagnoser.diagnosis import FilesResult
+from diagnoser.diagnosis import Diagnosis, FilesResult
 from diagnoser.options.given import gate_asked, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
 from diagnoser.running.comparison import named
@@ -65,30 +65,31 @@ def is_of_files(path: Path) -> bool:
     return isinstance(found, dict) and bool(found) and not any(key in found for key in _NO_CONFIGURATION)
 
 
-def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]) -> FilesComparison | None:
+def asked_of_files(
+    base: Path | Diagnosis | None, new: Path | Diagnosis | None, typed: Mapping[str, Any]
+) -> FilesComparison | None:
     """The comparison of files that a command line asks for; None where a side is a recording or a result.
 
     Raises `UsageError` where one side is a file of a run and the other a recording of one, and for an option
     that is of recordings.
     """
+    if isinstance(base, Diagnosis) or isinstance(new, Diagnosis):
+        return None
     there = [path for path in (base, new) if path is not None]
     are_files = [is_of_files(path) for path in there]
-    if there and not all(are_files):
-        if any(are_files):
-            _mixed(there, are_files)
-        return None
-    given = [typed.get(name) for name in ("base_config", "new_config", "base_log", "new_log")]
-    if not there and not any(given):
+    if any(are_files) and not all(are_files):
+        _refuse_mixed(there, are_files)
+    one, other = base or typed.get("base_config"), new or typed.get("new_config")
+    if not all(are_files) or not any((one, other, typed.get("base_log"), typed.get("new_log"))):
         return None
     if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
         flag = f"--{of_recordings[0].replace('_', '-')}"
         raise UsageError(f"{flag} is of recordings. Type the same line without it, or give recordings.")
-    base, new = base or typed.get("base_config"), new or typed.get("new_config")
     asked = {one.name: typed[one.name] for one in fields(FilesComparison) if one.name in typed}
-    return FilesComparison(base, new, **asked)
+    return FilesComparison(one, other, **asked)
 
 
-def _mixed(there: list[Path], are_files: list[bool]) -> None:
+def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
     file, other = there[are_files.index(True)], there[are_files.index(False)]
     if not other.exists() or file.suffix.lower() == ".json":
         return  # named where it is read
