@@ -30,53 +30,40 @@ FigureForm = Literal["png", "svg", "pdf"]
 
 
 class Kind(Enum):
-    """What a result is of."""
+    """What a result is of, as its document says."""
 
     ANALYSIS = "analysis"
     COMPARISON = "comparison"
     CONFIGURATION = "configuration"
-    FILES = "files"
+    FILES = "files_comparison"
     LAYOUTS = "layouts"
     RUN = "run"
 
 
-def _of_two(result: Whole) -> TypeIs[Compared]:
-    from heuristics.result.compared import Compared
-
-    return isinstance(result, Compared)
-
-
-def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
-    from heuristics.result.compared_files import ComparedFiles
-
-    return isinstance(result, ComparedFiles)
-
-
-def _of_layouts(result: Whole) -> TypeIs[Layouts]:
-    from heuristics.result.layouts import Layouts
-
-    return isinstance(result, Layouts)
-
-
-def _of_ranks(result: Whole) -> TypeIs[Merged]:
-    from heuristics.result.result import Merged
-
-    return isinstance(result, Merged)
-
-
 def kind_of(result: Whole) -> Kind:
-    if _of_two(result):
-        return Kind.COMPARISON
-    if _of_files(result):
-        return Kind.FILES
-    if _of_layouts(result):
-        return Kind.LAYOUTS
-    if _of_ranks(result):
-        return Kind.RUN
+    """What a document names itself; the result of one run has no name."""
+    if (named := getattr(result, "kind", None)) is not None:
+        return Kind(named)
     from msgspec import UNSET
 
     run = _run(result)
     return Kind.ANALYSIS if run.about is UNSET or run.traces else Kind.CONFIGURATION
+
+
+def _of_two(result: Whole) -> TypeIs[Compared]:
+    return kind_of(result) is Kind.COMPARISON
+
+
+def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
+    return kind_of(result) is Kind.FILES
+
+
+def _of_layouts(result: Whole) -> TypeIs[Layouts]:
+    return kind_of(result) is Kind.LAYOUTS
+
+
+def _of_ranks(result: Whole) -> TypeIs[Merged]:
+    return kind_of(result) is Kind.RUN
 
 
 def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
