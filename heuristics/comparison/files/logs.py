@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
@@ -41,7 +41,7 @@ def section(log: TrainingLog) -> FilesLog:
         name=log.name,
         iteration_count=len(log.iterations),
         steady_count=len(used),
-        left_out=dict(sorted(Counter(one.reason for one in (steady.left_out if steady else ())).items())),
+        left_out=steady.left_out_by_reason if steady else {},
         first_iteration=used[0].index if used else _NONE,
         last_iteration=used[-1].index if used else _NONE,
         median_ns=or_gap(steady.median_ns if steady else None, _NONE),

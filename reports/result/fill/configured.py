@@ -1,6 +1,5 @@
 """What files say of a run: `configuration`, `memory_estimate`, and `log`."""
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -66,7 +65,6 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     if found is None:
         return gap("no training log was given", "give the training log: --log FILE")
     peak = peak_memory(found)
-    left_out = Counter(one.reason for one in (steady.left_out if steady else ()))
     last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
     unsteady = gap("it holds no steady iterations", "give a longer log")
     unnumbered = gap("it numbers no iterations", "give a longer log")
@@ -79,7 +77,7 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
         last_iteration=found.iterations[-1].index if found.iterations else unnumbered,
         planned_iterations=or_gap(found.planned_iterations, unnumbered),
         steady_count=steady.count if steady else 0,
-        left_out=dict(sorted(left_out.items())),
+        left_out=steady.left_out_by_reason if steady else {},
         steady_step_ns=or_gap(steady.median_ns if steady else None, unsteady),
         iterations_ns=tuple(one.length_ns for one in last),
         spread_ns=or_gap(steady.spread_ns if steady else None, unsteady),
