@@ -70,9 +70,9 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     unnumbered = gap("it numbers no iterations", "give a longer log")
     how = "give the log from its start, where trainers report it"
     unreported = gap("no report of memory in it has that", how)
-    return typed.Log(
-        name=found.name,
-        line_count=found.line_count,
+    return copied(
+        typed.Log,
+        found,
         iteration_count=len(found.iterations),
         last_iteration=found.iterations[-1].index if found.iterations else unnumbered,
         planned_iterations=or_gap(found.planned_iterations, unnumbered),
@@ -84,6 +84,5 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
         peak_allocated_bytes=or_gap(peak.allocated_bytes if peak else None, unreported),
         peak_reserved_bytes=or_gap(peak.reserved_bytes if peak else None, unreported),
         skipped_lines=found.skipped,
-        versions=found.versions,
         overlaps_on=overlaps_on(found),
     )
