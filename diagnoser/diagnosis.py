@@ -10,7 +10,6 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from diagnoser import frames
-from heuristics.result.compared import exit_of
 from reports.result.codec import Document, encode
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
@@ -156,6 +155,8 @@ class _Compared(Shown):
     @property
     def exit_code(self) -> int:
         """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not comparable."""
+        from heuristics.result.compared import exit_of
+
         return int(exit_of(self.result.verdict, self.result.gate))
 
 
