@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from heuristics.result.compared_files import ComparedFiles
     from heuristics.result.layouts import Layouts
     from heuristics.result.result import Merged, Result
-    from heuristics.result.tool import Document
+    from heuristics.result.tool import OfKind
     from reports.content.blocks import Asked, Detail, Page
 
-    Whole = Result | Document | Merged
+    Whole = Result | OfKind | Merged
 
 FigureForm = Literal["png", "svg", "pdf"]
 

@@ -10,7 +10,7 @@ from heuristics.result.exits import Exit
 from heuristics.result.expected import Expected
 from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
-from heuristics.result.tool import Document
+from heuristics.result.tool import OfKind
 from traces.missing import OrMissing, known
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
@@ -306,7 +306,7 @@ def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
     return _OPEN.get(verdict, Exit.DONE)
 
 
-class TwoRuns(Document, frozen=True, kw_only=True):
+class TwoRuns(OfKind, frozen=True, kw_only=True):
     """What a comparison says of its two sides, whatever it was made from.
 
     `record`: what would decide, where it is undecided.

@@ -4,7 +4,7 @@ from typing import Literal
 
 from heuristics.result.judged import Knobs
 from heuristics.result.normal import NormalThroughput
-from heuristics.result.tool import Document
+from heuristics.result.tool import OfKind
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Section
 from traces.sizes.memory import MemoryEstimate
@@ -75,7 +75,7 @@ class CountedLayouts(Section, frozen=True):
     fit: Count
 
 
-class Layouts(Document, frozen=True, kw_only=True):
+class Layouts(OfKind, frozen=True, kw_only=True):
     """Legal layouts that fit, the first to try first; version 1.x of its JSON document."""
 
     kind: Literal["layouts"]

@@ -22,7 +22,7 @@ class Tool(Section, frozen=True):
     guidance: Key | None
 
 
-class Document(Section, frozen=True, kw_only=True):
+class OfKind(Section, frozen=True, kw_only=True):
     """How a document that names its kind begins."""
 
     one_path_a_list: ClassVar[bool] = True
