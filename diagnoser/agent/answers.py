@@ -161,7 +161,7 @@ class Tools:
         }
         sides = _side_of("base", base, about), _side_of("new", new, about)
         found: Shown
-        if (of_files := _asked_of_files(sides, typed)) is not None:
+        if (of_files := asked_of_files(*sides, typed)) is not None:
             found = compare_files(of_files)
         else:
             found = diagnoser.compare(*sides, **typed)
@@ -249,10 +249,3 @@ def _side_of(name: str, given: str | list[str], about: About | None) -> Path | D
         return places[0]
     with named(name):
         return diagnoser.analyze(places, about=about, ask_megatron=False)
-
-
-def _asked_of_files(sides: tuple[Path | Diagnosis, Path | Diagnosis], typed: dict[str, Any]) -> Any:
-    base, new = sides
-    if isinstance(base, Path) and isinstance(new, Path):
-        return asked_of_files(base, new, typed)
-    return None

@@ -125,7 +125,7 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
     if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
         return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
     if (ends := size.ends_ns) is None:
-        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(MANY.value))
+        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(int(MANY.value)))
     traced = (*traced, *_left_out(size, base.rank, new.rank))
     if ends[0] <= 0 <= ends[1]:
         return _judge_around_zero(size, ends, traced)
@@ -210,15 +210,13 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
 
 
 def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
-    shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
-    furthest_ns = max(-ends[0], ends[1])
-    shows_ns = (ends[1] - ends[0]) // 2
-    smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / shorter_ns)
-    is_narrow, matters = furthest_ns <= MATTERS.value * shorter_ns, chosen(MATTERS.value)
+    furthest_frac, shows_ns = furthest(size, ends), (ends[1] - ends[0]) // 2
+    smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / _shorter_ns(size))
+    is_narrow = furthest_frac <= MATTERS.value
     held = say(
         "comparison.interval-narrow" if is_narrow else "comparison.interval-wide",
-        furthest_frac=furthest_ns / shorter_ns,
-        matters=matters,
+        furthest_frac=furthest_frac,
+        matters=chosen(MATTERS.value),
     )
     runs = (_of_runs(size),) if size.between_runs else ()
     because = (held, *_by_chance(size, ends), smallest, *runs, *traced)
@@ -226,19 +224,37 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) 
         return Judged("no_change", because, "")
     if size.between_runs and size.between_runs.half_ns >= shows_ns:
         return Judged("undecided", because, say("comparison.record-runs"))
-    delta_ns = abs(size.delta_ns)
-    narrow_ns = max(delta_ns, MATTERS.value * shorter_ns - delta_ns, 1)
-    needed = min(size.base_count, size.new_count) * (shows_ns / narrow_ns) ** 2
-    return Judged("undecided", because, _record_for(needed))
+    return Judged("undecided", because, _record_for(needed(size, ends)))
 
 
-def _record_for(count: float) -> str:
-    many = max(ceil(count), int(MANY.value))
-    if many > RECORDABLE.value:
-        return say("comparison.record-logs", count=f"{float(f'{many:.1e}'):,.0f}")
-    active = many + SPARE
+def _shorter_ns(size: ComparedSize) -> int:
+    return min(size.base_mean_ns, size.new_mean_ns)
+
+
+def furthest(size: ComparedSize, ends: Ends) -> float:
+    """The largest difference, of either sign, that an interval around zero holds: as part of a step."""
+    return max(-ends[0], ends[1]) / _shorter_ns(size)
+
+
+def needed(size: ComparedSize, ends: Ends) -> int:
+    """About how many steps a side would tell the difference from zero, or what matters from it."""
+    delta_ns, half_ns = abs(size.delta_ns), (ends[1] - ends[0]) / 2
+    narrow_ns = max(delta_ns, MATTERS.value * _shorter_ns(size) - delta_ns, 1)
+    count = min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2
+    return max(ceil(count), int(MANY.value))
+
+
+def about(count: int) -> str:
+    """A count by its first two digits."""
+    return f"{float(f'{count:.1e}'):,.0f}"
+
+
+def _record_for(count: int) -> str:
+    if count > RECORDABLE.value:
+        return say("comparison.record-logs", count=about(count))
+    active = count + SPARE
     line = recording(Question.REGRESSION).nsys
-    return say("comparison.record", count=many, line=line, start=START, end=START + active, active=active)
+    return say("comparison.record", count=count, line=line, start=START, end=START + active, active=active)
 
 
 def _part(delta_ns: float, of_ns: int) -> str:

@@ -55,7 +55,7 @@ class Wanted:
     given: Given
     gpu: str
     gpus: int
-    capacity: int
+    capacity_bytes: int
     is_own: bool
     published: Sequence[Published] | None = None
 
@@ -72,7 +72,7 @@ class Found:
     settings: Settings
     model: ModelSize
     precision: str
-    domain: int
+    nvlink_domain: int
     normal: OrMissing[NormalThroughput]
     warnings: tuple[str, ...] = ()
 
@@ -91,11 +91,12 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     machine = Machine(known_model.id if known_model else "", weight_of(model), wanted.gpu, wanted.gpus)
     among = published() if wanted.published is None else wanted.published
     ranking = ranking_of(model, machine, precision, domain, among)
-    fitting = Fitting(base, model, wanted.capacity, module_costs(model, run), run.config.core_text, precision)
+    capacity, costs = wanted.capacity_bytes, module_costs(model, run)
+    fitting = Fitting(base, model, capacity, costs, run.config.core_text, precision)
     best, divide = _fitted(Asked(model, wanted.gpus, _batch(base)), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
-    listed, refused = _legal(ordered, run, ranking, wanted.capacity, typed)
+    listed, refused = _legal(ordered, run, ranking, capacity, typed)
     warnings: tuple[str, ...] = ()
     if wanted.is_own:
         own = own_layout(run, model, fitting, ranking)
@@ -115,7 +116,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
         settings=base,
         model=model,
         precision=precision,
-        domain=domain,
+        nvlink_domain=domain,
         normal=normal_throughput(_as_set(run, ordered[0])) if ordered else None,
         warnings=warnings,
     )

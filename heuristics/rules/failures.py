@@ -14,6 +14,7 @@ from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.patterns import compiled
+from traces.sections.section import copied
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
@@ -197,15 +198,13 @@ def _cause(several: tuple[Rule, ...], config: Config) -> Rule:
 
 
 def _caused(rule: Rule, config: Config, message: Message) -> Failure:
-    return Failure(
-        id=rule.id,
+    return copied(
+        Failure,
+        rule,
         state=_STATES[rule.level],
-        text=rule.text,
         confirm=", ".join(rule.knobs),
         cure=rule.cure_of(config),
-        fix=rule.fix,
         source=known_lines().by_id[message.id].source,
-        set=rule.set,
         rule=rule.id,
         line=message.line,
     )

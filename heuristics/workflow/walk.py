@@ -15,6 +15,7 @@ from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.facts import FACTS
+from traces.sections.section import copied
 from traces.toml_tables import keyed, place, read_rows, written
 
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
@@ -129,18 +130,7 @@ def walk(run: Run, refused: bool = False) -> tuple[WorkflowStep, ...]:
 
 
 def _step(rule: WorkflowRule, judged: Judged) -> WorkflowStep:
-    return WorkflowStep(
-        id=rule.id,
-        phase=rule.phase,
-        title=rule.title,
-        seed=rule.seed,
-        state=judged.state,
-        because=judged.because,
-        advice=judged.advice,
-        fix=judged.fix,
-        tells=judged.tells,
-        guide_only=rule.guide_only,
-    )
+    return copied(WorkflowStep, rule, judged)
 
 
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:

@@ -10,7 +10,7 @@ iterations that the profiler recorded, and those far above the rest, such as one
 """
 
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, median
@@ -150,6 +150,10 @@ class SteadyStep:
     @property
     def count(self) -> int:
         return len(self.used)
+
+    @property
+    def left_out_by_reason(self) -> dict[str, int]:
+        return dict(sorted(Counter(one.reason for one in self.left_out).items()))
 
 
 def steady_step(log: TrainingLog) -> SteadyStep | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
@@ -12,6 +12,7 @@ from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.sections.section import copied
 from traces.statistics.drift import Drift, drift_of
 from traces.statistics.interval import MANY
 from traces.training_log.iterations import steady_step
@@ -41,7 +42,7 @@ def section(log: TrainingLog) -> FilesLog:
         name=log.name,
         iteration_count=len(log.iterations),
         steady_count=len(used),
-        left_out=dict(sorted(Counter(one.reason for one in (steady.left_out if steady else ())).items())),
+        left_out=steady.left_out_by_reason if steady else {},
         first_iteration=used[0].index if used else _NONE,
         last_iteration=used[-1].index if used else _NONE,
         median_ns=or_gap(steady.median_ns if steady else None, _NONE),
@@ -73,8 +74,9 @@ def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
 def told(found: Drift) -> DriftOf:
     """A drift as the document has it."""
     first, last = round(found.first), round(found.last)
-    return DriftOf(
-        state=found.state,
+    return copied(
+        DriftOf,
+        found,
         first=first,
         last=last,
         change=last - first,
@@ -82,8 +84,6 @@ def told(found: Drift) -> DriftOf:
         each=found.slope,
         each_low=found.low,
         each_high=found.high,
-        chance=found.chance,
-        count=found.count,
         jump_at=None if found.at is None else round(found.at),
     )
 

@@ -21,6 +21,7 @@ from heuristics.result.judged import Level
 from heuristics.words import say
 from traces.limits import Limit
 from traces.patterns import compiled
+from traces.sections.section import copied
 from traces.spelling import in_ms, signed_ms
 
 MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
@@ -159,15 +160,14 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
     signs = (*_hidden_sentences(view, hidden), *_signs(rule, view)) if observed else ()
     seen = (*signs, *_change_sentences(view, changed))
     sure = _LEVELS[bool(observed) + bool(changed)]
-    suspect = Suspect(
-        id=rule.id,
+    suspect = copied(
+        Suspect,
+        rule,
         title=rule.title if view.sign == 1 else rule.mirrored,
         rows=tuple(row.row for row in rows),
         explains_ns=view.sign * sum(row.delta_ns for row in rows),
         confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
         because=(*_row_sentences(view, rows), *seen),
-        next=rule.next,
-        source=rule.source,
         seen=seen,
     )
     return Found(

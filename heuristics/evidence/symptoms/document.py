@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
@@ -194,9 +195,10 @@ class Document(Rank, frozen=True):
 
 
 _INNER: Final[Mapping[str, type[Part]]] = {
-    **{"budget_frac": Budget, "absent_frac": Absent, "a2a": A2a, "sm": Sm, "memory": Memory},
-    **{"detected": Detected, "kernels": Kernels, "run": Ranks, "late": Late, "capture": Recorded, "log": Log},
+    **{name: type(one) for name, one in asdict(Document()).items() if isinstance(one, Part)},
+    "late": Late,
 }
+"""Objects by their names, which stand in one place each."""
 _TIMED: Final = ("a2a", "sm", "memory", "late")
 """Objects with times of their own."""
 _TOP: Final = {*Result.__struct_fields__, *result_rank.Rank.__struct_fields__}
