@@ -11,13 +11,14 @@ from msgspec import structs
 
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
 from heuristics.comparison.difference.few_steps import least_p
-from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
+from heuristics.comparison.difference.interval import LEAST, LEVEL, MANY, Interval, interval_of
 from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
+from heuristics.limits import LITTLE
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.result.gate import Gate
 from heuristics.words import say
@@ -28,17 +29,10 @@ from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
 from traces.spelling import chosen, percent, signed, signed_ms
 
-MATTERS: Final = Limit(
-    0.01,
-    "fraction of the shorter step",
-    "ours: a third of the gate our README shows (3 %). `no_change` is the verdict only where the whole "
-    "interval is within it, so that it never hides what a gate would stop",
-)
 RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
 )
 
-LEVEL: Final = 0.95
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
 
 
@@ -170,7 +164,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
         return judged
     for place, pair in enumerate(pairs[1:], 2):
         base_ns, new_ns = (mean_step_ns(side) for side in (pair.base, pair.new))
-        if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
+        if abs(new_ns - base_ns) > LITTLE.value * min(base_ns, new_ns):
             other = say(
                 "comparison.another-pair",
                 pair=place,
@@ -191,7 +185,7 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
     if judged.verdict == "not_comparable":
         return Gate(limit_frac, "undecided", say("comparison.gate-not-comparable", limit=limit))
     if (ends := size.ends_ns) is None or not size.base_mean_ns:
-        few = say("comparison.gate-few", counts=_counts(size), least=LEAST.value, limit=limit)
+        few = say("comparison.gate-few", counts=_counts(size), least=LEAST, limit=limit)
         return Gate(limit_frac, "undecided", few)
     low, high = (_part(one, size.base_mean_ns) for one in ends)
     limit_ns = limit_frac * size.base_mean_ns
@@ -214,7 +208,7 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) 
     furthest_ns = max(-ends[0], ends[1])
     shows_ns = (ends[1] - ends[0]) // 2
     smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / shorter_ns)
-    is_narrow, matters = furthest_ns <= MATTERS.value * shorter_ns, chosen(MATTERS.value)
+    is_narrow, matters = furthest_ns <= LITTLE.value * shorter_ns, chosen(LITTLE.value)
     held = say(
         "comparison.interval-narrow" if is_narrow else "comparison.interval-wide",
         furthest_frac=furthest_ns / shorter_ns,
@@ -227,7 +221,7 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) 
     if size.between_runs and size.between_runs.half_ns >= shows_ns:
         return Judged("undecided", because, say("comparison.record-runs"))
     delta_ns = abs(size.delta_ns)
-    narrow_ns = max(delta_ns, MATTERS.value * shorter_ns - delta_ns, 1)
+    narrow_ns = max(delta_ns, LITTLE.value * shorter_ns - delta_ns, 1)
     needed = min(size.base_count, size.new_count) * (shows_ns / narrow_ns) ** 2
     return Judged("undecided", because, _record_for(needed))
 
@@ -289,7 +283,7 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:
-    yield say("comparison.few", counts=_counts(size), least=LEAST.value)
+    yield say("comparison.few", counts=_counts(size), least=LEAST)
     p = least_p(size.base_count, size.new_count)
     if size.base_count and size.new_count and p > 1 - Fraction(str(LEVEL)):
         yield say("comparison.few-show-none", p=f"{p} ({percent(float(p))})")

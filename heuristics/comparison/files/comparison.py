@@ -20,7 +20,8 @@ from heuristics.comparison.files.explain import Made, Observed, Size, explain, m
 from heuristics.comparison.files.logs import compared_lengths, section
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked, answered
-from heuristics.comparison.size import MATTERS, Judged, judge_gate, size_of
+from heuristics.comparison.size import Judged, judge_gate, size_of
+from heuristics.limits import LITTLE
 from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
 from heuristics.result.gate import Gate
@@ -233,7 +234,7 @@ def _unmeasured(asked: _Asked) -> Iterator[str]:
     there = [one is not None for one in asked.logs]
     if all(there):
         counts = [one.steady_count if one else 0 for one in asked.logs]
-        yield say("files.few-logged", base=counts[0], new=counts[1], least=f"{LEAST.value:.0f}")
+        yield say("files.few-logged", base=counts[0], new=counts[1], least=f"{LEAST}")
     elif any(there):
         yield say("files.one-log", side=_SIDES[there[1]])
     else:
@@ -247,10 +248,10 @@ def _around_zero(size: ComparedSize, ends: tuple[int, int], moving: tuple[str, .
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
     furthest_ns = max(-ends[0], ends[1])
     furthest = percent(furthest_ns / shorter_ns)
-    if furthest_ns <= MATTERS.value * shorter_ns:
+    if furthest_ns <= LITTLE.value * shorter_ns:
         return Judged("no_change", (say("files.holds-zero", furthest=furthest), *moving), "")
     half_ns = (ends[1] - ends[0]) / 2  # about what such logs can show
-    narrow_ns = max(abs(size.delta_ns), MATTERS.value * shorter_ns - abs(size.delta_ns), 1)
+    narrow_ns = max(abs(size.delta_ns), LITTLE.value * shorter_ns - abs(size.delta_ns), 1)
     count = max(ceil(min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2), int(MANY.value))
     record = say("files.record-longer", count=f"{float(f'{count:.1e}'):,.0f} iterations")
     return Judged("undecided", (say("files.holds-zero-wide", furthest=furthest), *moving), record)

@@ -16,6 +16,7 @@ from typing import Final, Literal
 from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
 from heuristics.config.hardware import family_named
 from heuristics.config.view import Config
+from heuristics.limits import LITTLE
 from heuristics.result.compared_files import EffectiveChange, Explanation, MeasuredElsewhere, Together
 from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
@@ -32,9 +33,6 @@ ELSEWHERE: Final = Limit(
 )
 SAME: Final = Limit(
     1.5, "times", "ours: two releases of one model on one GPU differ by that (MTP: 6.8 to 11 % a step)"
-)
-EXACT: Final = Limit(
-    0.005, "of a step", "ours: what is measured as no change elsewhere may be this much here"
 )
 
 Here = Literal["same", "near", "other"]
@@ -100,7 +98,7 @@ class Made:
             return None
         factor = SAME.value if self.here == "same" else ELSEWHERE.value
         ends = [end * by for end in self.range for by in (factor, 1 / factor)]
-        return min(ends) - EXACT.value, max(ends) + EXACT.value
+        return min(ends) - LITTLE.value, max(ends) + LITTLE.value
 
     @property
     def memory(self) -> float | None:
@@ -184,7 +182,7 @@ def _toward(one: Made, size: Size) -> bool:
 def _explains(one: Made, size: Size) -> tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]:
     found: list[Literal["step", "drift", "memory", "out_of_memory"]] = []
     moved = size.moved or {}
-    bears = one.range is not None and max(map(abs, one.range)) > EXACT.value
+    bears = one.range is not None and max(map(abs, one.range)) > LITTLE.value
     if bears and (size.ratio is None or _fit(one, size) in ("covers", "direction")):
         found.append("step")
     toward = "base" if one.mirrored else "new"
@@ -241,7 +239,7 @@ def _because(one: Made, size: Size, fit: str, explains: Sequence[str]) -> Iterat
 def _range(one: Made, range_: tuple[float, float], wide: tuple[float, float]) -> str:
     """What was measured elsewhere, and what it may be here."""
     where, (low, high), (least, most) = say(f"files.here-{one.here}"), map(_part, range_), map(_part, wide)
-    if max(map(abs, range_)) <= EXACT.value:
+    if max(map(abs, range_)) <= LITTLE.value:
         return say("files.measured-none", where=where)
     if low == high:
         return say("files.measured-one", where=where, low=low, least=least, most=most)

@@ -8,24 +8,22 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
-from heuristics.comparison.difference.drift import LEAST, Drift, drift_of
+from heuristics.comparison.difference.drift import Drift, drift_of
+from heuristics.comparison.difference.interval import MANY
+from heuristics.limits import NEARLY_ALL
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
-from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
 from traces.training_log.iterations import steady_step
 from traces.training_log.log import Iteration, LoggedMemory, TrainingLog
 
-MIDDLE: Final = Limit(
-    0.8, "of the iterations", "ours: what a reader takes for how steps vary, without the rare ones"
-)
 _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_reserved"], ...]] = (
     "allocated",
     "peak_allocated",
     "reserved",
     "peak_reserved",
 )
-_FEW: Final = gap(say("files.few-iterations", least=f"{LEAST.value:.0f}"), say("files.few-iterations-cure"))
+_FEW: Final = gap(say("files.few-iterations", least=f"{MANY.value:.0f}"), say("files.few-iterations-cure"))
 _NONE: Final = gap(say("files.no-steady"), say("files.few-iterations-cure"))
 _UNPRINTED: Final = gap(say("files.not-printed"), say("files.not-printed-cure"))
 
@@ -102,7 +100,7 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
         return one, other
     by_index = [{each.index: each.length_ns for each in used} for used in both]
     shared = sorted(by_index[0].keys() & by_index[1].keys())
-    if len(shared) < LEAST.value:
+    if len(shared) < MANY.value:
         return one, other
     kept = [[lengths[place] for place in shared] for lengths in by_index]
     line = drift_of(shared, [sum(pair) / 2 for pair in zip(*kept, strict=True)])
@@ -120,7 +118,7 @@ def _middle(lengths: Sequence[int]) -> tuple[int | None, int | None]:
     """Between which the middle of the sorted lengths lies."""
     if not lengths:
         return None, None
-    outside = round(len(lengths) * (1 - MIDDLE.value) / 2)
+    outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
     return lengths[outside], lengths[len(lengths) - 1 - outside]
 
 
@@ -139,7 +137,7 @@ def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     by_rank: dict[int | None, list[LoggedMemory]] = defaultdict(list)
     for report in log.memory:
         by_rank[report.rank].append(report)
-    few = gap(say("files.no-report", least=f"{LEAST.value:.0f}"), say("files.no-report-cure"))
+    few = gap(say("files.no-report", least=f"{MANY.value:.0f}"), say("files.no-report-cure"))
     for figure in _FIGURES:
         series = [
             [size for one in reports if (size := getattr(one, f"{figure}_bytes")) is not None]

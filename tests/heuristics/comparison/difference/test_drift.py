@@ -7,7 +7,8 @@ from math import factorial
 
 import pytest
 
-from heuristics.comparison.difference.drift import LEAST, chance_of, drift_of
+from heuristics.comparison.difference.drift import chance_of, drift_of
+from heuristics.comparison.difference.interval import MANY
 
 
 def test_a_climb_from_20_to_32_over_199_iterations_is_a_climb() -> None:
@@ -37,7 +38,7 @@ def test_a_change_below_one_percent_is_none() -> None:
 
 def test_too_few_values_tell_nothing() -> None:
     assert drift_of(range(7), [float(place) for place in range(7)]) is None
-    assert drift_of(range(int(LEAST.value)), [1.0 * place for place in range(int(LEAST.value))]) is not None
+    assert drift_of(range(int(MANY.value)), [1.0 * place for place in range(int(MANY.value))]) is not None
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6])
