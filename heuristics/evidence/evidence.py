@@ -18,12 +18,13 @@ from heuristics.config.observed import Observed
 from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
+from heuristics.limits import NEARLY_ALL
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
-from heuristics.walls.bound import TIGHT, Bound, find_bound, idle_frac, largest_bucket, unproven
+from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.memory import without_price
 from heuristics.walls.price import Unpriced, costs_of, held
@@ -212,8 +213,8 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
         return _stands(evidence, say("evidence.given-tight"), first=False)
     peaks = [one.peak_allocated_bytes or 0 for one in log.memory] if log else []
     used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
-    if evidence.observed.memory_bytes and used >= TIGHT.value and given.memory_tight is None:
-        peak = held("peak_allocated_frac", used, TIGHT)
+    if evidence.observed.memory_bytes and used >= NEARLY_ALL.value and given.memory_tight is None:
+        peak = held("peak_allocated_frac", used, NEARLY_ALL)
         return _stands(evidence, say("evidence.near-capacity"), False, (peak,))
     return evidence
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
+from heuristics.limits import LITTLE
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
-from heuristics.walls.price import LITTLE
 
 
 @dataclass(frozen=True, slots=True)

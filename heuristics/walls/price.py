@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from heuristics.figures.figures import Figures, frac_of, unnamed_ns
 from heuristics.figures.startup import Start, Startup, start_of, startup_of
+from heuristics.limits import SEVERAL
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
@@ -26,12 +27,6 @@ from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
 from traces.toml_tables import read_table
-
-LITTLE: Final = Limit(
-    0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
-)
-ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
-
 
 UNNAMED: Final = "unknown_kernels"
 """Where a doubt stands that kernels of unknown class leave."""
@@ -224,7 +219,7 @@ def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
     for one, cost in told:
-        if len(cost.step_ns) < ENOUGH_STEPS.value:
+        if len(cost.step_ns) < SEVERAL.value:
             return None
         sample = sample_of(one.rank.steps)
         later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)

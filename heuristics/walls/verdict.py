@@ -6,11 +6,12 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.limits import LITTLE
 from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
-from heuristics.walls.price import LITTLE, RunCosts
+from heuristics.walls.price import RunCosts
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known

@@ -9,17 +9,16 @@ from typing import Any, Final
 
 from heuristics.figures.figures import EXPERT_CLASSES, FOREIGN, UNKNOWN
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.graphs import GRAPHED, WHOLE
+from heuristics.fixes.graphs import WHOLE
+from heuristics.limits import LITTLE, QUARTER
 from heuristics.result.result import Result
-from heuristics.walls.memory import RETRIES
-from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import NEAR
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
 from tests.agreement.page_contradictions import PAGE_RULES, rules_of
 from tests.doubles.pages import first_screen, flat
-from traces.limits import WALL
+from traces.limits import MOST, WALL
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9
@@ -251,7 +250,7 @@ def nothing_is_advised_that_runs_already(document: Document) -> Iterator[str]:
     uses = {name for one in shown for name in one.get("in_use") or ()}
     decodes = any((rank["compute_by_class_ns"] or {}).get("decode") for rank in document["ranks"])
     runs = {
-        "HST-3": graphed > (GRAPHED.value if document["framework"] == "megatron" else 0.0),
+        "HST-3": graphed > (QUARTER.value if document["framework"] == "megatron" else 0.0),
         "HST-7": graphed > WHOLE.value,
         "HST-10": bool(uses & {"dali", "ffcv", "tf_data"}) or decodes,
         "HST-4": "compiled" in uses and document["framework"] == "pytorch",
@@ -299,7 +298,7 @@ def _walls(document: Document) -> Mapping[str, dict[str, Any]]:
 
 def _does_not_fit(wall: dict[str, Any]) -> bool:
     retried = [one["value"] for one in wall["evidence"] if one["measure"] == "allocator_retry_frac"]
-    return wall["id"] == "memory" and max(retried, default=0.0) >= RETRIES.value
+    return wall["id"] == "memory" and max(retried, default=0.0) >= MOST.value
 
 
 def _in_order(

@@ -81,7 +81,7 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
         "traces.measure.host_copies:FILLS",
         "traces.measure.recompute:TWICE",
     ),
-    "communication": ("heuristics.fixes.needs:WAITING",),
+    "communication": ("traces.limits:MOST",),
     "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.account.device:LATENCY"),
     "compute": ("traces.measure.sm_launches:SMALL_KERNEL", "traces.measure.sm_launches:PERSISTENT_GRID"),
 }
