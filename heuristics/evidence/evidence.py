@@ -18,7 +18,7 @@ from heuristics.config.observed import Observed
 from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
-from heuristics.limits import NEARLY_ALL
+from heuristics.limits import NEARLY_ALL, QUARTER
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
@@ -31,7 +31,7 @@ from heuristics.walls.price import Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import FRAMEWORKS
@@ -47,12 +47,6 @@ KERNELS: Final = Limit(
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-OVERLAPPED: Final = Limit(
-    0.3,
-    "fraction of expert all-to-all",
-    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
-)
-EXPOSED: Final = Limit(0.1, "fraction of expert all-to-all", "ours: nothing hides it on purpose")
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 _REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
 
@@ -319,9 +313,9 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
 def _overlap(ranks: Sequence[Figures]) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
     share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
-    if share is None or EXPOSED.value < share < OVERLAPPED.value:
+    if share is None or WALL.value < share < QUARTER.value:
         return None
-    return share >= OVERLAPPED.value
+    return share >= QUARTER.value
 
 
 def _a2a_ns(rank: Figures) -> int | None:
@@ -336,7 +330,7 @@ def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
         exposed_ns.update(rank.exposed_by_kind_ns or {})
     runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
     shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
-    return True if shares and min(shares) >= OVERLAPPED.value else None
+    return True if shares and min(shares) >= QUARTER.value else None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:

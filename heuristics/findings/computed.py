@@ -11,7 +11,7 @@ from typing import Final
 
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.facts import Case
-from heuristics.findings.recorded import PERTURBED, layer_passes
+from heuristics.findings.recorded import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.guides.memory_use import HEAD_ROOM, estimated, ran_out, too_large
 from heuristics.guides.parallel import connections
@@ -289,8 +289,8 @@ def _drifting(case: Case) -> Iterator[Found]:
 
 
 def _perturbed(case: Case) -> Iterator[Found]:
-    if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
-        yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
+    if (longer := case.perturbation_frac or 0.0) > WALL.value:
+        yield {"longer": percent(longer), "limit": chosen(WALL.value)}
 
 
 def _logged(run: Run) -> Settings:

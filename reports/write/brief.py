@@ -31,8 +31,7 @@ from traces.sections.hang import Hang
 from traces.sections.run import Run
 
 SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
-SENTENCE: Final = Limit(160, "bytes", "ours: all that a short result may hold of them fits into its size")
-CURE: Final = Limit(240, "bytes", "ours: as for a sentence; the longest cure of ours fits but for one")
+SENTENCE: Final = Limit(240, "bytes", "ours: the longest cure of ours fits but for one")
 NAME: Final = Limit(64, "bytes", "ours: as for a sentence")
 LINES: Final = Limit(320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut")
 STEPS: Final = 3
@@ -92,7 +91,7 @@ def _faults(result: Result) -> Iterator[Fault]:
         if wall.outcome == "unmeasurable":
             why = f": {wall.missing[0]}" if wall.missing else ""
             cure = wall.cure if is_cure(wall.cure) else ""
-            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure, CURE))
+            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure))
 
 
 _RANKS: Final = 8
@@ -109,9 +108,7 @@ def write_run_brief(merged: Merged) -> str:
 
 def _brief_run(merged: Merged, most: int) -> BriefRun:
     run = merged.run
-    unknown = (
-        [Fault(_cut(run.late.reason), _cut(run.late.cure, CURE))] if isinstance(run.late, Missing) else []
-    )
+    unknown = [Fault(_cut(run.late.reason), _cut(run.late.cure))] if isinstance(run.late, Missing) else []
     wrong = (Fault(_cut(one), "") for one in (*(one.reason for one in run.problems), *merged.warnings))
     return BriefRun(
         schema_version=SCHEMA_VERSION,

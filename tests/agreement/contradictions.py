@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from heuristics.figures.figures import EXPERT_CLASSES, FOREIGN, UNKNOWN
+from heuristics.figures.figures import EXPERT_CLASSES
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.graphs import WHOLE
 from heuristics.limits import LITTLE, QUARTER
@@ -18,7 +18,7 @@ from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
 from tests.agreement.page_contradictions import PAGE_RULES, rules_of
 from tests.doubles.pages import first_screen, flat
-from traces.limits import MOST, WALL
+from traces.limits import HALF_A_WALL, MOST, WALL
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9
@@ -158,7 +158,7 @@ def time_adds_up(document: Document) -> Iterator[str]:
 def an_unknown_kernel_of_over_a_twentieth_is_a_finding(document: Document) -> Iterator[str]:
     for rank in document["ranks"]:
         for kernel in rank["unknown_kernels"]:
-            if kernel["finding"] != (kernel["frac"] > UNKNOWN.value) or kernel["frac"] > 1:
+            if kernel["finding"] != (kernel["frac"] > HALF_A_WALL.value) or kernel["frac"] > 1:
                 yield f"{kernel['name']} {kernel['frac']}"
 
 
@@ -273,7 +273,7 @@ def nothing_is_advised_that_the_run_cannot_have(document: Document) -> Iterator[
         yield from (f"{number} without experts" for number in sorted(planned & {"COM-2", "MEM-5"}))
     uses = {name for rank in ranks for name in rank["detected"].get("in_use") or ()}
     foreign = max((rank["memory"].get("foreign_frees_frac") or 0.0 for rank in ranks), default=0.0)
-    if "MEM-1" in planned and (uses & {"rocm", "rollout_engine"} or foreign >= FOREIGN.value):
+    if "MEM-1" in planned and (uses & {"rocm", "rollout_engine"} or foreign >= MOST.value):
         yield f"MEM-1 beside {sorted(uses)}, {foreign} of the frees beside the cache"
 
 

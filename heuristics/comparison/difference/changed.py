@@ -29,7 +29,7 @@ PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te"
 
 _VERSIONS: Final = frozenset(("container", *(f"{package}_version" for package in PACKAGES)))
 _TRUST: Final[tuple[Source, ...]] = ("configuration", "log", "given")
-CALLS: Final = Limit(1, "a step", "ours: less than one a step is by chance")
+ONCE: Final = Limit(1, "a step", "ours: what comes less often is a library's own, now and then")
 EXCHANGES: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
 _FAMILY: Final = compiled(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
@@ -177,8 +177,8 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
         "detected.graph_share_frac": Observed(known(detected.graph_share_frac), LITTLE.value),
         "detected.recompute": Observed(_run_again(rank)),
         "dispatcher.kernels": Observed(_exchange_kernels(rank)),
-        "memory.allocator_calls_per_step": Observed(_per_step(rank, memory.allocator_calls), CALLS.value),
-        "memory.offload_copies_per_step": Observed(_per_step(rank, memory.offload_copies), CALLS.value),
+        "memory.allocator_calls_per_step": Observed(_per_step(rank, memory.allocator_calls), ONCE.value),
+        "memory.offload_copies_per_step": Observed(_per_step(rank, memory.offload_copies), ONCE.value),
         **{f"comm_blocks.{kind}": Observed(blocks) for kind, blocks in _comm_blocks(rank).items()},
         "steps.source": Observed(rank.steps.source if rank.steps.found else "none"),
         "steps.dropped": Observed(tuple(sorted(one.reason for one in rank.steps.dropped))),

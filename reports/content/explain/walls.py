@@ -70,7 +70,7 @@ def _value(limit: Limit) -> str:
 
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_ORDER: Final = ["heuristics.plan.gains:DIRECT", "heuristics.plan.refusals:TOUCHED"]
+_ORDER: Final = ["traces.limits:MOST", "traces.limits:HALF_A_WALL"]
 _EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
