@@ -11,7 +11,7 @@ from traces.toml_tables import read_table
 class Published(Struct, frozen=True, array_like=True):
     """A row of the table: a value of a recipe, which nothing is held against."""
 
-    value: float
+    value: int | float
     unit: str
     source: str
 

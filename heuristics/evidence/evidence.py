@@ -208,7 +208,7 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
     peaks = [one.peak_allocated_bytes or 0 for one in log.memory] if log else []
     used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
     if evidence.observed.memory_bytes and used >= NEARLY_ALL.value and given.memory_tight is None:
-        peak = held("peak_allocated_frac", used, NEARLY_ALL)
+        peak = held("peak_allocated_frac", used, NEARLY_ALL, unit="fraction of the capacity")
         return _stands(evidence, say("evidence.near-capacity"), False, (peak,))
     return evidence
 

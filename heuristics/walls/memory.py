@@ -49,7 +49,7 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
     if worst:
-        retried = held(_RETRIED, worst, MOST, place)
+        retried = held(_RETRIED, worst, MOST, place, unit="fraction of the steps after the first")
         result = structs.replace(result, evidence=(*result.evidence, retried))
     if worst >= MOST.value:
         costs = known(result.cost_frac)

@@ -282,10 +282,15 @@ def shown(measure: str, value: float, limit: float | None = None) -> Evidence:
     return Evidence(measure, value, row.unit, limit, row.because, None, None, None, None)
 
 
-def held(measure: str, value: float, limit: Limit, rank: int | None = None, because: str = "") -> Evidence:
-    """A value against its limit, which says why. `rank`: the place in the document that shows it best."""
+def held(
+    measure: str, value: float, limit: Limit, rank: int | None = None, because: str = "", unit: str = ""
+) -> Evidence:
+    """A value against its limit, which says why. `rank`: the place in the document that shows it best.
+
+    `unit`: of what it is a part, where the limit is a word for parts of anything.
+    """
     why = because or limit.because
-    return Evidence(measure, value, limit.unit, limit.value, why, None, None, None, rank)
+    return Evidence(measure, value, unit or limit.unit, limit.value, why, None, None, None, rank)
 
 
 def shown_frac(

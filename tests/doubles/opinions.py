@@ -198,7 +198,11 @@ def wall(
     missing = (gap.reason,) if percent is None else ()
     frac = gap if percent is None else percent / 100
     ns = gap if percent is None else round(percent * 10)
-    again = (held("allocator_retry_frac", 1.0, MOST),) if retried else ()
+    again = (
+        (held("allocator_retry_frac", 1.0, MOST, unit="fraction of the steps after the first"),)
+        if retried
+        else ()
+    )
     return Wall(number, outcome or usual, ns, frac, dict(kinds or {}), None, again, missing, "look")
 
 
