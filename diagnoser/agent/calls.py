@@ -20,18 +20,17 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from diagnoser.agent.answers import SIZE, Answer, Tools, answered, refusal
+from diagnoser.agent.answers import Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
 from diagnoser.agent.bounds import Bounds, bound_memory, enter
+from diagnoser.running.processes import PATIENCE
+from reports.write.brief import SIZE
 from traces.errors import MoeDiagError, UsageError, out_of_memory
 from traces.files.beneath import only_beneath
 from traces.limits import Limit
 from traces.spelling import printable
 
 AT_ONCE: Final = Limit(2, "calls", "ours: each may take all the memory of a call")
-PATIENCE: Final = Limit(
-    5, "seconds", "ours: a process that is asked to end removes what it made in under one; then it is killed"
-)
 _IMPORTED: Final = (
     *("diagnoser.api", "diagnoser.agent.answers", "diagnoser.running.pipeline", "numpy.random"),
     *("diagnoser.running.comparison", "diagnoser.running.configuration", "diagnoser.running.layouts"),

@@ -21,9 +21,9 @@ from reports.result.read import is_result
 from traces.errors import InputError, UsageError
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
-from traces.limits import Limit
 from traces.names.file_names import told_path
 from traces.sections.section import copied
+from traces.settings.read import LARGEST
 from traces.settings.settings import NotAConfiguration
 
 if TYPE_CHECKING:
@@ -35,11 +35,6 @@ _ENDINGS: Final = frozenset(
     {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
 )
 _LOGS: Final = (".log", ".out")
-LARGEST: Final = Limit(
-    500_000,
-    "bytes",
-    "ours: as a configuration may be at most (traces/settings/read.py); recordings are larger",
-)
 _OF_RECORDINGS: Final = ("expect", "steps", "nvtx", "base_gpu", "new_gpu", "more_base")
 """Options that choose in a recording, or judge one."""
 _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")

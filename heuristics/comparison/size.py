@@ -19,26 +19,19 @@ from heuristics.comparison.same_work import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.result.gate import Gate
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
 from traces.missing import known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
 from traces.spelling import chosen, percent, signed, signed_ms
-from traces.statistics.interval import LEAST, MANY, Interval, interval_of
+from traces.statistics.interval import LEAST, LEVEL, MANY, Interval, interval_of
 from traces.statistics.permutation import least_p
 
-MATTERS: Final = Limit(
-    0.01,
-    "fraction of the shorter step",
-    "ours: a third of the gate our README shows (3 %). `no_change` is the verdict only where the whole "
-    "interval is within it, so that it never hides what a gate would stop",
-)
 RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
 )
 
-LEVEL: Final = 0.95
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
 
 
@@ -170,7 +163,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
         return judged
     for place, pair in enumerate(pairs[1:], 2):
         base_ns, new_ns = (mean_step_ns(side) for side in (pair.base, pair.new))
-        if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
+        if abs(new_ns - base_ns) > LITTLE.value * min(base_ns, new_ns):
             other = say(
                 "comparison.another-pair",
                 pair=place,
@@ -191,7 +184,7 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
     if judged.verdict == "not_comparable":
         return Gate(limit_frac, "undecided", say("comparison.gate-not-comparable", limit=limit))
     if (ends := size.ends_ns) is None or not size.base_mean_ns:
-        few = say("comparison.gate-few", counts=_counts(size), least=LEAST.value, limit=limit)
+        few = say("comparison.gate-few", counts=_counts(size), least=LEAST, limit=limit)
         return Gate(limit_frac, "undecided", few)
     low, high = (_part(one, size.base_mean_ns) for one in ends)
     limit_ns = limit_frac * size.base_mean_ns
@@ -212,11 +205,11 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
 def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
     furthest_frac, shows_ns = furthest(size, ends), (ends[1] - ends[0]) // 2
     smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / _shorter_ns(size))
-    is_narrow = furthest_frac <= MATTERS.value
+    is_narrow = furthest_frac <= LITTLE.value
     held = say(
         "comparison.interval-narrow" if is_narrow else "comparison.interval-wide",
         furthest_frac=furthest_frac,
-        matters=chosen(MATTERS.value),
+        matters=chosen(LITTLE.value),
     )
     runs = (_of_runs(size),) if size.between_runs else ()
     because = (held, *_by_chance(size, ends), smallest, *runs, *traced)
@@ -239,7 +232,7 @@ def furthest(size: ComparedSize, ends: Ends) -> float:
 def needed(size: ComparedSize, ends: Ends) -> int:
     """About how many steps a side would tell the difference from zero, or what matters from it."""
     delta_ns, half_ns = abs(size.delta_ns), (ends[1] - ends[0]) / 2
-    narrow_ns = max(delta_ns, MATTERS.value * _shorter_ns(size) - delta_ns, 1)
+    narrow_ns = max(delta_ns, LITTLE.value * _shorter_ns(size) - delta_ns, 1)
     count = min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2
     return max(ceil(count), int(MANY.value))
 
@@ -305,7 +298,7 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:
-    yield say("comparison.few", counts=_counts(size), least=LEAST.value)
+    yield say("comparison.few", counts=_counts(size), least=LEAST)
     p = least_p(size.base_count, size.new_count)
     if size.base_count and size.new_count and p > 1 - Fraction(str(LEVEL)):
         yield say("comparison.few-show-none", p=f"{p} ({percent(float(p))})")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
+from heuristics.comparison.difference.changed import ONCE
 from heuristics.config.facts import ALLOCATOR, Fact, expandable_segments
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
@@ -20,15 +21,9 @@ from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.facts import OFFLOADS
-from traces.limits import WALL, Limit
+from traces.limits import LITTLE, WALL, Limit
 from traces.spelling import percent
 
-GC_SEEN: Final = Limit(
-    0.01, "fraction of the windows", "ours: what manual collection between steps costs stays under it"
-)
-STEADY_CALLS: Final = Limit(
-    1, "allocator calls a step", "ours: a library's own allocation now and then is no retry of PyTorch's"
-)
 DEFAULT_BACKEND: Final = "deepep"
 """Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
@@ -312,10 +307,8 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
         case, "fine_grained_activation_offloading", "cpu_offloading", on=True
     ),
     "offload_possible": lambda case: any(case.files.on(knob) is not False for knob in OFFLOADS),
-    "allocator_calls": lambda case: _from(
-        STEADY_CALLS, case.run.observed.allocator_calls_per_step, "{:.0f}".format
-    ),
-    "collection": lambda case: _from(GC_SEEN, (case.run.observed.absent_frac or {}).get("gc")),
+    "allocator_calls": lambda case: _from(ONCE, case.run.observed.allocator_calls_per_step, "{:.0f}".format),
+    "collection": lambda case: _from(LITTLE, (case.run.observed.absent_frac or {}).get("gc")),
     "unknown_error": lambda case: _unknown_error(case)[0],
     "unknown_error_at": lambda case: _unknown_error(case)[1],
     "has_run": lambda case: ran(case.run),

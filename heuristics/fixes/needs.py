@@ -18,11 +18,6 @@ from traces.limits import Limit
 from traces.spelling import chosen
 from traces.toml_tables import written
 
-WAITING: Final = Limit(
-    0.5,
-    "fraction of the expert all-to-all",
-    "ours: more waiting than moving, so a faster transport touches the smaller part",
-)
 _LANGUAGE: Final = Language(FIX_FACTS)
 
 
@@ -66,6 +61,14 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (replace(holds(text, fact, met_by, told_by, self.blocks), absent=self.absent),)
 
 
+def limit_place(name: str) -> tuple[str, str]:
+    """Module and name of `graphs.ROOM`, of a file beside this one, or of `MOST`, a word that many share."""
+    room, _, own = name.rpartition(".")
+    if room:
+        return f"heuristics.fixes.{room}", own
+    return "traces.limits", own
+
+
 def named(name: str) -> Any:
     """`graphs.partial`: of a file beside this one; `walls.compute.LAYOUT`: of another room."""
     module, _, own = name.rpartition(".")
@@ -75,7 +78,8 @@ def named(name: str) -> Any:
 def need_of(written: Mapping[str, Any]) -> Need:
     fields = dict(written)
     if "limit" in fields:
-        limit: Limit = named(fields.pop("limit"))
+        module, own = limit_place(fields.pop("limit"))
+        limit: Limit = getattr(import_module(module), own)
         spelled = chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
         number = {"text": spelled, "holds": f"{limit.value:g}", "when": f"{limit.value:g}"}
         fields |= {one: fields[one].replace("{limit}", number[one]) for one in number if one in fields}

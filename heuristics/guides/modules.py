@@ -8,6 +8,7 @@ from msgspec import Struct
 from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import all_of
 from heuristics.config.versions import numbers
+from heuristics.recipes import Published
 from heuristics.run.run import Run
 from traces.toml_tables import read_keyed
 
@@ -45,6 +46,7 @@ class Module(Struct, frozen=True, forbid_unknown_fields=True):
     usual: bool = False
     avoid: str = ""
     option: str = ""
+    costs: Published | None = None
 
 
 def _scaling_allows(run: Run) -> bool | None:

@@ -13,7 +13,7 @@ from heuristics.guides.memory_use import ran_out
 from heuristics.rules.condition import Language
 from heuristics.rules.failures import failures
 from heuristics.run.run import Run
-from traces.limits import Limit
+from traces.limits import QUARTER, WALL, Limit
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT
 from traces.settings.settings import OFF
@@ -21,13 +21,6 @@ from traces.spelling import percent
 from traces.statistics.drift import Drift
 from traces.training_log.iterations import steady_step
 
-GROWS: Final = Limit(
-    0.1, "of the first steps' length", "ours: as much as a wall; drift of a log that compare calls one"
-)
-IDLE: Final = Limit(
-    0.25, "fraction of the window", "NeMo RL issue 917: GPUs idle for 25 to 50 % of the time between steps"
-)
-WAITS: Final = Limit(0.1, "fraction of the step", "ours: as much as a wall")
 QUEUE_TOKENS: Final = Limit(
     21_844, "tokens", "Megatron-LM pull request 4094: 3 x tokens + 1 entries of a queue of at most 65,535"
 )
@@ -61,7 +54,7 @@ def steps_grow(case: Case) -> bool | None:
     found = _drift(case)
     if found is None:
         return None
-    return found.state == "rising" and found.change >= GROWS.value * found.first
+    return found.state == "rising" and found.change >= WALL.value * found.first
 
 
 def growth(case: Case) -> str | None:
@@ -115,7 +108,7 @@ def _of_timeout(case: Case, name: str) -> str | None:
 
 
 def _mostly_idle(case: Case) -> bool | None:
-    return None if case.idle_frac is None else case.idle_frac >= IDLE.value
+    return None if case.idle_frac is None else case.idle_frac >= QUARTER.value
 
 
 def _unexplained(case: Case) -> bool:
@@ -198,7 +191,7 @@ _OWN: Final[Mapping[str, Fact]] = {
     "steps_grow": Fact(steps_grow),
     "growth": Fact(growth),
     "waits_for_data": Fact(
-        lambda case: None if (share := waited_for_data(case.run)) is None else share >= WAITS.value
+        lambda case: None if (share := waited_for_data(case.run)) is None else share >= WALL.value
     ),
     "waited": Fact(lambda case: None if (share := waited_for_data(case.run)) is None else percent(share)),
     # shares of the step

@@ -8,13 +8,15 @@ from heuristics.fixes.change import Change, lines
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.memory_use import HEAD_ROOM
 from heuristics.guides.parallel import connections
-from heuristics.layouts.fit import FILLED, Fitted
+from heuristics.layouts.fit import Fitted
 from heuristics.layouts.published import SCRIPTS, Near
-from heuristics.layouts.ranking import Ranking, domains, rules
+from heuristics.layouts.ranking import Ranking, domains
+from heuristics.layouts.rules import rules
 from heuristics.result.judged import Knobs
 from heuristics.result.layouts import LayoutCost, NearRun, PlannedLayout, Room
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.limits import NEARLY_ALL
 from traces.sections.section import copied
 from traces.settings.knobs import VIRTUAL_STAGES
 from traces.settings.model_names import name_of
@@ -81,7 +83,7 @@ def shown(
 def _room(filled_frac: float) -> Room:
     if filled_frac > 1 - HEAD_ROOM.value:
         return "none" if filled_frac > 1 else "tight"
-    return "tight" if filled_frac > FILLED.value else "room"
+    return "tight" if filled_frac > NEARLY_ALL.value else "room"
 
 
 def _text(id: str, one: Fitted, ranking: Ranking) -> str:

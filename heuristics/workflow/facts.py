@@ -9,7 +9,6 @@ from heuristics.guides.facts import GUIDE_FACTS, ep_share
 from heuristics.guides.memory_use import (
     ASK_MEMORY,
     HEAD_ROOM,
-    ROOM_TO_HALVE,
     fits,
     has_room_to_halve,
     is_tight,
@@ -20,7 +19,7 @@ from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import WALL
+from traces.limits import MOST, WALL
 from traces.spelling import chosen, gigabytes, percent
 
 _OVERLAP_OFF: Final = "overlap-energon-off"
@@ -187,7 +186,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "head_room_taken": Fact(
         lambda run: None if (use := memory_use(run)) is None else use.frac > 1 - HEAD_ROOM.value
     ),
-    "halved": Fact(lambda run: chosen(ROOM_TO_HALVE.value)),
+    "halved": Fact(lambda run: chosen(MOST.value)),
     "room_to_halve": Fact(has_room_to_halve),
     "memory_short": Fact(is_tight),
     "graph_room": Fact(_graph_room),

@@ -31,8 +31,7 @@ from traces.sections.run import Late, Run
 from traces.sections.section import copied
 
 SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
-SENTENCE: Final = Limit(160, "bytes", "ours: all that a short result may hold of them fits into its size")
-CURE: Final = Limit(240, "bytes", "ours: as for a sentence; the longest cure of ours fits but for one")
+SENTENCE: Final = Limit(240, "bytes", "ours: the longest cure of ours fits but for one")
 NAME: Final = Limit(64, "bytes", "ours: as for a sentence")
 LINES: Final = Limit(320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut")
 STEPS: Final = 3
@@ -100,13 +99,13 @@ def _faults(result: Result) -> Iterator[Fault]:
         if wall.outcome == "unmeasurable":
             why = f": {wall.missing[0]}" if wall.missing else ""
             cure = wall.cure if is_cure(wall.cure) else ""
-            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure, CURE))
+            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure))
 
 
 def _faults_of_run(merged: Merged) -> Iterator[Fault]:
     run = merged.run
     if isinstance(run.late, Missing):
-        yield Fault(_cut(run.late.reason), _cut(run.late.cure, CURE))
+        yield Fault(_cut(run.late.reason), _cut(run.late.cure))
     for one in (*(problem.reason for problem in run.problems), *merged.warnings):
         yield Fault(_cut(one), "")
 

@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 from traces.limits import Limit
 from traces.statistics.student import welch
 
-WAYS: Final = Limit(
-    600_000, "ways to share out the steps", "ours: all of 4 against 58 steps are tried in under 0.1 s"
+DRAWN_VALUES: Final = Limit(
+    2_500_000, "values", "ours: some 0.1 s; all ways to share out 4 against 58 steps are fewer"
 )
 DRAWN: Final = Limit(20_000, "ways drawn", "ours: where there are more than that; 5 % is then 5 +- 0.3 %")
-DRAWN_STEPS: Final = Limit(2_000_000, "steps drawn", "ours: some 0.1 s, for thousands of steps on a side")
 SEED: Final = 0
 
 Ints = NDArray[np.int64]
@@ -105,10 +104,10 @@ def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[Ints, Int
 @lru_cache(maxsize=4)
 def _ways(few: int, count: int) -> tuple[NDArray[np.intp], bool]:
     """Per way the places of the few in all steps [way, place], but for the recorded one, the first places."""
-    if (every := comb(count, few)) <= WAYS.value:
+    if few * (every := comb(count, few)) <= DRAWN_VALUES.value:
         places = chain.from_iterable(combinations(range(count), few))
         return np.fromiter(places, dtype=np.intp, count=few * every).reshape(-1, few)[1:], True
-    drawn = int(min(DRAWN.value, DRAWN_STEPS.value // count))
+    drawn = int(min(DRAWN.value, DRAWN_VALUES.value // count))
     bits = raw_bits(drawn * count).reshape(drawn, count)
     return np.argpartition(bits, few, axis=1)[:, :few], False
 

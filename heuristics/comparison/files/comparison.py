@@ -17,12 +17,13 @@ from heuristics.comparison.files.explain import Made, Observed, Size, explain, m
 from heuristics.comparison.files.logs import compared_lengths, section
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked, answered
-from heuristics.comparison.size import MATTERS, Judged, about, furthest, judge_gate, needed, size_of
+from heuristics.comparison.size import Judged, about, furthest, judge_gate, needed, size_of
 from heuristics.result.compared import Comparable, ComparedSize, Difference, Ends
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
 from heuristics.result.gate import Gate
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
+from traces.limits import LITTLE
 from traces.missing import gap, known, or_gap
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
@@ -224,7 +225,7 @@ def _unmeasured(
     there = [one is not None for one in logs]
     if all(there):
         counts = [one.steady_count if one else 0 for one in logs]
-        yield say("files.few-logged", base=counts[0], new=counts[1], least=f"{LEAST.value:.0f}")
+        yield say("files.few-logged", base=counts[0], new=counts[1], least=f"{LEAST}")
     elif any(there):
         yield say("files.one-log", side=_SIDES[there[1]])
     else:
@@ -238,7 +239,7 @@ def _around_zero(size: ComparedSize, ends: Ends, moving: tuple[str, ...]) -> Jud
     """By the lengths of a log's iterations, as `size.py` has it of recorded steps."""
     furthest_frac = furthest(size, ends)
     told = percent(furthest_frac)
-    if furthest_frac <= MATTERS.value:
+    if furthest_frac <= LITTLE.value:
         return Judged("no_change", (say("files.holds-zero", furthest=told), *moving), "")
     record = say("files.record-longer", count=f"{about(needed(size, ends))} iterations")
     return Judged("undecided", (say("files.holds-zero-wide", furthest=told), *moving), record)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.missing import Missing, OrMissing, gap, or_gap
 from traces.sections.section import copied
 from traces.statistics.drift import Drift, drift_of
@@ -18,9 +18,6 @@ from traces.statistics.interval import MANY
 from traces.training_log.iterations import steady_step
 from traces.training_log.log import Iteration, LoggedMemory, TrainingLog
 
-MIDDLE: Final = Limit(
-    0.8, "of the iterations", "ours: what a reader takes for how steps vary, without the rare ones"
-)
 _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_reserved"], ...]] = (
     "allocated",
     "peak_allocated",
@@ -121,7 +118,7 @@ def _middle(lengths: Sequence[int]) -> tuple[int | None, int | None]:
     """Between which the middle of the sorted lengths lies."""
     if not lengths:
         return None, None
-    outside = round(len(lengths) * (1 - MIDDLE.value) / 2)
+    outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
     return lengths[outside], lengths[len(lengths) - 1 - outside]
 
 

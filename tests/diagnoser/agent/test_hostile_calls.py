@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from diagnoser.agent.answers import DATA, FRAME, SIZE
+from diagnoser.agent.answers import DATA, FRAME
+from reports.write.brief import SIZE
 from tests.hostile.calls import SECRET, filled, hostile_calls
 from tests.places import ROOT
 

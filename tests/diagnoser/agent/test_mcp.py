@@ -19,11 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import diagnoser
-from diagnoser.agent.answers import DATA, FRAME, SIZE, Tools, answer_of, answered, as_data
+from diagnoser.agent.answers import DATA, FRAME, Tools, answer_of, answered, as_data
 from diagnoser.agent.bounds import MEMORY, TIME, Bounds, bounds_of
 from diagnoser.agent.server import SKILL, number_of, skill
 from diagnoser.cli import run
 from diagnoser.demo import unpack
+from reports.write.brief import SIZE
 from tests.places import ROOT
 from traces.errors import UsageError
 
