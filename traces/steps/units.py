@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.host import COPIED
+from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray
 from traces.columns import HostSpans, Ranges
 from traces.groups import passing
@@ -52,7 +52,7 @@ def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tu
     """Which steps launch more large copies to the host than the usual one, and when the first of each ran."""
     rows, sizes = rank.activities, rank.columns.copies.size_bytes
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
-    out = out[sizes[rows.row[out]] >= COPIED.value]
+    out = out[sizes[rows.row[out]] >= LARGE.value]
     launch_ns = rows.take(out).launched_ns
     order = np.argsort(launch_ns, kind="stable")
     out, launch_ns = out[order], launch_ns[order]
