@@ -13,14 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds, kinds_of_calls
+from traces.account.calls import PAUSE, CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import PLACE, IntArray, distinct
 from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
 from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
 from traces.launchers import equal_replays
-from traces.limits import Limit
+from traces.limits import ENOUGH, Limit
 from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.timeline import Bucket, RankTimeline, Source
 from traces.training import judge_training, roles_of
@@ -72,17 +72,6 @@ def _sizes(rank: RankTimeline) -> IntArray:
     return size
 
 
-PAUSE: Final = Limit(
-    2_000_000, "ns outside CUDA calls", "ours: no Python between two operators of one step takes as long"
-)
-BETWEEN: Final = Limit(
-    20,
-    "kernels between two copies of one size",
-    "ours: input comes once a step or microbatch, weights and token counts with every layer; a step that is "
-    "one graph, recorded whole, is a pass",
-)
-
-
 def data_pauses(rank: RankTimeline) -> HostSpans:
     """Pauses outside CUDA calls of the threads that launch input copies, each before such a copy.
 
@@ -117,17 +106,21 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
 
 
 def input_copies(rank: RankTimeline) -> IntArray:
-    """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart."""
+    """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart.
+
+    Input comes once a step or microbatch, weights and token counts with every layer. A step that is one
+    graph, recorded whole, is a pass.
+    """
     rows = rank.activities
     at = np.flatnonzero(rows.copies("memcpy_h2d") & (rows.call >= 0))
     size = rank.columns.copies.size_bytes[rows.row[at]]
     kernels_ns = rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)]
-    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(BETWEEN.value))
+    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
     recurs = np.zeros(len(at), dtype=np.bool_)
     for _, same in places_of_each(size):
         apart = np.diff(np.sort(before[same]))  # a pass between most of one size
-        recurs[same] = len(apart) > 0 and float(np.median(apart)) >= BETWEEN.value
+        recurs[same] = len(apart) > 0 and float(np.median(apart)) >= ENOUGH.value
     return at[recurs]
 
 

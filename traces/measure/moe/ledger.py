@@ -6,13 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.account import OPAQUE_GRAPHS
 from traces.account.pieces import REASONS, AbsentPieces
 from traces.arrays import CODE, BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import begins, group_of, places_of_each, sums_of
 from traces.intervals import Spans, instants_of, intersect, join, ns_in, subtract
-from traces.limits import NEARLY_ALL
+from traces.limits import HALF_A_WALL, NEARLY_ALL
 from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
@@ -215,7 +214,7 @@ def measure_moe(
 def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     rows = rank.activities
     replayed = (rows.source == Source.REPLAY) & (ns_in(rows, steps.windows) > 0)
-    opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
+    opaque = rank.opaque_graph_frac > HALF_A_WALL.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
         return gap(reason, cure("graphs", rank.columns.info.kind))
