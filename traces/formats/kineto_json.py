@@ -28,12 +28,12 @@ import msgspec
 
 from traces.errors import DamagedTrace, NotATrace
 from traces.files.beneath import opened
+from traces.files.plain_file import WHOLE
 from traces.files.unpacked import Unpacked
 from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
 from traces.formats.tables import Table
-from traces.limits import Limit
 from traces.patterns import Match, compiled, of_bytes
 from traces.progress import Progress
 from traces.spelling import megabytes
@@ -131,11 +131,6 @@ def _tables(parts: _Parts) -> dict[str, Table]:
     return {name: kineto_rows.joined(several) for name, several in found.items()}
 
 
-WHOLE: Final = Limit(
-    256 << 20,
-    "bytes",
-    "ours: as objects they take 10 to 20 times that; what is laid out as usual has no limit",
-)
 _STRING_OR_WORD: Final = compiled(
     r'(?is)"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b'
 )

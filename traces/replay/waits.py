@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from traces.account.calls import NONE, CallKind, HostCalls, is_kind
+from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW, SOON
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
 from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
 from traces.columns import NULL
 from traces.groups import mask_of, places_of_each
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.timeline import RankTimeline, Source
 
 
@@ -69,11 +69,6 @@ class Waits(Rows):
         first = np.zeros(calls + 1, dtype=PLACE)
         first[self.call + 1] = np.arange(1, len(self.call) + 1)  # of several waits of a call the last stays
         return np.maximum.accumulate(first, out=first)
-
-
-DEEP: Final = Limit(
-    200, "launches in flight", "ours: far more than any other wait of a launch has, and a fifth of the queue"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +213,14 @@ class Finder:
 
         `last` is the work of each launch, those from before the recording first, then those of `launching`.
 
-        Such a call lasts as long as one that waits and returns as the end of some earlier work makes room,
+        Such a call lasts many times as long as others and returns as the end of some earlier work makes room,
         with a full queue before it. Event records and waits take room too, so the depth is not the same for
-        all.
+        all, but most of it are launches.
         """
         calls, rows = self._calls, self._rows
         length = calls.end_ns[launching] - calls.start_ns[launching]
         back = calls.end_ns[launching]
+        usual = np.median(length) if len(length) else 0
         by_end = np.argsort(rows.end_ns[last], kind="stable").astype(PLACE)
         latest = np.searchsorted(rows.end_ns[last][by_end], back, side="right") - 1
         found = by_end[np.maximum(latest, 0)]
@@ -233,5 +229,5 @@ class Finder:
             np.arange(len(last) - len(launching), len(last), dtype=PLACE),
         )
         made_room = (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
-        full = (length > RETURNS.value) & (places - found >= DEEP.value) & made_room
+        full = (length > APART.value * usual) & (places - found >= MOST.value * QUEUE.value) & made_room
         return np.where(full, found, NONE)

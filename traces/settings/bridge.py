@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from traces.limits import NEARLY_ALL
 from traces.nearest import nearest_names
 from traces.patterns import LETTERS, compiled
 from traces.settings.corrections import (
@@ -15,7 +16,7 @@ from traces.settings.corrections import (
     spellings,
 )
 from traces.settings.knobs import Knob, Release, by_path, knobs
-from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
+from traces.settings.names import bridge_groups, bridge_paths, nearest_in, open_groups, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_path
 from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
@@ -199,6 +200,6 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if meant is not None and not dumped:
         take_correction(draft, path, meant, raw, line)
         return
-    near = nearest_in(draft, path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(draft, path)
+    near = nearest_in(draft, path, bridge_paths(), NEARLY_ALL) if dumped else nearest_path(draft, path)
     if near or not dumped:
         draft.problem(line, f"{shown(path, near)}: no field of Megatron-Bridge that we know", near)

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL, Limit
 from traces.nearest import LONGEST_NAME, nearest_names
 from traces.patterns import compiled
 from traces.settings.knobs import by_flag, by_harness, by_path
@@ -17,11 +17,6 @@ NEAR: Final = Limit(
     0.7,
     "similarity of two names (difflib, 0 to 1)",
     "ours: one letter or one word of four wrong is near, another knob of the same family mostly is not",
-)
-VERY_NEAR: Final = Limit(
-    0.92,
-    "similarity of two names (difflib, 0 to 1)",
-    "ours: one letter wrong; a model's own class may have fields that look like ours from further away",
 )
 GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
@@ -134,4 +129,4 @@ def shown(name: str, near: str = "") -> str:
 
 def is_slip(name: str, near: str) -> bool:
     """Whether a name is another one with a letter wrong; from further away it may be a program's own."""
-    return bool(near) and bool(nearest_names(_plain(name), [_plain(near)], 1, VERY_NEAR.value))
+    return bool(near) and bool(nearest_names(_plain(name), [_plain(near)], 1, NEARLY_ALL.value))

@@ -226,13 +226,13 @@ def _unclear(rank: RankTimeline, lanes: Lanes, passes: Passes) -> Missing | None
 
     Where a recording begins and ends it may cut the first and the last pass of each lane.
     """
-    clear = passes.whole & (passes.kind != UNTOLD)
+    broken = ~passes.whole | (passes.kind == UNTOLD)
     first = begins(lanes.lane[passes.to_first])
-    clear |= first | np.append(first[1:], True)
-    broken = int((~clear).sum())
-    if len(passes) - broken >= NEARLY_ALL.value * len(passes):
+    mixed = broken & ~first & ~np.append(first[1:], True)
+    if int((~mixed).sum()) >= NEARLY_ALL.value * len(passes):
         return None
-    reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or have no known direction"
+    count = f"{broken.sum()} of {len(passes)}"
+    reason = f"{count} passes through a MoE layer do not close, or have no known direction"
     return gap(reason, cure("launch_threads", rank.columns.info.kind))
 
 
