@@ -25,8 +25,8 @@ from traces.timeline import Bucket, RankTimeline
 RHYTHM: Final = Limit(
     0.7,
     "fraction of the variance of the waits between the places of a round, beyond chance",
-    "by counting: of drawn series of random waits some one in a hundred has as much; recordings of others "
-    "with two and four workers have 0.96 and 0.74",
+    "by counting: of drawn series of random waits one or two in a hundred have as much; recordings of others "
+    "with two and four workers have 0.96 and 0.71",
 )
 _CURE: Final = "look up num_workers of the program's DataLoader"
 _ITERATORS: Final = {"_SingleProcessDataLoaderIter": False, "_MultiProcessingDataLoaderIter": True}
