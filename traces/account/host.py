@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import PAUSE, CallKind, call_kinds, kinds_of_calls
+from traces.account.calls import CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import PLACE, IntArray, distinct
 from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
@@ -70,6 +70,13 @@ def _sizes(rank: RankTimeline) -> IntArray:
     size, copy = np.zeros(len(rows), dtype=np.int64), rows.copies("memcpy_d2h") | rows.copies("memcpy_h2d")
     size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
     return size
+
+
+PAUSE: Final = Limit(
+    2_000_000,
+    "ns outside CUDA calls",
+    "measurement.md: no Python between two operators of one step takes as long",
+)
 
 
 def data_pauses(rank: RankTimeline) -> HostSpans:

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import PAUSE
-from traces.account.host import input_copies
+from traces.account.host import PAUSE, input_copies
 from traces.arrays import IntArray
 from traces.columns import NULL, Memory
 from traces.cures import cure

@@ -82,14 +82,14 @@ def eight_launches() -> Run:
 @pytest.mark.parametrize(
     ("lengths", "at", "process", "kind"),
     [
-        ((2_000,), 5_000, 0, CallKind.INIT),
-        ((1_999,), 5_000, 0, CallKind.ALLOCATE),  # two milliseconds are the least
-        ((2_000, 199), 5_000, 0, CallKind.INIT),
-        ((2_000, 200), 5_000, 0, CallKind.ALLOCATE),  # not over ten times a later one
-        ((2_000, 199, 200, 199), 5_000, 0, CallKind.ALLOCATE),  # the longest of them counts
-        ((2_000,), 39_980, 0, CallKind.INIT),  # before the launch that begins the second half
-        ((2_000,), 39_995, 0, CallKind.ALLOCATE),
-        ((2_000,), 5_000, 1, CallKind.ALLOCATE),  # another process' start is no matter of this one's
+        ((1_000,), 5_000, 0, CallKind.INIT),
+        ((999,), 5_000, 0, CallKind.ALLOCATE),  # a millisecond is the least
+        ((1_000, 99), 5_000, 0, CallKind.INIT),
+        ((1_000, 100), 5_000, 0, CallKind.ALLOCATE),  # not over ten times a later one
+        ((1_000, 99, 100, 99), 5_000, 0, CallKind.ALLOCATE),  # the longest of them counts
+        ((1_000,), 39_980, 0, CallKind.INIT),  # before the launch that begins the second half
+        ((1_000,), 39_995, 0, CallKind.ALLOCATE),
+        ((1_000,), 5_000, 1, CallKind.ALLOCATE),  # another process' start is no matter of this one's
     ],
 )
 def test_a_long_call_that_never_comes_again_initialises(
@@ -106,12 +106,12 @@ def test_a_long_call_that_never_comes_again_initialises(
 @pytest.mark.parametrize(
     ("lengths", "kinds"),
     [
-        ((2_000, 199, 199), "i l l"),
-        ((2_000, 200, 200), "l l l"),  # usually a tenth
-        ((2_000, 20, 500), "l l l"),  # as a median of 260
-        ((1_999, 2, 2), "l l l"),
-        ((2, 2_000, 2), "l l l"),  # what loads is the first
-        ((2_000,), "i"),  # launched once: held against the usual launch, of 2
+        ((1_000, 99, 99), "i l l"),
+        ((1_000, 100, 100), "l l l"),  # usually a tenth
+        ((1_000, 20, 500), "l l l"),  # as a median of 260
+        ((999, 2, 2), "l l l"),
+        ((2, 1_000, 2), "l l l"),  # what loads is the first
+        ((1_000,), "i"),  # launched once: held against the usual launch, of 2
     ],
 )
 def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_next(
