@@ -62,8 +62,8 @@ def call_kinds(names: tuple[str, ...]) -> IntArray:
 LONG: Final = Limit(
     1_000_000,
     "ns",
-    "measured on recordings of others: first launches of kernels take more, the first cudaFree 1.6 ms; a launch "
-    "that the system interrupts takes less",
+    "measured on recordings of others: first launches of kernels take more, the first cudaFree 1.6 ms; a "
+    "launch that the system interrupts takes less",
 )
 APART: Final = Limit(
     10, "times the next of its kind", "measurement.md: the longest call of its kind, over ten times the next"
