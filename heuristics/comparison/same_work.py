@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
-from traces.limits import MOST, QUARTER, SEVERAL, Limit
+from traces.limits import FEWEST, MOST, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_one_of_a_pass
 from traces.sections.rank import Rank
@@ -36,7 +36,7 @@ def same_amount(base: Rank, new: Rank) -> bool | None:
     where programs share enough of them.
     """
     least = min(sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new))
-    if least >= SEVERAL.value:
+    if least >= FEWEST.value:
         passes = _near_in_most(base, new, _backward, _same_passes, MOST)
         if passes is not None:
             return passes

@@ -16,7 +16,7 @@ from msgspec import Struct, UnsetType
 
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.same_work import NEAR, per_step, same_amount, shared_work_frac
-from traces.limits import MOST, NEARLY_ALL, QUARTER, SEVERAL, Limit
+from traces.limits import FEWEST, MOST, NEARLY_ALL, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
 from traces.names.ranges import is_backward_name
@@ -147,7 +147,7 @@ def _ranges(base: Subject, new: Subject) -> Heard:
 
 def _often(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
     """Families that both have, of which a side has enough that as many are no chance."""
-    return [name for name in one.keys() & other.keys() if max(one[name], other[name]) >= SEVERAL.value]
+    return [name for name in one.keys() & other.keys() if max(one[name], other[name]) >= FEWEST.value]
 
 
 def _alike(same: list[bool]) -> Heard:

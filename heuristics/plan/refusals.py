@@ -26,7 +26,6 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
-from traces.replay.changes.costs import WORTH
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, MemoryEstimate, delta
 from traces.spelling import gigabytes
@@ -118,7 +117,7 @@ def _little(one: Considered) -> str:
     if share < HALF_A_WALL.value:
         return say("plan.little-of-wall", kinds=", ".join(fix.kinds), share_frac=share)
     part = ceiling_frac(run, fix.wall, with_perhaps(run, fix.kinds)) if one.dominated else None
-    if part is None or part >= WORTH.value:
+    if part is None or part >= HALF_A_WALL.value:
         return ""
     return say("plan.little-of-windows", kinds=", ".join(fix.kinds), part_frac=part)
 

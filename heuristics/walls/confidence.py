@@ -9,7 +9,7 @@ from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step, unnamed_doubt
 from heuristics.words import say
 from traces.account.account import Account
-from traces.limits import NEARLY_ALL, QUARTER, SEVERAL, WALL, Limit
+from traces.limits import FEWEST, NEARLY_ALL, QUARTER, WALL, Limit
 from traces.missing import Missing, known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
@@ -74,7 +74,7 @@ def _about_steps(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
         yield Reason("no_steps", some if blind < len(ranks) else say("walls.no-steps"))
     elif any(one.unit == "block" for one in steps):
         yield Reason("blocks", say("walls.blocks"))
-    elif fewest < SEVERAL.value:
+    elif fewest < FEWEST.value:
         yield Reason("few_steps", say("walls.few-steps", steps=counted(fewest, "step")))
 
 

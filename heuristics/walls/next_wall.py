@@ -10,7 +10,7 @@ from heuristics.walls.price import RankCosts, RunCosts
 from heuristics.words import say
 from traces.limits import LITTLE, WALL
 from traces.missing import Missing, known
-from traces.replay.changes.costs import FIRST, Without
+from traces.replay.changes.costs import Without
 from traces.sections.tables import WallId
 from traces.spelling import spoken
 
@@ -63,7 +63,7 @@ def _left(one: RankCosts, first: WallId) -> Without | None:
     if one.replays and (without := one.replays.without.get(first)) is not None:
         gone_ns = start.loading_ns if first == "host_overhead" else 0
         return replace(without, window_ns=without.window_ns - start.ns + gone_ns)
-    if one.by_wall[first].ns >= FIRST.value * judged_ns:
+    if one.by_wall[first].ns >= WALL.value * judged_ns:
         return None
     return Without(judged_ns, {wall: cost for wall, cost in one.by_wall.items() if wall != first})
 

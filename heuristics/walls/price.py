@@ -17,7 +17,7 @@ from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import HALF_A_WALL, SEVERAL, WALL, Limit
+from traces.limits import FEWEST, HALF_A_WALL, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
@@ -218,7 +218,7 @@ def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
     for one, cost in told:
-        if len(cost.step_ns) < SEVERAL.value:
+        if len(cost.step_ns) < FEWEST.value:
             return None
         sample = sample_of(one.rank.steps)
         later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)

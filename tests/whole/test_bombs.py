@@ -36,7 +36,7 @@ NINE_MERGED = [f"  a{at + 1}: &a{at + 1}\n    <<: [{','.join([f'*a{at}'] * 9)}]"
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a recording and a configuration; packed files are bombs from a megabyte on."""
-    monkeypatch.setattr(unpacked, "ALWAYS", Limit(1 << 20, "bytes", "for a test"))
+    monkeypatch.setattr(unpacked, "MOST_TEXT", Limit(1 << 20, "bytes", "for a test"))
     monkeypatch.chdir(tmp_path)
     recording = moe_recording(steps=2, layers=1)
     recording.gpu()

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL, Limit
 from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
 from traces.settings.knobs import by_flag, by_harness, by_path
@@ -17,11 +17,6 @@ NEAR: Final = Limit(
     0.7,
     "similarity of two names (difflib, 0 to 1)",
     "ours: one letter or one word of four wrong is near, another knob of the same family mostly is not",
-)
-VERY_NEAR: Final = Limit(
-    0.92,
-    "similarity of two names (difflib, 0 to 1)",
-    "ours: one letter wrong; a model's own class may have fields that look like ours from further away",
 )
 GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
@@ -118,7 +113,7 @@ def say_unknown(
 
     `only_slips`: of others nothing is said, as they may be a program's own. `is_parsed`: a slip stops it.
     """
-    near = nearest_in(draft, name, known, VERY_NEAR if only_slips else NEAR)
+    near = nearest_in(draft, name, known, NEARLY_ALL if only_slips else NEAR)
     if near or not only_slips:
-        stops = is_parsed and nearest(name, [near], VERY_NEAR.value) != ""
+        stops = is_parsed and nearest(name, [near], NEARLY_ALL.value) != ""
         draft.problem(line, f"{shown(name, near)}: {what}", near, "stops" if stops else "unread")

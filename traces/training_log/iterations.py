@@ -22,7 +22,7 @@ from traces.settings.settings import Settings
 from traces.training_log.log import Iteration, TrainingLog
 
 WORDS: Final = (b"elapsed time per iteration", b"Step Time :")
-KEPT: Final = Limit(100_000, "iterations", "ours: a long run's newest, and bounded")
+KEPT: Final = Limit(100_000, "of a kind", "ours: a long run's newest, and every rank of the largest; bounded")
 _NUMBER: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)"
 _END: Final = r"(?:[^0-9.]|$)"
 """Behind a number that goes no further."""

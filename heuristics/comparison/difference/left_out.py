@@ -7,7 +7,7 @@ of them. So where a side leaves out many, the interval holds that of the used st
 
 from dataclasses import replace
 
-from traces.limits import SEVERAL, WALL
+from traces.limits import FEWEST, WALL
 from traces.sections.rank import Rank
 from traces.statistics.interval import Interval, interval_of
 
@@ -31,7 +31,7 @@ def counted_too(found: Interval, base: Rank, new: Rank) -> Interval:
 def leaves_out_many(rank: Rank) -> bool:
     """Whether hiccups are so many that they may be how the run goes."""
     steps = rank.steps
-    return len(steps.slow) >= SEVERAL.value and len(steps.slow) > WALL.value * (
+    return len(steps.slow) >= FEWEST.value and len(steps.slow) > WALL.value * (
         len(steps.used) + len(steps.slow)
     )
 

@@ -13,7 +13,7 @@ from heuristics.comparison.suspects.figures import CLASSES, FIGURES, PRODUCTS
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
 from heuristics.words import say
-from traces.limits import HALF_A_WALL, MOST, QUARTER, SEVERAL
+from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
 from traces.spelling import in_ms
 
@@ -153,7 +153,7 @@ def slower_alike(view: View) -> str | None:
         and same_count(base.counts.get(name, 0.0), new.counts.get(name, 0.0))
     }
     told_ns = sum(work_ns for _, work_ns in times.values())
-    if len(times) < SEVERAL.value or told_ns < MOST.value * total_ns:
+    if len(times) < FEWEST.value or told_ns < MOST.value * total_ns:
         return None
     mean = sum(longer * work_ns for longer, work_ns in times.values()) / told_ns
     if mean < SAME_COUNT.value or any(abs(one - mean) > MOST.value * mean for one, _ in times.values()):
@@ -175,7 +175,7 @@ def more_work(view: View) -> bool:
     alike = [abs(one - mean) <= MOST.value * (mean - 1) for one in times]
     back, later_back = pair("backward", view)
     goes_back = not back or (later_back > back and not same_count(back, later_back))
-    return len(times) >= SEVERAL.value and sum(alike) >= len(alike) - 1 and goes_back
+    return len(times) >= FEWEST.value and sum(alike) >= len(alike) - 1 and goes_back
 
 
 def runs_again(view: View) -> bool | None:
