@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.facts import VIEWED
@@ -16,7 +16,6 @@ from heuristics.comparison.suspects.figures import asked_for
 from heuristics.comparison.suspects.table import Movable, Rule, causes, looks, movable
 from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
-from heuristics.limits import LITTLE
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
@@ -86,7 +85,7 @@ def _is_beside_noise(view: View, found: Found) -> bool:
     rows = view.facts.attribution.rows
     noise_ns = sum(abs(row.delta_ns) for row in rows if row.row == NOISE)
     step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
-    return found.gross_ns < min(noise_ns, LITTLE.value * step_ns)
+    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
