@@ -110,11 +110,11 @@ GB: Final = 10**9
 @pytest.mark.parametrize(
     ("inactive", "asked", "allocated", "found"),
     [
-        (20, None, None, True), (19, None, None, False), (6, 6, None, True), (5, 6, None, False),
-        (20, None, 70, False), (0, None, None, False),
+        (25, None, None, True), (24, None, None, False), (6, 6, None, True), (5, 6, None, False),
+        (25, None, 70, False), (0, None, None, False),
     ],
 )  # fmt: skip
-def test_fragments_are_a_fifth_of_what_is_reserved_or_what_was_asked_for(
+def test_fragments_are_a_quarter_of_what_is_reserved_or_what_was_asked_for(
     inactive: int, asked: int | None, allocated: int | None, found: bool
 ) -> None:
     error = OutOfMemory(
