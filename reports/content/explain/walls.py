@@ -71,8 +71,15 @@ def _value(limit: Limit) -> str:
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
 _ORDER: Final = ["traces.limits:MOST", "traces.limits:HALF_A_WALL"]
-_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
-"""Where the limits live that every wall is held against."""
+_FIRST: Final = "First what acts on most of the wall's cost; not what acts on less than half a wall of it"
+_EVERY_WALL: Final = (
+    "traces.limits:WALL",
+    "traces.limits:HALF_A_WALL",
+    "heuristics.limits:LITTLE",
+    "heuristics.limits:SEVERAL",
+    "heuristics.walls.verdict:NEAR",
+)
+"""The limits that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
         "traces.measure.host_copies:LARGE",
@@ -100,6 +107,5 @@ def _wall(wall: WallId) -> Iterator[Block]:
     yield from items("Fixes, in the order to try; what its evidence favours comes first", order)
     if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
         yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
-    homes = (*_EVERY_WALL, judge.__name__)
-    yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
-    yield from limit_items(_ORDER, "What the order rests on")
+    yield from limit_items([*_EVERY_WALL, *limits_in(judge.__name__), *_MEASURED[wall]])
+    yield from limit_items(_ORDER, _FIRST)
