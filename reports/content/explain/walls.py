@@ -17,7 +17,6 @@ from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, Items, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.names import name_of
-from traces import limits
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -39,12 +38,6 @@ def limits_in(module: str) -> list[str]:
     held = import_module(module)
     own = inspect.get_annotations(held)
     return [f"{module}:{name}" for name in own if isinstance(getattr(held, name, None), Limit)]
-
-
-def shared_by(module: str) -> list[str]:
-    """Places of the limits that a module shares with others."""
-    held = vars(import_module(module))
-    return [place for place in limits_in(limits.__name__) if place.rpartition(":")[2] in held]
 
 
 def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]:
@@ -78,8 +71,15 @@ def _value(limit: Limit) -> str:
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
 _ORDER: Final = ["traces.limits:MOST", "traces.limits:HALF_A_WALL"]
-_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
-"""Where the limits live that every wall is held against."""
+_FIRST: Final = "First what acts on most of the wall's cost; not what acts on less than half a wall of it"
+_EVERY_WALL: Final = (
+    "traces.limits:WALL",
+    "traces.limits:HALF_A_WALL",
+    "traces.limits:LITTLE",
+    "traces.limits:FEWEST",
+    "heuristics.walls.verdict:NEAR",
+)
+"""The limits that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
         "traces.account.host:LARGE",
@@ -104,8 +104,5 @@ def _wall(wall: WallId) -> Iterator[Block]:
     yield from items("Fixes, in the order to try; what its evidence favours comes first", order)
     if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
         yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
-    homes = (*_EVERY_WALL, judge.__name__)
-    shared = [place for home in homes for place in shared_by(home)]
-    own = [place for home in homes for place in limits_in(home)]
-    yield from limit_items([*shared, *own, *_MEASURED[wall]])
-    yield from limit_items(_ORDER, "What the order rests on")
+    yield from limit_items([*_EVERY_WALL, *limits_in(judge.__name__), *_MEASURED[wall]])
+    yield from limit_items(_ORDER, _FIRST)
