@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from heuristics.config.view import Config
 from heuristics.figures.figures import UNKNOWN
-from heuristics.findings.facts import Case
+from heuristics.findings.case import Case
 from heuristics.words import say
 from traces.limits import Limit
 from traces.measure.moe.passes import PassCount

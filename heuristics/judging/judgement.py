@@ -160,6 +160,7 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
         settings=settings,
         log=configured.log,
         framework=_framework(evidence, given, configured),
+        idle_frac=evidence.idle_frac,
         late=evidence.late,
     )
 

@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from heuristics.config.about import OPTIONS
-from heuristics.config.facts import FACTS
+from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.facts import GUIDE_FACTS
 from heuristics.rules.rules import rules
 from traces.patterns import compiled
 
@@ -54,7 +53,7 @@ def _written() -> Iterator[str]:
         *rules().values(),
     ):  # sources are spelled out in these, and plug-ins add some
         yield from _texts(row)
-    yield from (*OPTIONS, *FACTS, *GUIDE_FACTS, *_OF_STEPS)
+    yield from (*OPTIONS, *DICTIONARY, *_OF_STEPS)
     for option in OPTIONS.values():
         yield from option.takes.split("|")
     for name in _LISTS:
