@@ -14,7 +14,6 @@ from heuristics.guides.parallel import connections
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
-from heuristics.workflow.circumstances import OFFLOADS
 from traces.limits import Limit
 from traces.spelling import percent
 
@@ -199,21 +198,9 @@ def may_recompute_moe(case: Case) -> bool:
 
 
 @fact
-def nothing_recomputed(run: Run) -> bool:
-    """Whether the trace shows that nothing runs again."""
-    return run.observed.recompute_modules == () and run.observed.recompute_full is False
-
-
-@fact
 def offload_at(case: Case) -> str | None:
     """Where offload is switched on."""
     return _first_at(case, "fine_grained_activation_offloading", "cpu_offloading", on=True)
-
-
-@fact
-def offload_possible(case: Case) -> bool:
-    """Whether something may move to the CPU."""
-    return any(case.files.on(knob) is not False for knob in OFFLOADS)
 
 
 @fact

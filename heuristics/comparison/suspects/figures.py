@@ -1,6 +1,7 @@
 """What one side of a difference shows, by the names that causes ask for."""
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any, Final, TypeVar
 
 from heuristics.comparison.difference.changed import is_off
@@ -54,9 +55,14 @@ def _count(name: str, *rows: str) -> None:
     _enter(name, lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
 
 
-def _of_memory(side: Subject, field: str) -> float | None:
-    value = known(getattr(side.rank.memory, field))
-    return None if value is None else value / len(side.rank.lengths_ns)
+def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
+    """A figure of memory a step."""
+
+    def per_step(side: Subject) -> float | None:
+        value = known(getattr(side.rank.memory, field))
+        return None if value is None else value / len(side.rank.lengths_ns)
+
+    _enter(name, per_step, spelled)
 
 
 def whole(number: float) -> str:
@@ -162,46 +168,14 @@ BACKWARD: Final = compiled(r"(?i)bwd|backward|dgrad|wgrad")
 FORWARD: Final = compiled(r"(?i)fwd|forward")
 
 
-def named_like(side: Subject, name: Pattern) -> float:
+def _named_like(name: str, like: Pattern) -> None:
     """Kernels a step with such a name."""
-    rows = (one for one in side.rank.kernel_table.rows if name.search(one.name))
-    return sum(one.count for one in rows) / len(side.rank.lengths_ns)
 
+    def per_step(side: Subject) -> float:
+        rows = (one for one in side.rank.kernel_table.rows if like.search(one.name))
+        return sum(one.count for one in rows) / len(side.rank.lengths_ns)
 
-@shows()
-def tp(side: Subject) -> object:
-    return side.value("tensor_model_parallel_size", "tp")
-
-
-@shows()
-def bound(side: Subject) -> object:
-    """Whether processes are bound to NUMA nodes."""
-    return side.value("launcher.numa_binding", "cpu_bound_to_numa")
-
-
-@shows(whole)
-def forward(side: Subject) -> float:
-    return named_like(side, FORWARD)
-
-
-@shows(whole)
-def backward(side: Subject) -> float:
-    return named_like(side, BACKWARD)
-
-
-@shows(_rounded_ms)
-def recompute(side: Subject) -> float | None:
-    return _of_memory(side, "recompute_ns")
-
-
-@shows(_rounded_ms)
-def offload(side: Subject) -> float | None:
-    return _of_memory(side, "offload_exposed_ns")
-
-
-@shows("{:.1f}".format)
-def allocations(side: Subject) -> float | None:
-    return _of_memory(side, "allocator_calls")
+    _enter(name, per_step, whole)
 
 
 @shows(lambda modules: ", ".join(modules) or "none")
@@ -224,3 +198,10 @@ _enter("graphs", known_at("rank.detected.graph_share_frac"), percent)
 _enter("retries", known_at("rank.memory.allocator_retry_frac"), percent)
 _enter("stretch", known_at("rank.sm.stretch_frac"), percent)
 _enter("comm_blocks", known_at("rank.sm.comm_blocks"))
+_named_like("forward", FORWARD)
+_named_like("backward", BACKWARD)
+_of_memory("recompute", "recompute_ns", _rounded_ms)
+_of_memory("offload", "offload_exposed_ns", _rounded_ms)
+_of_memory("allocations", "allocator_calls", "{:.1f}".format)
+_enter("tp", methodcaller("value", "tensor_model_parallel_size", "tp"))
+_enter("bound", methodcaller("value", "launcher.numa_binding", "cpu_bound_to_numa"))
