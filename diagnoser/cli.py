@@ -20,12 +20,12 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from diagnoser import __version__
-from diagnoser.options.command import commands_of, out_of_memory
+from diagnoser.options.command import commands_of
 from diagnoser.options.faults import not_ours, place_of_bug
 from diagnoser.options.help import GroupedCommand, HelpAll
 from diagnoser.output import say
 from heuristics.result.exits import Exit
-from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
+from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError, out_of_memory
 from traces.notes import noting
 
 COMMANDS: Final = {

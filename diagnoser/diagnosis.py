@@ -155,7 +155,9 @@ class _Compared(Shown):
     @property
     def exit_code(self) -> int:
         """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not comparable."""
-        return int(self.result.ends_with)
+        from heuristics.result.compared import exit_of
+
+        return int(exit_of(self.result.verdict, self.result.gate))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,60 +21,49 @@ if TYPE_CHECKING:
     from heuristics.result.compared_files import ComparedFiles
     from heuristics.result.layouts import Layouts
     from heuristics.result.result import Merged, Result
+    from heuristics.result.tool import OfKind
     from reports.content.blocks import Asked, Detail, Page
 
-    Whole = Result | Compared | ComparedFiles | Layouts | Merged
+    Whole = Result | OfKind | Merged
 
 FigureForm = Literal["png", "svg", "pdf"]
 
 
 class Kind(Enum):
-    """What a result is of."""
+    """What a result is of, as its document says."""
 
     ANALYSIS = "analysis"
     COMPARISON = "comparison"
     CONFIGURATION = "configuration"
-    FILES = "files"
+    FILES = "files_comparison"
     LAYOUTS = "layouts"
     RUN = "run"
 
 
-def _of_two(result: Whole) -> TypeIs[Compared]:
-    from heuristics.result.compared import Compared
+def kind_of(result: Whole) -> Kind:
+    """What a document names itself; the result of one run has no name."""
+    if (named := getattr(result, "kind", None)) is not None:
+        return Kind(named)
+    from msgspec import UNSET
 
-    return isinstance(result, Compared)
+    run = _run(result)
+    return Kind.ANALYSIS if run.about is UNSET or run.traces else Kind.CONFIGURATION
+
+
+def _of_two(result: Whole) -> TypeIs[Compared]:
+    return kind_of(result) is Kind.COMPARISON
 
 
 def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
-    from heuristics.result.compared_files import ComparedFiles
-
-    return isinstance(result, ComparedFiles)
+    return kind_of(result) is Kind.FILES
 
 
 def _of_layouts(result: Whole) -> TypeIs[Layouts]:
-    from heuristics.result.layouts import Layouts
-
-    return isinstance(result, Layouts)
+    return kind_of(result) is Kind.LAYOUTS
 
 
 def _of_ranks(result: Whole) -> TypeIs[Merged]:
-    from heuristics.result.result import Merged
-
-    return isinstance(result, Merged)
-
-
-def kind_of(result: Whole) -> Kind:
-    if _of_two(result):
-        return Kind.COMPARISON
-    if _of_files(result):
-        return Kind.FILES
-    if _of_layouts(result):
-        return Kind.LAYOUTS
-    if _of_ranks(result):
-        return Kind.RUN
-    from msgspec import UNSET
-
-    return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
+    return kind_of(result) is Kind.RUN
 
 
 def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
@@ -98,10 +87,10 @@ def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
     if kind_of(result) is Kind.CONFIGURATION:
         from reports.content.analysis.check import page as checked
 
-        return checked(result, detail)
+        return checked(_run(result), detail)
     from reports.content.analysis import page as analysed
 
-    return analysed(result, detail) if rows is None else analysed(result, detail, rows)
+    return analysed(_run(result), detail) if rows is None else analysed(_run(result), detail, rows)
 
 
 def _page(result: Whole, asked: Asked) -> Page:
@@ -140,7 +129,7 @@ def _html(result: Whole, asked: Asked) -> str:
         return write_run_html(result, asked.view, asked.head)
     if _of_files(result) or _of_layouts(result) or kind_of(result) is Kind.CONFIGURATION:
         return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
-    return write_analysis_html(result, asked.view, asked.head)
+    return write_analysis_html(_run(result), asked.view, asked.head)
 
 
 def _json(result: Whole, asked: Asked) -> str:

@@ -14,20 +14,17 @@ from traces.arrays import BoolArray, IntArray
 from traces.columns import COPY_KINDS, Columns
 from traces.groups import passing
 from traces.launches import of_call
-from traces.limits import Limit
 
 _BY_COPIES: Final = frozenset({"ncclAllGather", "ncclAlltoAll", "ncclAllToAll", "ncclGather", "ncclScatter"})
 _START, _END = "ncclGroupStart", "ncclGroupEnd"
-LEAST: Final = Limit(
-    2,
-    "copies of one call",
-    "NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it; a communicator of "
-    "one rank copies once",
-)
 
 
 def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
-    """Which copies are of a collective, shape (n,). `call`: the launching call of each, or -1."""
+    """Which copies are of a collective, shape (n,). `call`: the launching call of each, or -1.
+
+    NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it, so several of one
+    call; a communicator of one rank copies once.
+    """
     found = np.zeros(len(columns.copies), dtype=np.bool_)
     texts = [text.strip() for text in columns.range_texts]
     if not _BY_COPIES & {*texts}:
@@ -48,7 +45,7 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
         at_ns = launch_ns[thread == gid]
         at = np.searchsorted(ranges.start_ns[carries], at_ns, side="right") - 1
         inside = (at >= 0) & (at_ns <= ranges.end_ns[carries[np.maximum(at, 0)]])
-        several = np.bincount(at[inside], minlength=len(carries)) >= LEAST.value
+        several = np.bincount(at[inside], minlength=len(carries)) > 1
         found[here[inside & several[np.maximum(at, 0)]]] = True
     return found
 

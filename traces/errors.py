@@ -4,6 +4,8 @@ Those of configurations and training logs stand beside their readers. Only the d
 errors into exit codes.
 """
 
+import resource
+
 from traces.spelling import one_line
 
 
@@ -71,11 +73,7 @@ class ProcessEnded(InputError):
 
 
 class OutOfMemory(InputError):
-    """The input takes more memory than there is, or than the user gives."""
-
-
-class OutOfTime(InputError):
-    """The input takes longer than the user gives."""
+    """The input takes more memory than there is, or than this process may take."""
 
 
 class UnpacksTooFar(InputError):
@@ -92,3 +90,13 @@ class OutputNotWritable(InputError):
 
 class NothingToDiagnose(MoeDiagError):
     """The trace was read and holds neither kernels nor graph rows."""
+
+
+def out_of_memory(what: str) -> OutOfMemory:
+    """What is said of work that needed more: all there is, or what the system gives this process."""
+    bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    there_is = f"the {bound >> 20} MB allowed" if bound > 0 else "is available"
+    return OutOfMemory(
+        f"{what} needs more memory than {there_is}. Read one trace at a time with --jobs 1, "
+        "or use a machine with more memory."
+    )

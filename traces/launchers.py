@@ -3,19 +3,13 @@
 Equal replays of a graph recorded whole that make up most of a rank's work are passes of a step each.
 """
 
-from typing import Final
-
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import NULL
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, MOST
 from traces.names.kernels import compute_classes
 from traces.timeline import Activities, Bucket, Source
-
-DECODES: Final = Limit(
-    0.5, "fraction of a thread's kernels", "ours: a loader's pipeline also resizes, crops and casts"
-)
 
 
 def helper_work(rows: Activities) -> BoolArray:
@@ -40,7 +34,7 @@ def helper_threads(rows: Activities) -> IntArray:
     for one in threads:
         mine = thread == one
         kernels = int((mine & ~copies).sum())
-        if not kernels or int((mine & decodes).sum()) > DECODES.value * kernels:
+        if not kernels or int((mine & decodes).sum()) > MOST.value * kernels:
             helpers.append(one)
     if len(helpers) == len(threads):  # then nobody is left to help
         return nobody
@@ -51,20 +45,12 @@ def _decodes(rows: Activities) -> BoolArray:
     return (rows.bucket == Bucket.COMPUTE) & (rows.key == compute_classes().index("decode"))
 
 
-EQUAL: Final = Limit(
-    0.05, "fraction of the median replay", "ours, as for slow steps: replays of one graph repeat its work"
-)
-MOST: Final = Limit(
-    0.5, "fraction of the GPU's work", "ours: a step holds its work; a graph of a part of it does not"
-)
-
-
 def equal_replays(rows: Activities) -> IntArray:
     """Places of at least two equal replays, recorded whole, that make up most of the work; else none."""
     length_ns = rows.end_ns - rows.start_ns
     replays = np.flatnonzero((rows.source == Source.REPLAY) & (rows.launch_ns != NULL))
     few = len(replays) < 2 or int(length_ns[replays].sum()) < MOST.value * int(length_ns.sum())
     middle = 0.0 if few else float(np.median(length_ns[replays]))
-    if few or (np.abs(length_ns[replays] - middle) > EQUAL.value * middle).any():
+    if few or (np.abs(length_ns[replays] - middle) > HALF_A_WALL.value * middle).any():
         return replays[:0]
     return replays

@@ -54,6 +54,7 @@ from traces.sections.rank import (
     Totals,
 )
 from traces.sections.rates import Rates
+from traces.sections.section import copied
 from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
@@ -147,20 +148,17 @@ def measure_rank(
     del queueing
     timelines = measure_timelines(rank, steps, absent)
     ledger, account = measure_ledger(rows, steps, budget, absent, layers.moe), _without_pieces(account)
-    return RankMeasurements(
+    return copied(
+        RankMeasurements,
+        rank,
         trace=info.name,
         kind=info.kind,
-        process=rank.process,
-        device=rank.device,
-        gpu=rank.gpu,
-        physical_gpu=rank.physical_gpu,
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         unseen=unseen,
         totals=measure_totals(rows, unseen),
         steps=steps,
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
-        clock=rank.clock,
         account=account,
         costs=costs,
         bounds=measure_bounds(subject, budget, account, recompute.unseen_ns),

@@ -9,11 +9,24 @@ from traces.limits import Limit
 
 LONGEST_NAME: Final = Limit(80, "characters", "ours: no knob's path is longer; what is may be anything")
 MOST_NAMES: Final = Limit(2_000, "names", "ours: the frameworks have 1,000 flags each; a trace may name more")
+ALIKE: Final = 0.6
+"""What difflib takes for near, of similarities from 0 to 1."""
 
 
-def nearest_names(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
-    """At most `count` of the known names, the nearest first. `cutoff`: difflib's similarity, 0 to 1."""
+def nearest_names(word: str, known: Iterable[str], count: int, alike: float = ALIKE) -> list[str]:
+    """At most `count` of the known names, the nearest first."""
     if len(word) > LONGEST_NAME.value:
         return []
     short = (one for one in known if len(one) <= LONGEST_NAME.value)
-    return get_close_matches(word, list(islice(short, int(MOST_NAMES.value))), count, cutoff)
+    return get_close_matches(word, list(islice(short, int(MOST_NAMES.value))), count, alike)
+
+
+def nearest(word: str, known: Iterable[str], alike: float = ALIKE) -> str:
+    """The known name that is meant; empty where none is near. Case and dashes do not count."""
+    plain = {_plain(one): one for one in sorted(known, reverse=True)}
+    found = nearest_names(_plain(word), plain, 1, alike)
+    return plain[found[0]] if found else ""
+
+
+def _plain(name: str) -> str:
+    return name.lower().lstrip("-").replace("-", "_")

@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from bench.compare_score.cases import SIZES, STEPS, Case, Family
 from bench.compare_score.judge import Result
-from heuristics.comparison.difference.interval import MANY
+from traces.statistics.interval import MANY
 
 
 @dataclass(frozen=True, slots=True)

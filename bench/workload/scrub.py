@@ -7,13 +7,13 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from traces.columns import NULL
 from traces.files.aside import write_whole
 from traces.formats.kineto_collectives import KnownWords
-from traces.formats.kineto_json import Event, read_events, table_of
-from traces.formats.kineto_rows import Numbers, whole
+from traces.formats.kineto_json import GZIP_MAGIC, Event, parsed
+from traces.formats.kineto_rows import Numbers, Row, whole
 from traces.formats.kineto_schema import FRAMES
 
 _GPU_KEYS: Final = (
@@ -36,11 +36,14 @@ _NS_PER_US: Final = 1000
 def scrub(recorded: Path, out: Path) -> int:
     """Write `recorded` to `out` (.json.gz), scrubbed, and count its GPU events.
 
-    The same input always gives the same bytes. Raises what `kineto_json.read_events` raises, and OSError.
+    The same input always gives the same bytes. Raises what `kineto_json.parsed` raises, and OSError.
     """
-    header, events = read_events(recorded)
+    content = recorded.read_bytes()
+    content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    header = cast(Event, parsed(content.decode("utf-8-sig", "replace")))
+    events = [event for event in header.pop("traceEvents") if _table_of(event)]
     events = [event for event in events if event["cat"].lower() != FRAMES]  # they name files of this machine
-    events.sort(key=lambda event: str(table_of(event)))
+    events.sort(key=lambda event: str(_table_of(event)))
     starts_ns = [at for event in events if (at := _ns(event, "ts")) != NULL]
     first_ns = min(starts_ns, default=0)
     words = KnownWords(header)
@@ -49,6 +52,10 @@ def scrub(recorded: Path, out: Path) -> int:
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     write_whole(out, gzip.compress(text.encode(), mtime=0))
     return sum(event["cat"].lower().endswith(("kernel", "memcpy", "memset")) for event in events)
+
+
+def _table_of(event: Event) -> str | None:
+    return Row(ph=event.get("ph"), cat=event.get("cat"), name=event.get("name")).table
 
 
 def _header(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -19,6 +19,7 @@ from diagnoser.running.comparison import named
 from diagnoser.running.files import asked_of_files, compare_files
 from reports.result.codec import encode
 from reports.result.json_text import render_json
+from reports.write.brief import SIZE
 from traces.errors import MoeDiagError, OutputNotWritable, UsageError
 from traces.files.aside import write_whole
 from traces.files.beneath import check_beneath
@@ -26,7 +27,6 @@ from traces.files.cache_folder import default_cache_dir, not_writable
 from traces.limits import Limit
 from traces.spelling import counted, one_line, printable
 
-SIZE: Final = Limit(4_000, "bytes", "ours: a tool's answer stays in a program's context, where room is dear")
 WIDTH: Final = Limit(200, "characters", "ours: a line of a screen has 80; a longer one holds a foreign name")
 PLACE: Final = Limit(500, "bytes", "ours: who names a longer folder for results knows where it is")
 
@@ -161,7 +161,7 @@ class Tools:
         }
         sides = _side_of("base", base, about), _side_of("new", new, about)
         found: Shown
-        if (of_files := _asked_of_files(sides, typed)) is not None:
+        if (of_files := asked_of_files(*sides, typed)) is not None:
             found = compare_files(of_files)
         else:
             found = diagnoser.compare(*sides, **typed)
@@ -249,10 +249,3 @@ def _side_of(name: str, given: str | list[str], about: About | None) -> Path | D
         return places[0]
     with named(name):
         return diagnoser.analyze(places, about=about, ask_megatron=False)
-
-
-def _asked_of_files(sides: tuple[Path | Diagnosis, Path | Diagnosis], typed: dict[str, Any]) -> Any:
-    base, new = sides
-    if isinstance(base, Path) and isinstance(new, Path):
-        return asked_of_files(base, new, typed)
-    return None

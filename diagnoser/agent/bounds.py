@@ -1,24 +1,27 @@
-"""What each call of a tool may read and take: bounded without any option too."""
+"""What each call of a tool may read and take.
+
+Memory is bounded by the system itself (`RLIMIT_DATA`): what numpy and SQLite ask for beyond it raises
+MemoryError, and processes that a call starts, nsys too, have the same bound. Address space is not bounded:
+libraries reserve far more of it than they use. No other system than Linux counts so.
+"""
 
 import os
+import resource
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from diagnoser.options.command import bytes_of, seconds_of
 from traces.errors import InputError, UsageError
 from traces.limits import Limit
 
 TIME: Final = Limit(300, "seconds", "ours: ten million kernels take 92 s (docs/robustness.md)")
 MEMORY: Final = Limit(8 << 30, "bytes", "ours: ten million kernels take 4.6 GB (docs/robustness.md)")
-_TIMEOUT: Final = f"{TIME.value:.0f}s"
-_MAX_MEMORY: Final = f"{int(MEMORY.value) >> 30}G" if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The folder that may be read, and time and memory of a call, as they are typed.
+    """The folder that may be read, and time and memory of a call.
 
     `device` and `inode` say which folder it was when the server began: another in its place is none.
     """
@@ -26,12 +29,12 @@ class Bounds:
     root: Path
     device: int
     inode: int
-    timeout: str = _TIMEOUT
-    max_memory: str | None = _MAX_MEMORY
+    time_s: float = TIME.value
+    memory_bytes: int = int(MEMORY.value)
 
 
-def bounds_of(root: Path | None, timeout: str | None, max_memory: str | None) -> Bounds:
-    """As they were typed. Raises `UsageError` for what is no folder, no time or no size."""
+def bounds_of(root: Path | None) -> Bounds:
+    """The root as it was typed. Raises `UsageError` for what is no folder."""
     folder = Path() if root is None else root
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder. Give another with --root.")
@@ -41,13 +44,7 @@ def bounds_of(root: Path | None, timeout: str | None, max_memory: str | None) ->
             "--root / if that is meant."
         )
     found = folder.stat()
-    bounds = Bounds(
-        folder.resolve(), found.st_dev, found.st_ino, timeout or _TIMEOUT, max_memory or _MAX_MEMORY
-    )
-    seconds_of(bounds.timeout)
-    if bounds.max_memory is not None:
-        bytes_of(bounds.max_memory)
-    return bounds
+    return Bounds(folder.resolve(), found.st_dev, found.st_ino)
 
 
 def enter(bounds: Bounds) -> None:
@@ -61,3 +58,12 @@ def enter(bounds: Bounds) -> None:
         ) from None
     if (found.st_dev, found.st_ino) != (bounds.device, bounds.inode):
         raise InputError(f"{bounds.root} is another folder than before. Start moe-diag mcp again.")
+
+
+def bound_memory(bounds: Bounds) -> None:
+    """This process, and what it starts, takes no more memory; less where the system allows less."""
+    if sys.platform != "linux":
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    ours = bounds.memory_bytes if most == resource.RLIM_INFINITY else min(bounds.memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (ours, most))

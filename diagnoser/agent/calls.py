@@ -20,19 +20,17 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from diagnoser.agent.answers import SIZE, Answer, Tools, answered, refusal
+from diagnoser.agent.answers import Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
-from diagnoser.agent.bounds import Bounds, enter
-from diagnoser.options.command import out_of_time, seconds_of, within
-from traces.errors import MoeDiagError, UsageError
+from diagnoser.agent.bounds import Bounds, bound_memory, enter
+from diagnoser.running.processes import PATIENCE
+from reports.write.brief import SIZE
+from traces.errors import MoeDiagError, UsageError, out_of_memory
 from traces.files.beneath import only_beneath
 from traces.limits import Limit
 from traces.spelling import printable
 
 AT_ONCE: Final = Limit(2, "calls", "ours: each may take all the memory of a call")
-PATIENCE: Final = Limit(
-    5, "seconds", "ours: a process that is asked to end removes what it made in under one; then it is killed"
-)
 _IMPORTED: Final = (
     *("diagnoser.api", "diagnoser.agent.answers", "diagnoser.running.pipeline", "numpy.random"),
     *("diagnoser.running.comparison", "diagnoser.running.configuration", "diagnoser.running.layouts"),
@@ -72,10 +70,13 @@ class Calls:
         try:
             await anyio.to_thread.run_sync(process.start)
             theirs.close()
-            with anyio.move_on_after(seconds_of(self._bounds.timeout) + PATIENCE.value):
+            with anyio.move_on_after(self._bounds.time_s):
                 await anyio.wait_readable(ours.fileno())
                 return _received(ours)
-            return refusal(str(out_of_time(self._bounds.timeout)))
+            return refusal(
+                f"not finished within {self._bounds.time_s:.0f} s; nothing unfinished was left behind. "
+                "Give fewer recordings, or have a person type the command: it has no such bound."
+            )
         except OSError as error:
             return refusal(f"no process can be started for the call ({error.strerror}). Try again.")
         finally:
@@ -95,7 +96,7 @@ def _received(pipe: Connection) -> Answer:
     except (EOFError, OSError):
         return refusal(
             "the process of this call was ended from outside, perhaps because memory ran out. Give fewer "
-            "recordings, or start moe-diag mcp with a lower --max-memory."
+            "recordings."
         )
 
 
@@ -125,6 +126,11 @@ def _work(pipe: Connection, folder: Path | None, bounds: Bounds, name: str, take
 def _bounded(folder: Path | None, bounds: Bounds, name: str, taken: dict[str, Any]) -> str:
     kept_in = Tools(folder).kept_in()
     enter(bounds)
-    with only_beneath(Path(), kept_in), within(bounds.max_memory, bounds.timeout):
-        answer: str = getattr(Tools(kept_in), name)(**taken)
-        return answer
+    bound_memory(bounds)
+    no_memory = out_of_memory("the call")  # made while there is memory for it
+    try:
+        with only_beneath(Path(), kept_in):
+            answer: str = getattr(Tools(kept_in), name)(**taken)
+            return answer
+    except MemoryError:
+        raise no_memory from None

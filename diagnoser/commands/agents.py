@@ -18,19 +18,13 @@ def mcp(
         Path | None,
         option("FOLDER", "What may be read: nothing outside it [default: the working folder].", "--root"),
     ] = None,
-    timeout: Annotated[
-        str | None, option("TIME", "End a call that takes longer than this [default: 300s].", "--timeout")
-    ] = None,
-    max_memory: Annotated[
-        str | None, option("SIZE", "End a call that takes more memory [default: 8G].", "--max-memory")
-    ] = None,
     skill: Annotated[bool, option(None, "Print the skill file: which tool is for what.", "--skill")] = False,
 ) -> None:
     """Tools for AI agents over MCP; needs moe-diag[agent].
 
     Answers on standard input and output until they close: analyze, compare, check_config, plan and explain.
-    Each answer is below 4 kB and names the file of the whole result. No network; no input is changed, and
-    nothing outside the root is read.
+    Each answer is below 4 kB and names the file of the whole result. No network; no input is changed,
+    nothing outside the root is read, and a call ends after 300 s or at 8 GB.
 
     \b
     pip install 'moe-diag[agent]'
@@ -46,4 +40,4 @@ def mcp(
         return
     if keep is not None:
         check_place(keep, "--keep")
-    server.serve(Tools(keep), bounds_of(root, timeout, max_memory))
+    server.serve(Tools(keep), bounds_of(root))

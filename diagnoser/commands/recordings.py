@@ -29,7 +29,7 @@ def capture(
     show_page(page(question, framework, recording(question, framework, slurm=slurm)))
 
 
-@command(bounded=True)
+@command()
 def doctor(trace: OneTrace, nsys: NsysPath = None, cache_dir: CacheDir = None) -> None:
     """Is this recording good enough, for which wall.
 

@@ -27,7 +27,7 @@ _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, Arithmetic
 """What a renderer runs into where a file keeps the contract's shape, but not its sense."""
 
 
-@command(lacks=("emit_config",), bounded=True)
+@command(lacks=("emit_config",))
 def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -> int:
     """Write an earlier result in any other format.
 
@@ -58,7 +58,7 @@ def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -
     return Exit.DONE
 
 
-@command(lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"), bounded=True)
+@command(lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"))
 def merge(wanted: partial[MergeOutput], summaries: Summaries = None, witness: WitnessFiles = ()) -> None:
     """Put kept summaries of ranks together: who makes whom wait.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from diagnoser.diagnosis import ComparisonResult, FilesResult
 
 
-@command(bounded=True)
+@command()
 def analyze(
     traces: options.Traces,
     asked: partial[Analysis],
@@ -143,7 +143,7 @@ def check_config(
     return Exit.NO if configuration is not None and configuration.legal is False else Exit.DONE
 
 
-@command(lacks=("brief", "emit_config"), bounded=True)
+@command(lacks=("brief", "emit_config"))
 def compare(
     comparison: partial[Comparison],
     wanted: partial[Output],
@@ -198,9 +198,8 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
     """Compare configurations and logs."""
     from diagnoser.running.files import compare_files
 
-    sides = ((asked.new, asked.new_log), (asked.base, asked.base_log))
-    files = [[Path(one) for one in side if one is not None] for side in sides]
-    plan = plan_results(Kind.FILES, want, [*files[0], *files[1]])
+    given = (asked.new, asked.new_log, asked.base, asked.base_log)
+    plan = plan_results(Kind.FILES, want, [Path(one) for one in given if one is not None])
     with progress_display() as progress:
         result = compare_files(replace(asked, progress=progress))
     write_results(result.result, plan, want)

@@ -18,7 +18,7 @@ from traces.errors import NothingToDiagnose, UsageError
 UI: Final = "https://ui.perfetto.dev"
 
 
-@command(bounded=True)
+@command()
 def open(
     source: Annotated[Path, argument("TRACE|RESULT.json", "A recording, or what analyze made of it.")],
     at: Annotated[

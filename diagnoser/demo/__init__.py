@@ -10,7 +10,7 @@ from typing import Final
 
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import appearing, write_whole
-from traces.nearest import nearest_names
+from traces.nearest import nearest
 
 RECORDINGS: Final[Mapping[str, str]] = {
     "communication": "NCCL all-to-all across nodes, nothing beside it",
@@ -52,8 +52,8 @@ def unpack(path: Path, name: str) -> None:
     import lzma
 
     if name not in RECORDINGS:
-        near = nearest_names(name, RECORDINGS, 1, 0.5) or ["communication"]
-        raise UsageError(f"no scenario {name!r}. The nearest is {near[0]}; moe-diag demo list shows all.")
+        near = nearest(name, RECORDINGS) or "communication"
+        raise UsageError(f"no scenario {name!r}. The nearest is {near}; moe-diag demo list shows all.")
     if not path.parent.is_dir():
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with --keep.")
     try:

@@ -34,7 +34,7 @@ def _history(help_all: HelpAll = False) -> None:
 
 
 @history_app.command()
-@command(bounded=True)
+@command()
 def add(
     result: Annotated[Path, argument("RESULT.json|TRACE", "What to keep.")],
     tag: Tag = "",

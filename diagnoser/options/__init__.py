@@ -377,14 +377,3 @@ Slurm = Annotated[bool, option(None, "A line for srun; otherwise for torchrun.",
 Keep = Annotated[Path | None, option("PATH", "Keep the simulated export here, to analyze it yourself.")]
 About = Annotated[Mapping[str, object] | None, OPTIONS]
 """An option for each of these, after all others."""
-MaxMemory = Annotated[
-    str | None,
-    option(
-        "SIZE",
-        "End where a process takes more memory than this, such as 8G or 512M; the workers of a "
-        "scheduler have bounds of their own.",
-    ),
-]
-TimeLimit = Annotated[
-    str | None, option("TIME", "End where it takes longer than this: 90 (seconds), 5m, 2h.")
-]

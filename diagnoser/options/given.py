@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
 from traces.limits import MOST_RANKS, Limit
-from traces.nearest import nearest_names
+from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.spelling import printable
 
@@ -42,13 +42,12 @@ def near_word(word: str, known: Iterable[str]) -> str:
     """The known word that is meant: itself, what begins with it, or the nearest; empty where none is near."""
     known = [*known]
     begun = [one for one in known if one.startswith(f"{word}_")]
-    return word if word in known else next(iter(begun or nearest_names(word, known, 1, 0.5)), "")
+    return word if word in known else next(iter(begun), "") or nearest(word, known)
 
 
 def _variables(given: object) -> tuple[str, ...]:
     """Variables as `NAME=VALUE`. Raises `UsageError` for what is none, or is read by nothing here."""
     from traces.settings.knobs import knobs
-    from traces.settings.names import nearest
 
     if isinstance(given, Mapping):
         given = [f"{name}={value}" for name, value in given.items()]
@@ -67,11 +66,10 @@ def _variables(given: object) -> tuple[str, ...]:
 
 def _gpu(name: str) -> str:
     from traces.names.gpus import product_named, products
-    from traces.settings.names import nearest
 
     if product := product_named(name):
         return product.name
-    near = nearest(name.upper(), products())
+    near = nearest(name, products())
     cure = f"Did you mean {near}? There are" if near else "There are"
     raise UsageError(f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}.")
 
@@ -165,7 +163,6 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
     """Predictions of a step's gain, one a fix. Raises `UsageError` with what to type."""
     from heuristics.comparison.expected import Prediction
     from heuristics.fixes.catalogue import CATALOGUE
-    from traces.nearest import nearest_names
 
     found: dict[str, Prediction] = {}
     for text in texts:
@@ -176,9 +173,9 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
             )
         fix, number = match["fix"].upper(), Decimal(match["number"])
         if fix not in CATALOGUE:
-            near = (nearest_names(fix, CATALOGUE, 1, 0.0) or [*CATALOGUE])[0]
+            near = nearest(fix, CATALOGUE) or next(iter(CATALOGUE))
             raise UsageError(
-                f"--expect {text}: there is no fix {fix}. The nearest is {near}: moe-diag explain {near}"
+                f"--expect {text}: there is no fix {fix}. Type one such as {near}: moe-diag explain {near}"
             )
         if fix in found:
             raise UsageError(f"--expect names {fix} twice. Give one gain a fix")

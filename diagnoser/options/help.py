@@ -39,9 +39,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         *("summary", "keep", "force_overwrite", "redact"),
     ),
-    "Reading": (
-        *("nsys", "cache_dir", "reader", "jobs", "scheduler", "ask_megatron", "max_memory", "timeout"),
-    ),
+    "Reading": (*("nsys", "cache_dir", "reader", "jobs", "scheduler", "ask_megatron"),),
     "About the run": (),
     "Help": ("help_all", "help"),
 }

@@ -84,16 +84,24 @@ class Check:
     progress: Progress = silent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfTwoRuns:
+    """What is asked of two runs, whatever there is of them."""
+
+    gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
+    about: options.About = None
+    redact: options.Redact = True
+
+
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(OfTwoRuns):
     """Two runs to be compared, both read alike."""
 
     base: Source
     new: Source
     _: KW_ONLY
-    gate: options.GateLimit = None
-    undecided: options.WhereUndecided = None
-    not_comparable: options.WhereNotComparable = None
     expect: options.Expectations = ()
     more_base: options.MoreBase = ()
     steps: options.StepRange = None
@@ -108,12 +116,10 @@ class Comparison:
     cache_dir: options.CacheDir = None
     reader: options.ReaderName = "auto"
     jobs: options.Jobs = 1
-    about: options.About = None
-    redact: options.Redact = True
 
 
 @dataclass(frozen=True, slots=True)
-class FilesComparison:
+class FilesComparison(OfTwoRuns):
     """Two runs to be compared by their configurations and logs; of either side one may be left out."""
 
     base: options.Place | None = None
@@ -121,11 +127,6 @@ class FilesComparison:
     _: KW_ONLY
     base_log: options.BaseLog = None
     new_log: options.NewLog = None
-    gate: options.GateLimit = None
-    undecided: options.WhereUndecided = None
-    not_comparable: options.WhereNotComparable = None
-    about: options.About = None
-    redact: options.Redact = True
     progress: Progress = silent
 
 
@@ -223,7 +224,7 @@ Value = str | int | bool | Path | tuple[str | Path, ...] | None
 def made_again(
     command: str,
     files: Sequence[Path],
-    asked: Analysis | Check | Comparison | FilesComparison | LayoutPlan,
+    asked: Analysis | Check | OfTwoRuns | LayoutPlan,
     more: Mapping[str, Value] = {},
 ) -> str:
     """The line of a request; `more`: options that are none of its fields, which come first."""

@@ -19,12 +19,11 @@ from urllib.parse import urlsplit
 
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.scratch import cache_opened, scratch_folder
-from traces.limits import Limit
+from traces.limits import QUARTER, Limit
 
 HOST: Final = "127.0.0.1"
 PATIENCE: Final = Limit(600, "seconds", "ours: somebody who asked for it presses the button within minutes")
 WAITS: Final = Limit(10, "seconds", "ours: a browser of this machine sends a request at once")
-_MARGIN: Final = Limit(0.25, "of the span", "ours: what stands right before and after a moment is seen too")
 _PAGE: Final = Path(__file__).with_name("handover.html")
 _LONGEST_TITLE: Final = 200
 _LEADS: Final = "open.html"
@@ -57,7 +56,7 @@ class Handover:
             raise UsageError(
                 f"--ui {self.ui!r} is no address of a Perfetto page. Give one such as https://ui.perfetto.dev"
             )
-        margin_ns = int((self.end_ns - self.start_ns) * _MARGIN.value)
+        margin_ns = int((self.end_ns - self.start_ns) * QUARTER.value)
         start_ns, end_ns = max(self.start_ns - margin_ns, 0), self.end_ns + margin_ns
         about = {
             "said": self.said,

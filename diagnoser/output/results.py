@@ -15,8 +15,8 @@ from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
+from reports.write.brief import SIZE
 from traces.errors import OutputNotWritable, UsageError
-from traces.limits import Limit
 from traces.spelling import counted, one_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from reports.formats import Whole
 
 
-LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
 _CALLED: Final = {
     Kind.ANALYSIS: "a diagnosis",
@@ -78,9 +77,9 @@ class Output:
             raise UsageError(
                 f"{name} is of pages and tickets. Type the same line with -f markdown or --ticket DIR"
             )
-        if sum(map(len, (self.title or "", *(self.note or ())))) > LONGEST.value:
+        if sum(map(len, (self.title or "", *(self.note or ())))) > SIZE.value:
             raise UsageError(
-                f"--title and --note may have {int(LONGEST.value):,} characters in all. Shorten them."
+                f"--title and --note may have {int(SIZE.value):,} characters in all. Shorten them."
             )
         if self.open and ("html" not in self.forms or self.output == "-"):
             raise UsageError("--open is of a page in a file. Type the same line with -o page.html --open")

@@ -1,17 +1,18 @@
 """What is attached to a perf ticket: a report in three formats, a picture, a manifest; all or nothing."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from diagnoser.output import check_place
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
-from heuristics.result.layouts import Layouts
-from heuristics.result.result import Merged, Result
+from heuristics.result.result import Result
 from reports.content.blocks import Head
 from reports.formats import FORMATS, as_bytes
 from reports.result.codec import Document
@@ -21,6 +22,9 @@ from traces.files.aside import appearing, aside, sweep
 from traces.files.folder import Folder, open_folder
 from traces.files.moved import MADE, NotPutBack, move_together
 
+if TYPE_CHECKING:
+    from reports.formats import Whole
+
 PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
@@ -29,7 +33,6 @@ _PICTURE: Final = "png"
 _MANIFEST: Final = "_manifest.json"
 
 
-_Whole = Result | Compared | ComparedFiles | Layouts | Merged
 Render = Callable[[str], str | bytes]
 """Name of a format -> the report in it."""
 
@@ -70,7 +73,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, result: _Whole, render: Render) -> None:
+def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
@@ -122,9 +125,9 @@ def _attached(form: str, ticket: Ticket) -> str:
     return attached(Jira() if form == "jira" else GitHub(), beside)
 
 
-def _manifest(result: _Whole, contents: Mapping[str, bytes]) -> Document:
-    assert not isinstance(result, Layouts | Merged), "layouts and merged ranks have no ticket"
-    runs = [result.base, result.new] if isinstance(result, Compared | ComparedFiles) else result.traces
+def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
+    assert isinstance(result, Compared | ComparedFiles | Result), "layouts and merged ranks have no ticket"
+    runs = result.traces if isinstance(result, Result) else (result.base, result.new)
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},
         "schema_version": result.schema_version,

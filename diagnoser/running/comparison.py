@@ -39,6 +39,7 @@ from traces.files.beneath import real_path
 from traces.missing import known
 from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
+from traces.sections.section import copied
 from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step
 
@@ -180,21 +181,8 @@ def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | No
     path = side.source
     if not isinstance(path, Path) or (path.is_file() and is_result(path)):
         return None
-    own = Analysis(
-        [path],
-        steps=asked.steps,
-        nvtx=asked.nvtx,
-        nsys=asked.nsys,
-        cache_dir=asked.cache_dir,
-        reader=asked.reader,
-        jobs=1 if path.is_file() else asked.jobs,
-        config=side.config,
-        log=side.log,
-        about=asked.about,
-        ask_megatron=False,
-        redact=asked.redact,
-        progress=progress,
-    )
+    jobs = 1 if path.is_file() else asked.jobs
+    own = copied(Analysis, asked, side, paths=[path], jobs=jobs, ask_megatron=False, progress=progress)
     try:
         return diagnose(own).result
     except NotATrace:

@@ -17,6 +17,7 @@ from diagnoser.running.inputs import is_within
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text
+from traces.nearest import nearest
 from traces.spelling import printable
 
 R = TypeVar("R")
@@ -142,8 +143,6 @@ def _value(path: Path, key: str, kind: type, value: object) -> object:
 
 
 def _near(name: str, known: tuple[str, ...]) -> str:
-    from traces.settings.names import nearest
-
     near = nearest(name, known)
     return f"Did you mean {near}?" if near else f"There are {', '.join(known)}"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from diagnoser.diagnosis import FilesResult
+from diagnoser.diagnosis import Diagnosis, FilesResult
 from diagnoser.options.given import gate_asked, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
 from diagnoser.running.comparison import named
@@ -20,8 +21,9 @@ from reports.result.read import is_result
 from traces.errors import InputError, UsageError
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
-from traces.limits import Limit
 from traces.names.file_names import told_path
+from traces.sections.section import copied
+from traces.settings.read import LARGEST
 from traces.settings.settings import NotAConfiguration
 
 if TYPE_CHECKING:
@@ -33,11 +35,6 @@ _ENDINGS: Final = frozenset(
     {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
 )
 _LOGS: Final = (".log", ".out")
-LARGEST: Final = Limit(
-    500_000,
-    "bytes",
-    "ours: as a configuration may be at most (traces/settings/read.py); recordings are larger",
-)
 _OF_RECORDINGS: Final = ("expect", "steps", "nvtx", "base_gpu", "new_gpu", "more_base")
 """Options that choose in a recording, or judge one."""
 _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
@@ -63,40 +60,31 @@ def is_of_files(path: Path) -> bool:
     return isinstance(found, dict) and bool(found) and not any(key in found for key in _NO_CONFIGURATION)
 
 
-def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]) -> FilesComparison | None:
+def asked_of_files(
+    base: Path | Diagnosis | None, new: Path | Diagnosis | None, typed: Mapping[str, Any]
+) -> FilesComparison | None:
     """The comparison of files that a command line asks for; None where a side is a recording or a result.
 
     Raises `UsageError` where one side is a file of a run and the other a recording of one, and for an option
     that is of recordings.
     """
+    if isinstance(base, Diagnosis) or isinstance(new, Diagnosis):
+        return None
     there = [path for path in (base, new) if path is not None]
     are_files = [is_of_files(path) for path in there]
-    if there and not all(are_files):
-        if any(are_files):
-            _mixed(there, are_files)
-        return None
-    given = [typed.get(name) for name in ("base_config", "new_config", "base_log", "new_log")]
-    if not there and not any(given):
+    if any(are_files) and not all(are_files):
+        _refuse_mixed(there, are_files)
+    one, other = base or typed.get("base_config"), new or typed.get("new_config")
+    if not all(are_files) or not any((one, other, typed.get("base_log"), typed.get("new_log"))):
         return None
     if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
         flag = f"--{of_recordings[0].replace('_', '-')}"
         raise UsageError(f"{flag} is of recordings. Type the same line without it, or give recordings.")
-    config = [path or typed.get(name) for path, name in ((base, "base_config"), (new, "new_config"))]
-    logs = [typed.get("base_log"), typed.get("new_log")]
-    return FilesComparison(
-        config[0],
-        config[1],
-        base_log=logs[0],
-        new_log=logs[1],
-        **{
-            name: typed[name]
-            for name in ("gate", "undecided", "not_comparable", "about", "redact")
-            if name in typed
-        },
-    )
+    asked = {one.name: typed[one.name] for one in fields(FilesComparison) if one.name in typed}
+    return FilesComparison(one, other, **asked)
 
 
-def _mixed(there: list[Path], are_files: list[bool]) -> None:
+def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
     file, other = there[are_files.index(True)], there[are_files.index(False)]
     if not other.exists() or file.suffix.lower() == ".json":
         return  # named where it is read
@@ -169,13 +157,12 @@ def _made(
     from reports.result.fill.shown import shown_of
 
     config, log = (None if path is None else told_path(path) for path in files)
-    return FileSide(
+    return copied(
+        FileSide,
+        configured,
         name=config or log or "",
         config=config,
-        settings=configured.settings,
-        log=configured.log,
         given=given,
-        versions=configured.versions,
         problems=len(configured.problems),
         shown=shown_of(asked.redact),
     )

@@ -16,6 +16,7 @@ from traces.errors import UsageError
 from traces.limits import MOST_RANKS, Limit
 from traces.missing import Missing
 from traces.names.file_names import told_path
+from traces.sections.section import copied
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.spelling import counted
 
@@ -129,7 +130,10 @@ def _document(
 
     total, active = parameters_of(found.model)
     known = model_of(found.model)
-    return Layouts(
+    return copied(
+        Layouts,
+        found,
+        wanted,
         schema_version=SCHEMA_VERSION,
         tool=Tool("moe-diag", VERSION, wanted.given.guidance),
         kind="layouts",
@@ -139,19 +143,9 @@ def _document(
         command=made_again("plan", [Path(asked.model)], asked),
         about=name,
         model=known.name if known else "",
-        gpu=wanted.gpu,
-        gpus=wanted.gpus,
-        nvlink_domain=found.domain,
-        capacity_bytes=wanted.capacity,
-        precision=found.precision,
         global_batch=int(str(found.settings.value(GLOBAL_BATCH))),
         seq_length=found.model.seq_length,
         parameters_count=total,
         active_count=active,
-        assumed=found.assumed,
         unknown=(*((caveat,) if caveat else ()), *found.unknown),
-        counted=found.counted,
-        layouts=found.layouts,
-        least_bytes=found.least_bytes,
-        normal=found.normal,
     )

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from diagnoser.options.command import out_of_memory
 from diagnoser.running.freed_memory import keep_freed_memory
 from diagnoser.running.processes import Engine
 from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
@@ -20,7 +19,7 @@ from reports.result.read import is_result
 from traces import errors
 from traces.columns import TraceInfo
 from traces.cures import cure
-from traces.errors import EmptySelection, InputError
+from traces.errors import EmptySelection, InputError, out_of_memory
 from traces.files.beneath import opened
 from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS

@@ -19,23 +19,14 @@ from heuristics.comparison.difference.subject import (
     same_capture,
     whole_replays,
 )
-from heuristics.comparison.same_work import (
-    NEAR,
-    OTHER_PROGRAM,
-    same_classes,
-    same_recording,
-    shared_work_frac,
-)
-from heuristics.comparison.witnesses import OTHER_KERNELS, Weighed, copied, weigh
+from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
+from heuristics.comparison.witnesses import Weighed, copied, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, NEARLY_ALL, QUARTER
 from traces.missing import known
 from traces.spelling import counted, percent
 
-PERTURBED: Final = Limit(
-    0.05, "of a step", "ours: a difference of 5 % is worth a post-mortem, and the profiler must not make it"
-)
 _RECORDERS: Final = {"nsys-sqlite": "nsys", "kineto": "PyTorch profiler"}
 TELLING_TABLES: Final = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
@@ -276,20 +267,20 @@ def may_be_one(sides: Sides) -> bool:
 @fact
 def other_kernels(sides: Sides) -> bool:
     shared = sides.shared_frac
-    return shared is not None and shared < OTHER_KERNELS.value and captured_alike(sides)
+    return shared is not None and shared < NEARLY_ALL.value and captured_alike(sides)
 
 
 @fact
 def other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike."""
     kinds = {side.trace.kind for side in (sides.base, sides.new) if side.trace}
-    return (sides.shared_frac or 0.0) < OTHER_PROGRAM.value and len(kinds) <= 1
+    return (sides.shared_frac or 0.0) < QUARTER.value and len(kinds) <= 1
 
 
 @fact
 def slowed_otherwise(sides: Sides) -> bool:
     one, other = _slowed_frac(sides.base), _slowed_frac(sides.new)
-    return one is not None and other is not None and abs(one - other) > PERTURBED.value
+    return one is not None and other is not None and abs(one - other) > HALF_A_WALL.value
 
 
 @fact

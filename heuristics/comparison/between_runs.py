@@ -8,12 +8,8 @@ the interval's least half width, as runs may lie close together by luck where th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, sqrt
-from statistics import variance
 
-from heuristics.comparison.difference.interval import MANY
 from heuristics.comparison.difference.matched import mean_ns
-from heuristics.comparison.difference.student import student
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import pair_ranks
 from heuristics.comparison.same_work import same_recording
@@ -22,6 +18,8 @@ from heuristics.result.compared_runs import BaseRun, BetweenRuns
 from heuristics.result.result import Result
 from heuristics.words import say
 from traces.sections.rank import Rank
+from traces.statistics.interval import MANY
+from traces.statistics.student import one_more
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,7 @@ def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None
         return None
     lengths = [lengths_of(one, by_log) for one in bases]
     means_ns = [mean_ns(one) for one in lengths]
-    spread = sqrt(variance(means_ns))
-    half_ns = ceil(student(level, len(bases) - 1) * spread * sqrt(1 + 1 / len(bases)))
+    spread, half_ns = one_more(means_ns, level)
     runs = tuple(
         BaseRun(one.rank.trace, len(steps), round(mean))
         for one, steps, mean in zip(bases, lengths, means_ns, strict=True)

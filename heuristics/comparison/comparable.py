@@ -20,14 +20,11 @@ from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.rules.condition import Condition
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.settings.spelling import spelled
 from traces.toml_tables import read_table
 
-GRAPHS_MOVED: Final = Limit(
-    0.05, "of kernel work in CUDA graphs", "ours: a scope more or less moves more, 0.36 in a simulated run"
-)
 _ROUTING_MODE: Final = "routing mode"
 _FORCED_WORDS: Final = ("not forced", "forced")
 _FORCE: Final = "moe_router_force_load_balancing"
@@ -190,13 +187,13 @@ def _alone(
 
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
-    """What the traces show where both do and it is not the same, shares by more than `GRAPHS_MOVED`."""
+    """What the traces show where both do and it is not the same, shares by half a wall."""
     one, other = (trace_facts(side.rank).get(rule.observed) for side in (base, new))
     if not one or not other or not one.differs(other):
         return None
     if not isinstance(one.value, float | int) or not isinstance(other.value, float | int):
         return spelled(one.value), spelled(other.value)
-    if abs(one.value - other.value) <= GRAPHS_MOVED.value:
+    if abs(one.value - other.value) <= HALF_A_WALL.value:
         return None
     shares = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
     return next(shares), next(shares)

@@ -37,6 +37,7 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import Missing, gap, known
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.spelling import printable
 
 _NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
@@ -49,25 +50,19 @@ def _side(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str
     """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
     result, rank = side.result, side.rank
     step_ns, verdict = round(mean_step_ns(rank)), result.verdict
-    return Side(
+    return copied(
+        Side,
+        rank,
+        verdict,
         name=rank.trace,
         traces=tuple(trace.name for trace in result.traces),
-        gpu=rank.gpu,
-        rank=rank.rank,
-        device=rank.device,
-        process=rank.process,
         tool_version=result.tool.version,
         guidance=result.tool.guidance,
         step_ns=step_ns,
         steps=_steps(rank),
         log=_log(known(result.log)),
-        wall=verdict.wall,
         walls_told=any(wall.outcome != "unmeasurable" for wall in result.walls),
-        bound=verdict.bound,
-        kind=verdict.kind,
-        confidence=verdict.confidence,
         budget_rows=_budget_rows(means_ns, named, step_ns),
-        timeline=rank.timeline,
     )
 
 
@@ -162,34 +157,27 @@ def whole(
     """What was found and judged as one comparison, before its causes."""
     told, (base, new) = facts.attribution, _sides(facts)
     guides = base.guidance, new.guidance
-    return Compared(
+    return copied(
+        Compared,
+        judged,
+        facts,
+        told,
         schema_version=SCHEMA_VERSION,
         tool=Tool("moe-diag", "", guides[0] if guides[0] == guides[1] else None),
         kind="comparison",
         warnings=(),
         missing=(),
         redacted=True,
-        verdict=judged.verdict,
-        because=judged.because,
-        record=judged.record,
         comparable=comparable,
         base=base,
         new=new,
         size=size,
-        step_delta_ns=told.step_delta_ns,
         step_delta_frac=part_of(told.step_delta_ns, base.step_ns) if base.step_ns else _NO_BASE,
         step_delta_ci95_ns=size.ends_ns or FEW,
         attribution=told.rows,
-        reasons=told.reasons,
-        scattered=told.scattered,
-        modules=told.modules,
-        layers=facts.layers,
-        kernels=facts.kernels,
-        changed=facts.changed,
         suspects=(),
         pairs=tuple(_pair(facts, pair) for pair in pairs),
         gate=None,
-        exchanged=facts.exchanged,
     )
 
 

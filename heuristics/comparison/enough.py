@@ -3,19 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
 
 from heuristics.comparison.between_runs import is_logged, lengths_of
-from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.recording.options import SPARE, Question, asked
-
-DECIDES: Final = Limit(
-    0.05, "fraction of the step", "ours: changes that bench/compare_score/loop.py asks a comparison to decide"
-)
+from traces.statistics.interval import interval_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ def enough_steps(result: Result) -> Enough:
     questions = _questions(len(result.traces) > 1)
     if shows is None:
         return Enough(len(lengths), None, next(questions))
-    decides = max(DECIDES.value, *_lower_ends(result))
+    decides = max(HALF_A_WALL.value, *_lower_ends(result))
     if shows <= decides:
         return Enough(len(lengths), shows, decides=True)
     needed = ceil(len(lengths) * (shows / decides) ** 2)

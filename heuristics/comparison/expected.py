@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Final
 
 from heuristics.comparison.difference.changed import Observed, difference, is_off, trace_facts, way
-from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Value
@@ -27,16 +26,12 @@ from heuristics.result.expected import (
 )
 from heuristics.result.judged import Knobs
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.missing import OrMissing, gap, known
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
+from traces.statistics.interval import interval_of
 
-SURE_PART: Final = Limit(
-    0.5,
-    "of the predicted lower end",
-    "ours: a prediction is met where the interval reaches it and at least half of it is beyond chance",
-)
 _NO_LOWER: Final = gap(say("comparison.no-lower-end"), say("comparison.no-prediction-cure"))
 _NO_RANGE: Final = gap(say("comparison.no-range"), say("comparison.no-prediction-cure"))
 _FEW: Final = gap(say("comparison.few-per-side"), say("comparison.few-per-side-cure"))
@@ -176,7 +171,7 @@ def _concluded(
         return "missed", "less_than_predicted"
     if low_ns > max(predicted[1], 0):
         return "more", "more_than_predicted"
-    is_sure = low_ns > 0 and low_ns >= SURE_PART.value * least_ns
+    is_sure = low_ns > 0 and low_ns >= MOST.value * least_ns
     return ("met", "as_predicted") if is_sure else ("undecided", "within_noise")
 
 

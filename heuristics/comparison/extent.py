@@ -14,16 +14,11 @@ from msgspec import UNSET
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.result.expected import ExpectedExtent
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.missing import known
 from traces.replay.changes.graphs import SCOPES
 from traces.sections.rank import Rank
 
-CAPTURED: Final = Limit(
-    0.5,
-    "fraction of a module's kernel work",
-    "ours: a module that is captured has nearly all of its kernels in graphs, another nearly none",
-)
 Gain = tuple[float | None, float]
 
 
@@ -78,7 +73,7 @@ def _now(what: str, planned: Value, facts: Facts) -> tuple[str, ...] | None:
 def _captured(side: Subject) -> Iterator[str]:
     found = side.rank.detected.graph_scopes_frac
     for name, frac in ({} if found is UNSET else found).items():
-        if frac >= CAPTURED.value:
+        if frac >= MOST.value:
             yield name
 
 

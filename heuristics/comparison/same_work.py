@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
-from traces.limits import Limit
+from traces.limits import FEWEST, MOST, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_one_of_a_pass
 from traces.sections.rank import Rank
@@ -22,26 +22,6 @@ NEAR: Final = Limit(
     1.25,
     "times as many kernels, or as much work, per step",
     "ours: below half of 1 to 2, the least by which two whole steps are more than one",
-)
-PASSES: Final = Limit(
-    2,
-    "backward kernels a step",
-    "ours: most networks have one pooling or one loss, so one is alike by chance",
-)
-SAME_BACKWARD: Final = Limit(
-    0.5,
-    "of the work of backward kernels in classes with as many of them",
-    "ours: more than half; a fused norm changes one class, layers or microbatches change all",
-)
-SAME_UNIT: Final = Limit(
-    0.2,
-    "of shared kernel work whose count or work per step is the same",
-    "ours: full recompute leaves 0.47, twice the layers or microbatches at most 0.05, a window of steps 0",
-)
-OTHER_PROGRAM: Final = Limit(
-    0.2,
-    "of kernel work by names that both have",
-    "ours: pairs of unrelated recordings share 0 to 0.16, a run with another dispatcher and FP8 at once 0.55",
 )
 Pair = tuple[Fraction, Fraction]
 """Count and work in ns, per step."""
@@ -56,13 +36,13 @@ def same_amount(base: Rank, new: Rank) -> bool | None:
     where programs share enough of them.
     """
     least = min(sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new))
-    if least >= PASSES.value:
-        passes = _near_in_most(base, new, _backward, _same_passes, SAME_BACKWARD)
+    if least >= FEWEST.value:
+        passes = _near_in_most(base, new, _backward, _same_passes, MOST)
         if passes is not None:
             return passes
-    if (shared_work_frac(base, new) or 0.0) < OTHER_PROGRAM.value:
+    if (shared_work_frac(base, new) or 0.0) < QUARTER.value:
         return None
-    return _near_in_most(base, new, _by_name, _near, SAME_UNIT)
+    return _near_in_most(base, new, _by_name, _near, QUARTER)
 
 
 def _near_in_most(

@@ -10,8 +10,6 @@ from typing import Final, Literal
 from msgspec import structs
 
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
-from heuristics.comparison.difference.few_steps import least_p
-from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
 from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
@@ -21,24 +19,19 @@ from heuristics.comparison.same_work import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.result.gate import Gate
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
 from traces.missing import known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
 from traces.spelling import chosen, percent, signed, signed_ms
+from traces.statistics.interval import LEAST, LEVEL, MANY, Interval, interval_of
+from traces.statistics.permutation import least_p
 
-MATTERS: Final = Limit(
-    0.01,
-    "fraction of the shorter step",
-    "ours: a third of the gate our README shows (3 %). `no_change` is the verdict only where the whole "
-    "interval is within it, so that it never hides what a gate would stop",
-)
 RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
 )
 
-LEVEL: Final = 0.95
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
 
 
@@ -125,7 +118,7 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
     if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
         return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
     if (ends := size.ends_ns) is None:
-        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(MANY.value))
+        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(int(MANY.value)))
     traced = (*traced, *_left_out(size, base.rank, new.rank))
     if ends[0] <= 0 <= ends[1]:
         return _judge_around_zero(size, ends, traced)
@@ -170,7 +163,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
         return judged
     for place, pair in enumerate(pairs[1:], 2):
         base_ns, new_ns = (mean_step_ns(side) for side in (pair.base, pair.new))
-        if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
+        if abs(new_ns - base_ns) > LITTLE.value * min(base_ns, new_ns):
             other = say(
                 "comparison.another-pair",
                 pair=place,
@@ -191,7 +184,7 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
     if judged.verdict == "not_comparable":
         return Gate(limit_frac, "undecided", say("comparison.gate-not-comparable", limit=limit))
     if (ends := size.ends_ns) is None or not size.base_mean_ns:
-        few = say("comparison.gate-few", counts=_counts(size), least=LEAST.value, limit=limit)
+        few = say("comparison.gate-few", counts=_counts(size), least=LEAST, limit=limit)
         return Gate(limit_frac, "undecided", few)
     low, high = (_part(one, size.base_mean_ns) for one in ends)
     limit_ns = limit_frac * size.base_mean_ns
@@ -210,15 +203,13 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
 
 
 def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
-    shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
-    furthest_ns = max(-ends[0], ends[1])
-    shows_ns = (ends[1] - ends[0]) // 2
-    smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / shorter_ns)
-    is_narrow, matters = furthest_ns <= MATTERS.value * shorter_ns, chosen(MATTERS.value)
+    furthest_frac, shows_ns = furthest(size, ends), (ends[1] - ends[0]) // 2
+    smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / _shorter_ns(size))
+    is_narrow = furthest_frac <= LITTLE.value
     held = say(
         "comparison.interval-narrow" if is_narrow else "comparison.interval-wide",
-        furthest_frac=furthest_ns / shorter_ns,
-        matters=matters,
+        furthest_frac=furthest_frac,
+        matters=chosen(LITTLE.value),
     )
     runs = (_of_runs(size),) if size.between_runs else ()
     because = (held, *_by_chance(size, ends), smallest, *runs, *traced)
@@ -226,19 +217,37 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) 
         return Judged("no_change", because, "")
     if size.between_runs and size.between_runs.half_ns >= shows_ns:
         return Judged("undecided", because, say("comparison.record-runs"))
-    delta_ns = abs(size.delta_ns)
-    narrow_ns = max(delta_ns, MATTERS.value * shorter_ns - delta_ns, 1)
-    needed = min(size.base_count, size.new_count) * (shows_ns / narrow_ns) ** 2
-    return Judged("undecided", because, _record_for(needed))
+    return Judged("undecided", because, _record_for(needed(size, ends)))
 
 
-def _record_for(count: float) -> str:
-    many = max(ceil(count), int(MANY.value))
-    if many > RECORDABLE.value:
-        return say("comparison.record-logs", count=f"{float(f'{many:.1e}'):,.0f}")
-    active = many + SPARE
+def _shorter_ns(size: ComparedSize) -> int:
+    return min(size.base_mean_ns, size.new_mean_ns)
+
+
+def furthest(size: ComparedSize, ends: Ends) -> float:
+    """The largest difference, of either sign, that an interval around zero holds: as part of a step."""
+    return max(-ends[0], ends[1]) / _shorter_ns(size)
+
+
+def needed(size: ComparedSize, ends: Ends) -> int:
+    """About how many steps a side would tell the difference from zero, or what matters from it."""
+    delta_ns, half_ns = abs(size.delta_ns), (ends[1] - ends[0]) / 2
+    narrow_ns = max(delta_ns, LITTLE.value * _shorter_ns(size) - delta_ns, 1)
+    count = min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2
+    return max(ceil(count), int(MANY.value))
+
+
+def about(count: int) -> str:
+    """A count by its first two digits."""
+    return f"{float(f'{count:.1e}'):,.0f}"
+
+
+def _record_for(count: int) -> str:
+    if count > RECORDABLE.value:
+        return say("comparison.record-logs", count=about(count))
+    active = count + SPARE
     line = recording(Question.REGRESSION).nsys
-    return say("comparison.record", count=many, line=line, start=START, end=START + active, active=active)
+    return say("comparison.record", count=count, line=line, start=START, end=START + active, active=active)
 
 
 def _part(delta_ns: float, of_ns: int) -> str:
@@ -289,7 +298,7 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:
-    yield say("comparison.few", counts=_counts(size), least=LEAST.value)
+    yield say("comparison.few", counts=_counts(size), least=LEAST)
     p = least_p(size.base_count, size.new_count)
     if size.base_count and size.new_count and p > 1 - Fraction(str(LEVEL)):
         yield say("comparison.few-show-none", p=f"{p} ({percent(float(p))})")

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, get_args
 
-from heuristics.comparison.size import MATTERS, Judged
+from heuristics.comparison.size import Judged
 from heuristics.result.compared_runs import Whole, WholePart, WholeRow
 from heuristics.words import say
+from traces.limits import LITTLE
 from traces.missing import OrMissing, gap, known
 from traces.sections.rank import Rank
 from traces.spelling import duration, signed
@@ -62,7 +63,7 @@ def _contradicting(judged: Judged, whole: Whole) -> str:
             delta=_signed(whole.delta_ns),
             parts=parts,
         )
-    limit_ns = MATTERS.value * min(steps.base_ns, steps.new_ns)
+    limit_ns = LITTLE.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
         return say(
             "comparison.hiccups-differ",

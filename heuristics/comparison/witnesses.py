@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
+from math import comb
 from typing import Final
 
 from msgspec import Struct, UnsetType
 
 from heuristics.comparison.difference.subject import Subject, same_count
-from heuristics.comparison.same_work import OTHER_PROGRAM, per_step, same_amount, shared_work_frac
-from traces.limits import Limit
+from heuristics.comparison.same_work import NEAR, per_step, same_amount, shared_work_frac
+from traces.limits import FEWEST, MOST, NEARLY_ALL, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
 from traces.names.ranges import is_backward_name
@@ -23,46 +24,15 @@ from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import Work
+from traces.statistics.interval import LEVEL
 from traces.toml_tables import read_table
 
-OTHER_KERNELS: Final = Limit(
-    0.9,
-    "of kernel work by names that both have",
-    "ours: a run again shares all of it, one with another dispatcher 0.83 to 0.86",
-)
 LEAST_BYTES: Final = Limit(
     1_000, "bytes a step", "ours: 250 tokens; a learning rate or a seed is copied in any program"
 )
+BODY: Final = Limit(8, "launches a step", "ours: one layer of a transformer multiplies six times")
 FORMATS: Final = frozenset(map(Fraction, ("1/8", "1/4", "1/2", "1", "2", "4", "8")))
 """By what a tensor grows or shrinks in another format, of 8 to 64 bits a number."""
-FEWEST: Final = Limit(
-    5, "families", "ours: of fewer, some are alike by chance in any two programs of one library"
-)
-TWICE: Final = Limit(
-    3, "a step", "ours: most programs have one loss and one optimizer, so 1 and 2 are alike by chance"
-)
-ALIKE: Final = Limit(
-    0.7,
-    "of the families that both have",
-    "ours: recordings of one program have 0.9 to 1.0; unrelated ones 0 to 0.6, two of one small network 0.75",
-)
-UNLIKE: Final = Limit(
-    0.5, "of the families that both have", "ours: most unrelated recordings have less, 0.04 to 0.42"
-)
-PRODUCTS: Final = Limit(
-    8, "matrix products a step", "ours: as many of fewer may be chance; one layer of a transformer has six"
-)
-NEAR_PRODUCTS: Final = Limit(
-    1.25, "times as many", "ours: attention that is fused takes two products of nine from a layer"
-)
-SAME_GRIDS: Final = Limit(
-    0.5, "of the launches", "ours: recordings of one program have 1.0, less where tokens are routed"
-)
-OTHER_GRIDS: Final = Limit(
-    0.3, "of the launches", "ours: recordings of two sizes of one model have 0 to 0.15: weights stay as large"
-)
-LAUNCHES: Final = Limit(10, "launches a step", "ours: fewer are not the body of a model")
-STEADY: Final = Limit(0.9, "launches a step", "ours: a grid that comes less often follows the data")
 
 _TYPES: Final = compiled(
     r"\b(?:c10|__half|__nv_bfloat16|[bB][fF]loat16|[hH]alf|float|double|unsigned|int|long|bool|char|short|void"
@@ -171,20 +141,28 @@ def _ranges(base: Subject, new: Subject) -> Heard:
     one, other = works[0].ranges, works[1].ranges
     shared = _often(one, other)
     backward = [name for name in shared if is_backward_name(name)]
-    names = backward if len(backward) >= FEWEST.value else shared
+    names = backward if beyond_chance(len(backward), len(backward)) else shared
     return _alike([same_count(one[name], other[name]) for name in names])
 
 
 def _often(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
     """Families that both have, of which a side has enough that as many are no chance."""
-    return [name for name in one.keys() & other.keys() if max(one[name], other[name]) >= TWICE.value]
+    return [name for name in one.keys() & other.keys() if max(one[name], other[name]) >= FEWEST.value]
 
 
 def _alike(same: list[bool]) -> Heard:
-    if len(same) < FEWEST.value:
+    """Whether most are, beyond chance; silent where even all of so few would not be."""
+    if not beyond_chance(len(same), len(same)):
         return None
-    part = sum(same) / len(same)
-    return True if part >= ALIKE.value else False if part < UNLIKE.value else None
+    if beyond_chance(sum(same), len(same)):
+        return True
+    return False if sum(same) < MOST.value * len(same) else None
+
+
+def beyond_chance(alike: int, count: int) -> bool:
+    """Whether so many of `count` are alike by chance in under 5 % of cases: the sign test."""
+    ways = sum(comb(count, number) for number in range(alike, count + 1))
+    return count > 0 and ways <= (1 - LEVEL) * 2**count
 
 
 def _kinds(base: Subject, new: Subject) -> Heard:
@@ -228,11 +206,11 @@ def _products(base: Subject, new: Subject) -> Heard:
         for side in (base, new)
     )
     few, many = sorted((sum(one.values()), sum(other.values())))
-    if few < PRODUCTS.value:
+    if few < BODY.value:
         return None
     if one.keys() == other.keys() and all(same_count(one[name], other[name]) for name in one):
         return True
-    return False if many > NEAR_PRODUCTS.value * few else None
+    return False if many > NEAR.value * few else None
 
 
 def _product(kernel: Kernel) -> str | None:
@@ -250,7 +228,7 @@ def _names(base: Subject, new: Subject) -> Heard:
         shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
     if shared is None:
         return None
-    return True if shared >= OTHER_KERNELS.value else False if shared < OTHER_PROGRAM.value else None
+    return True if shared >= NEARLY_ALL.value else False if shared < QUARTER.value else None
 
 
 def _grids(base: Subject, new: Subject) -> Heard:
@@ -262,7 +240,7 @@ def _grids(base: Subject, new: Subject) -> Heard:
         if same_count(float(sum(one[name].values())), float(sum(other[name].values())))
     ]
     launches = float(sum(sum(one[name].values()) for name in shared))
-    if launches < LAUNCHES.value:
+    if launches < BODY.value:
         return None
     same = sum(
         min(number, other[name].get(grid, Fraction(0)))
@@ -270,7 +248,7 @@ def _grids(base: Subject, new: Subject) -> Heard:
         for grid, number in one[name].items()
     )
     part = float(same) / launches
-    return True if part >= SAME_GRIDS.value else False if part < OTHER_GRIDS.value else None
+    return True if part >= MOST.value else False if part < QUARTER.value else None
 
 
 def _steady_grids(rank: Rank) -> dict[str, dict[tuple[int, ...], Fraction]]:
@@ -288,7 +266,7 @@ def _steady_grids(rank: Rank) -> dict[str, dict[tuple[int, ...], Fraction]]:
         if grid == _ONE_BLOCK:
             continue
         number = Fraction(kernel.count, steps)
-        if grid is None or number < Fraction(str(STEADY.value)):
+        if grid is None or number < Fraction(str(NEARLY_ALL.value)):
             unsteady.add(kernel.name)
         else:
             found[kernel.name][grid] = found[kernel.name].get(grid, Fraction(0)) + number

@@ -23,14 +23,14 @@ from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
-from heuristics.walls.bound import TIGHT, Bound, find_bound, idle_frac, largest_bucket, unproven
+from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.memory import without_price
 from heuristics.walls.price import Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL, QUARTER, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import FRAMEWORKS
@@ -46,12 +46,6 @@ KERNELS: Final = Limit(
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-OVERLAPPED: Final = Limit(
-    0.3,
-    "fraction of expert all-to-all",
-    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
-)
-EXPOSED: Final = Limit(0.1, "fraction of expert all-to-all", "ours: nothing hides it on purpose")
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 _REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
 
@@ -212,8 +206,8 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
         return _stands(evidence, say("evidence.given-tight"), first=False)
     peaks = [one.peak_allocated_bytes or 0 for one in log.memory] if log else []
     used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
-    if evidence.observed.memory_bytes and used >= TIGHT.value and given.memory_tight is None:
-        peak = held("peak_allocated_frac", used, TIGHT)
+    if evidence.observed.memory_bytes and used >= NEARLY_ALL.value and given.memory_tight is None:
+        peak = held("peak_allocated_frac", used, NEARLY_ALL, unit="fraction of the capacity")
         return _stands(evidence, say("evidence.near-capacity"), False, (peak,))
     return evidence
 
@@ -318,9 +312,9 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
 def _overlap(ranks: Sequence[Figures]) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
     share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
-    if share is None or EXPOSED.value < share < OVERLAPPED.value:
+    if share is None or WALL.value < share < QUARTER.value:
         return None
-    return share >= OVERLAPPED.value
+    return share >= QUARTER.value
 
 
 def _a2a_ns(rank: Figures) -> int | None:
@@ -335,7 +329,7 @@ def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
         exposed_ns.update(rank.exposed_by_kind_ns or {})
     runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
     shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
-    return True if shares and min(shares) >= OVERLAPPED.value else None
+    return True if shares and min(shares) >= QUARTER.value else None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.columns import TraceInfo
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.measure.capture import Capture
 from traces.missing import known
 from traces.sections.tables import WallId
@@ -17,10 +17,6 @@ from traces.toml_tables import read_table
 
 Grade = Literal["good", "usable", "useless"]
 """Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at all."""
-
-LAUNCHED: Final = Limit(
-    0.9, "fraction of the kernels", "ours: as much as a wall is then without the launch that explains it"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class Fitness:
 
 def _has_few_launches(info: TraceInfo, capture: Capture) -> bool:
     found = capture.correlation_frac
-    return found is not None and capture.rows["CUDA calls"] > 0 and found < LAUNCHED.value
+    return found is not None and capture.rows["CUDA calls"] > 0 and found < NEARLY_ALL.value
 
 
 _LACKS: Final[Mapping[str, Callable[[TraceInfo, Capture], bool]]] = {

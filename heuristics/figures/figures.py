@@ -11,7 +11,7 @@ from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import start_of
 from traces.account.account import Account
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, MOST, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
@@ -19,16 +19,10 @@ from traces.patterns import whole_number
 from traces.sections.rank import Memory, Span, TensorCores
 from traces.sections.work import DataLoading
 
-FOREIGN: Final = Limit(
-    0.5, "fraction of the freeing calls", "ours: what most of them are is what there is to change"
-)
 FEWEST: Final = Limit(
     4, "exchanges of tokens a step", "one layer of experts: out and back, in forward and in backward"
 )
 EXPERT_CLASSES: Final = frozenset(("router", "permute", "grouped_gemm"))
-UNKNOWN: Final = Limit(
-    0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"
-)
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",
     "norm": "layernorm",
@@ -172,7 +166,7 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
 def unnamed_ns(rank: RankMeasurements) -> int:
     """How long compute of unknown class runs without other; 0 where that is too little to matter."""
     alone_ns = rank.unnamed.alone_ns
-    return alone_ns if alone_ns > UNKNOWN.value * start_of(rank).judged_ns else 0
+    return alone_ns if alone_ns > HALF_A_WALL.value * start_of(rank).judged_ns else 0
 
 
 def compute_again_ns(memory: Memory) -> int | None:
@@ -205,7 +199,7 @@ def _observed(rank: RankMeasurements) -> Observed:
         exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
         in_use=detected.in_use or (),
         sendrecv_of_experts=_may_be_of_experts(rank),
-        allocator_retries=None if foreign is UNSET else foreign < FOREIGN.value,
+        allocator_retries=None if foreign is UNSET else foreign < MOST.value,
         moe_passes=(rank.moe_passes,) if rank.moe_passes else (),
     )
 

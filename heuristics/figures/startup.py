@@ -10,18 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from traces.account.account import Account
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, NEARLY_ALL
 from traces.measurements import RankMeasurements
 from traces.replay.proofs import Cost
 
-STARTUP: Final = Limit(
-    0.05, "fraction of the windows", "ours: half a wall; a steady recording has hardly any"
-)
 CAUSES: Final = ("profiler", "lazy_init")
 """Causes of a late launch that only a recording's start has, or the profiler itself."""
-MOSTLY: Final = Limit(
-    0.90, "fraction of the windows", "ours: by what a tenth of a recording shows nobody should judge a run"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class Start:
 def start_of(rank: RankMeasurements) -> Start:
     starved = rank.account.launch_starved_ns if isinstance(rank.account, Account) else {}
     window_ns, ns = rank.budget.window_ns, sum(starved.get(cause, 0) for cause in CAUSES)
-    is_much = ns > STARTUP.value * window_ns
+    is_much = ns > HALF_A_WALL.value * window_ns
     return Start(window_ns, ns, starved.get("lazy_init", 0)) if is_much else Start(window_ns)
 
 
@@ -68,7 +62,7 @@ class Startup:
     @property
     def is_nearly_all(self) -> bool:
         """Whether too little else was recorded to judge any wall by it."""
-        return self.frac > MOSTLY.value
+        return self.frac > NEARLY_ALL.value
 
 
 def startup_of(starts: Sequence[Start]) -> Startup | None:

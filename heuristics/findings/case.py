@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from heuristics.comparison.difference.changed import ONCE
 from heuristics.config.hardware import gpu_family
 from heuristics.config.view import Config, Trust
 from heuristics.facts.configuration import OF_ALLOCATOR
@@ -14,15 +15,9 @@ from heuristics.guides.parallel import connections
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
 from traces.spelling import percent
 
-GC_SEEN: Final = Limit(
-    0.01, "fraction of the windows", "ours: what manual collection between steps costs stays under it"
-)
-STEADY_CALLS: Final = Limit(
-    1, "allocator calls a step", "ours: a library's own allocation now and then is no retry of PyTorch's"
-)
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
 """Lines of a log that say graphs were captured."""
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
@@ -225,13 +220,13 @@ def _from(limit: Limit, value: float | None, spell: Callable[[float], str] = per
 @fact
 def allocator_calls(run: Run) -> str | None:
     """Calls of the allocator a step, where they are more than now and then."""
-    return _from(STEADY_CALLS, run.observed.allocator_calls_per_step, "{:.0f}".format)
+    return _from(ONCE, run.observed.allocator_calls_per_step, "{:.0f}".format)
 
 
 @fact
 def collection(run: Run) -> str | None:
     """What collection costs, where it shows."""
-    return _from(GC_SEEN, (run.observed.absent_frac or {}).get("gc"))
+    return _from(LITTLE, (run.observed.absent_frac or {}).get("gc"))
 
 
 @fact

@@ -11,16 +11,16 @@ from typing import Final
 
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.case import Case
-from heuristics.findings.recorded import PERTURBED, layer_passes
+from heuristics.findings.recorded import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
-from heuristics.fixes.overlap import NORM_MARGIN
-from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, estimated, ran_out, too_large
+from heuristics.guides.memory_use import HEAD_ROOM, estimated, ran_out, too_large
 from heuristics.guides.parallel import connections
+from heuristics.recipes import RECIPES
 from heuristics.rules.check import broken, undecided
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import WALL, Limit
+from traces.limits import HALF_A_WALL, WALL, Limit
 from traces.missing import Missing
 from traces.settings.effective import effective
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP
@@ -140,7 +140,7 @@ def _data_overlap(case: Case) -> Iterator[Found]:
     if asked.framework == "megatron_bridge" and asked.distributed_optimizer is False:
         causes = {say("findings.not-distributed"): "ddp.use_distributed_optimizer=true", **causes}
     if not any(asked.value(knob) for knob in _MARGINS):
-        margins = (f"{knob.removeprefix('env.')}={NORM_MARGIN.value:.0f}" for knob in _MARGINS)
+        margins = (f"{knob.removeprefix('env.')}={RECIPES['norm_margin'].whole}" for knob in _MARGINS)
         causes[say("findings.no-margin")] = " ".join(margins)
     exposed = percent(cost_ns / run.window_ns)
     because = _because(causes, say("findings.check-buckets"))
@@ -196,7 +196,7 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
             continue
         then = now.changed(changes)
         added = delta(estimated(now), estimated(then))
-        if isinstance(added, Missing) or -added < WORTH_FREEING.value * needed or not broken(then) <= before:
+        if isinstance(added, Missing) or -added < HALF_A_WALL.value * needed or not broken(then) <= before:
             continue
         now, total = then, total - added
         taken.add(name)
@@ -289,8 +289,8 @@ def _drifting(case: Case) -> Iterator[Found]:
 
 
 def _perturbed(case: Case) -> Iterator[Found]:
-    if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
-        yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
+    if (longer := case.perturbation_frac or 0.0) > WALL.value:
+        yield {"longer": percent(longer), "limit": chosen(WALL.value)}
 
 
 def _logged(run: Run) -> Settings:

@@ -19,6 +19,7 @@ from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Changing, Fix, Form, Needing
 from heuristics.fixes.needs import named, need_of, shared_needs
 from heuristics.fixes.precondition import Precondition
+from heuristics.recipes import RECIPES
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
 from traces.names.frameworks import Framework
@@ -71,9 +72,9 @@ def _asks_a_run(kind: object, written: Any) -> object:
 
 
 def _constant(written: Mapping[str, Any]) -> Changing:
-    """The same change in every run; a value may be `{ limit = "host.WORKERS" }`, a number by its name."""
+    """The same change in every run; a value may be `{ recipe = "loader_workers" }`, a row of recipes.toml."""
     values = written.get("set", {}).items()
-    set_to = {knob: named(one["limit"]).value if isinstance(one, dict) else one for knob, one in values}
+    set_to = {knob: RECIPES[one["recipe"]].value if isinstance(one, dict) else one for knob, one in values}
     change = convert({**written, "set": set_to}, Change)
     if unknown := without_row(change):
         raise ValueError(f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it")

@@ -11,25 +11,21 @@ from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_ba
 from heuristics.fixes.needs import all_needed, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.dispatcher import (
-    DEEPEP_SMS_B200_DSV3,
-    HYBRIDEP_SMS_HARNESS,
     SHARED_SM_KNOB,
     backend_variables,
     choose_dispatcher,
     sm_knob,
 )
+from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
-from traces.limits import Limit
 from traces.settings.settings import Value
 
-FEW: Final = Limit(
-    16,
-    "SMs",
-    "low end of the guide's sweep for HybridEP (Megatron-Bridge skill perf-moe-dispatcher-selection)",
-)
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
-_TUNED: Final = {"deepep": DEEPEP_SMS_B200_DSV3, "hybridep": HYBRIDEP_SMS_HARNESS}
+_TUNED: Final = {
+    "deepep": RECIPES["deepep_sms_b200_dsv3"].whole,
+    "hybridep": RECIPES["hybridep_sms_harness"].whole,
+}
 """What guides set in place of the default. One value, so that nobody who follows is sent back."""
 _TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
@@ -121,7 +117,7 @@ def sms(run: Run) -> Change:
     variables: dict[str, Value] = {**backend_variables(run, backend)}
     if run.config.right_topology is False:
         return Change(variables)
-    return Change({sm_knob(run, backend): int(_TUNED[backend].value), **variables}, by_release=True)
+    return Change({sm_knob(run, backend): _TUNED[backend], **variables}, by_release=True)
 
 
 def _tuned_backend(run: Run) -> str:
@@ -133,7 +129,7 @@ def tunable(run: Run) -> tuple[Precondition, ...]:
     if run.config.right_topology is False:  # a wrong one makes it wait
         return all_needed(run, "sm_backend", "topology_known")
     backend = _tuned_backend(run)
-    tuned = int(_TUNED[backend].value)
+    tuned = _TUNED[backend]
     now = run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms")
     told = all(run.config.first(name) == value for name, value in backend_variables(run, backend).items())
     is_set = now == tuned and told
@@ -144,7 +140,7 @@ def tunable(run: Run) -> tuple[Precondition, ...]:
 def fewer_sms(run: Run) -> Change:
     """The low end of the sweep, by the knob of the release; HybridEP's where the backend is unknown."""
     backend = "deepep" if run.active.dispatcher == "deepep" else "hybridep"
-    return Change({sm_knob(run, backend): int(FEW.value)}, by_release=True)
+    return Change({sm_knob(run, backend): RECIPES["hybridep_sms"].whole}, by_release=True)
 
 
 # ---- whom it serves ----

@@ -91,7 +91,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     so that another wall's fix that waits for it may follow in the same plan. `lever`: it helps a step that
     nothing removable holds back; `known_off`: where the run is known to do without it. `varies`: what it
     changes of that which experiments hold fixed. `waits_for`: findings of what is configured and does not
-    run, before which it is not tried. `limits`: places of the numbers in it.
+    run, before which it is not tried. `limits`: the numbers in it: limits, and rows of recipes.toml.
     """
 
     id: str

@@ -9,22 +9,18 @@ from heuristics.config.logic import negated
 from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.memory import BUDGET, BUDGETED_BY
+from heuristics.fixes.memory import BUDGETED_BY
 from heuristics.fixes.needs import all_needed, head_room, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
 from heuristics.guides.situation import sync_free
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
 
-GRAPHED: Final = Limit(
-    0.2,
-    "fraction of kernel work in CUDA graphs",
-    "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are outside",
-)
 ROOM: Final = Limit(
     10e9,
     "bytes",
@@ -158,7 +154,7 @@ def whole(run: Run) -> Change:
             "ddp.check_for_nan_in_grad": False,
             **(
                 {
-                    BUDGETED_BY: BUDGET.value,
+                    BUDGETED_BY: RECIPES["expert_budget"].value,
                     "use_transformer_engine_op_fuser": True,
                     "moe_paged_stash": True,
                 }

@@ -9,25 +9,15 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import needed, release
 from heuristics.fixes.precondition import Precondition
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, Limit
 
-GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: Grace-based systems")
-X86: Final = Limit(4, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: x86-based systems")
-INTERVAL: Final = Limit(
-    10,
-    "steps",
-    "Megatron-Bridge, docs/training/moe-optimization.md; its harness and Megatron-LM's table have 100",
-)
 ROUTER_KERNELS: Final = Limit(
     31,
     "kernels",
     "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide: what the router fusion leaves of 72",
-)
-WORKERS: Final = Limit(
-    8, "workers", "ours: four times the default of Megatron-LM, on a node that has the cores"
 )
 
 
@@ -36,7 +26,7 @@ WORKERS: Final = Limit(
 
 def bound(run: Run) -> Change:
     """numactl before each rank's command; x86's number of GPUs a NUMA node where the GPU is unknown."""
-    share = int((GRACE if run.config.hardware_class == "nvl72" else X86).value)
+    share = RECIPES["numa_of_grace" if run.config.hardware_class == "nvl72" else "numa_of_x86"].whole
     node = f"$((SLURM_LOCALID/{share}))"
     command = f"numactl --cpunodebind={node} --membind={node}"
     return Change({"launcher.numa_binding": True}, launch=(command,), how=(say("fixes.before-command"),))
@@ -121,9 +111,9 @@ _AHEAD: Final = (
 def pinned(run: Run) -> tuple[str, ...]:
     """How input copies keep neither host nor GPU: by pinned memory, or where it is pinned, a batch ahead."""
     pageable, exposed = run.observed.pageable_input, run.observed.exposed_input_frac or 0.0
-    if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
+    if pageable or (pageable is None and exposed >= HALF_A_WALL.value):
         return _PINNED
-    return _AHEAD if exposed >= EXPOSED_INPUT.value else ()
+    return _AHEAD if exposed >= HALF_A_WALL.value else ()
 
 
 def loader_ahead(run: Run) -> Change:

@@ -13,34 +13,12 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.guides.modules import MODULES, meets, recomputed_now, replays
 from heuristics.guides.parallel import connections
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import Limit
 from traces.patterns import compiled, whole_number
 from traces.settings.settings import Value
 
-_RECIPES: Final = "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d"
-BUDGET: Final = Limit(1.5, "times the tokens of perfect balance", _RECIPES)
-PAGES: Final = Limit(1.2, "times the activations of perfect balance, on the GPU", _RECIPES)
-SPILL: Final = Limit(1.0, "times the activations of perfect balance, on the host", _RECIPES)
-OFFLOADED: Final = Limit(
-    0.5,
-    "fraction of the offload groups",
-    "ours: half as many copies, the smallest step that decides whether it helps",
-)
-OPTIMIZER: Final = Limit(
-    0.25,
-    "fraction of the optimizer's state",
-    (
-        "Megatron-Bridge skill perf-cpu-offloading: 25 to 50 % at moderate pressure; every further 25 % "
-        "cost as much again"
-    ),
-)
-LESS: Final = Limit(
-    0.5,
-    "of the fraction so far",
-    "ours: Megatron-Bridge's skill perf-cpu-offloading measures about as much for every further quarter",
-)
 _QUEUES: Final = "env.CUDA_DEVICE_MAX_CONNECTIONS"
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
@@ -157,7 +135,9 @@ def offload(run: Run) -> Change:
 def _less(run: Run) -> Change:
     """A fraction; before Megatron-Core 0.19 fewer modules are the only way, and of one module none."""
     if not run.config.core_before("0.19.0"):
-        return Change({"activation_offload_fraction": OFFLOADED.value}, by_release=True, since="0.16.0")
+        return Change(
+            {"activation_offload_fraction": RECIPES["halved"].value}, by_release=True, since="0.16.0"
+        )
     now = run.config.offloads()
     if now is not None and len(now) == 1:
         return Change({"fine_grained_activation_offloading": False, "offload_modules": None}, since="0.16.0")
@@ -218,7 +198,7 @@ def resident(run: Run) -> Change:
 def less_on_cpu(run: Run) -> Change:
     """Half of the fraction, which is 1 where it is not set, with its copies overlapped."""
     now = run.config.first(_FRACTION)
-    fraction = (float(now) if isinstance(now, int | float) else 1.0) * LESS.value
+    fraction = (float(now) if isinstance(now, int | float) else 1.0) * RECIPES["halved"].value
     return Change({_FRACTION: fraction, "optimizer.overlap_cpu_optimizer_d2h_h2d": True})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, convert
 
@@ -17,12 +17,6 @@ from traces.cures import cure
 from traces.limits import Limit
 from traces.spelling import chosen
 from traces.toml_tables import written
-
-WAITING: Final = Limit(
-    0.5,
-    "fraction of the expert all-to-all",
-    "ours: more waiting than moving, so a faster transport touches the smaller part",
-)
 
 
 class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +59,14 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (replace(holds(text, fact, met_by, told_by, self.blocks), absent=self.absent),)
 
 
+def limit_place(name: str) -> tuple[str, str]:
+    """Module and name of `graphs.ROOM`, of a file beside this one, or of `MOST`, a word that many share."""
+    room, _, own = name.rpartition(".")
+    if room:
+        return f"heuristics.fixes.{room}", own
+    return "traces.limits", own
+
+
 def named(name: str) -> Any:
     """`graphs.partial`: of a file beside this one; `walls.compute.LAYOUT`: of another room."""
     module, _, own = name.rpartition(".")
@@ -74,7 +76,8 @@ def named(name: str) -> Any:
 def need_of(written: Mapping[str, Any]) -> Need:
     fields = dict(written)
     if "limit" in fields:
-        limit: Limit = named(fields.pop("limit"))
+        module, own = limit_place(fields.pop("limit"))
+        limit: Limit = getattr(import_module(module), own)
         spelled = chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
         number = {"text": spelled, "holds": f"{limit.value:g}", "when": f"{limit.value:g}"}
         fields |= {one: fields[one].replace("{limit}", number[one]) for one in number if one in fields}

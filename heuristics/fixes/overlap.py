@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.guides.parallel import connections
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
@@ -15,9 +16,6 @@ SMALL_EP: Final = Limit(
     4,
     "ranks",
     "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= 2 nodes",
-)
-NORM_MARGIN: Final = Limit(
-    16, "SMs", "Megatron-Bridge, docs/performance-guide.md: the SMs data-parallel collectives take"
 )
 _QUEUES: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 _DENSE: Final = ("dp_reduce_scatter", "dp_all_gather", "all_reduce", "tp", "cp")
@@ -51,7 +49,7 @@ def of_experts(run: Run) -> Change:
 def of_data_parallelism(run: Run) -> Change:
     """Both overlaps, with what they need; aligned across stages where stages are cut into virtual ones."""
     aligned = run.config.vpp is not None and run.config.vpp > 1
-    margin = str(int(NORM_MARGIN.value))
+    margin = str(RECIPES["norm_margin"].whole)
     return Change(
         {
             "ddp.use_distributed_optimizer": True,

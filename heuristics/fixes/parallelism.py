@@ -1,7 +1,6 @@
 """How a model is cut over ranks, and how much each launch has to do: sizes, layouts and the micro-batch."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import exchange, experts_cut
@@ -9,7 +8,6 @@ from heuristics.fixes.needs import all_needed, head_room, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.memory_use import (
     HEAD_ROOM,
-    UNEVEN,
     capacity_bytes,
     estimated,
     peak_bytes,
@@ -28,18 +26,13 @@ from heuristics.run.sizes import (
     virtual_stages,
     wider_ep,
 )
-from traces.limits import Limit
+from traces.limits import WALL
 from traces.missing import Missing
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
 from traces.sizes.memory import delta
 from traces.spelling import chosen, gigabytes
-
-SHORT: Final = Limit(
-    0.5, "fraction of kernels under 10 us", "ours: below it most launches already carry enough work"
-)
-
 
 # ---- pipeline stages ----
 
@@ -83,11 +76,11 @@ def uneven_memory(run: Run) -> tuple[Precondition, ...]:
     if found is None:
         return all_needed(run, "stages_cut", "stage_memory_known")
     figures = {"fullest": gigabytes(found.fullest), "emptiest": gigabytes(min(found.stages))}
-    less = {"less": chosen(UNEVEN.value), "best": gigabytes(found.best)}
+    less = {"less": chosen(WALL.value), "best": gigabytes(found.best)}
     return (
         *needed("stages_cut", run),
         *needed("stages_uneven", run, found.is_uneven, **figures),
-        *needed("layout_frees", run, found.freed >= UNEVEN.value * found.fullest, **less),
+        *needed("layout_frees", run, found.freed >= WALL.value * found.fullest, **less),
     )
 
 

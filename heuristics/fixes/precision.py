@@ -12,20 +12,11 @@ from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.run.run import Run
 from heuristics.run.sizes import seems_moe
 from heuristics.words import say
-from traces.limits import Limit
 from traces.measure.tensor_cores import TF32_SINCE
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS
 from traces.settings.settings import Value
-
-GROUPS: Final = Limit(
-    8, "compute capability, major", "Megatron-LM, megatron/training/arguments.py: asserted for grouped GEMM"
-)
-INTERLEAVED: Final = Limit(32, "units", "Megatron-Bridge, scripts/performance/utils/overrides.py at 067f987d")
-FUSES: Final = Limit(
-    10, "compute capability, major", "Megatron-LM, megatron/core/transformer/transformer_config.py: SM100"
-)
 
 
 @dataclass(frozen=True, slots=True)

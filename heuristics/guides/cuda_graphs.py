@@ -10,16 +10,13 @@ from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
 from heuristics.guides.situation import host_visible
 from heuristics.guides.table import Chosen, Refusal, Row, fire
+from heuristics.recipes import RECIPES
 from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import Limit
 from traces.settings.settings import Value
 
-WARMUP_STEPS: Final = Limit(
-    3, "steps", "default of Megatron-Core's cuda_graph_warmup_steps: capture comes after them"
-)
 RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
 """What every CUDA graph needs of the random numbers."""
 
@@ -137,7 +134,7 @@ def _notes(run: Run, row: Row, impl: Impl) -> tuple[str, ...]:
     return (
         row.reason,
         say("guides.memory-of-iteration" if impl == "full_iteration" else "guides.memory-of-parts"),
-        say("guides.capture-after", steps=int(WARMUP_STEPS.value)),
+        say("guides.capture-after", steps=RECIPES["warmup_of_graphs"].whole),
         *((say("guides.host-unknown"),) if host_visible(run) is None else ()),
     )
 

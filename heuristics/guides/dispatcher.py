@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from heuristics.config.about import Guidance
 from heuristics.guides.situation import RUNS, ep_share, runs_low_precision
 from heuristics.guides.table import Chosen, Refusal, Row, fire
+from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import WALL, Limit
+from traces.limits import WALL
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
@@ -127,16 +128,6 @@ def _once(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-DEEPEP_SMS: Final = Limit(20, "SMs", "default of Megatron-Core 0.14 to 0.18, and the guide's place to start")
-DEEPEP_SMS_B200_DSV3: Final = Limit(24, "SMs", "Megatron-Bridge's snapshot of DeepSeek-V3 on B200")
-HYBRIDEP_SMS: Final = Limit(
-    16, "SMs", "default of Megatron-Core 0.16.0 to 0.17.0, low end of the guide's sweep"
-)
-HYBRIDEP_SMS_HARNESS: Final = Limit(
-    32, "SMs", "what Megatron-Bridge's performance harness sets; high end of the sweep"
-)
-GPUS_PER_NVL72_NODE: Final = Limit(4, "GPUs", "GB200 and GB300 NVL72: 18 nodes of four GPUs")
-
 SM_KNOBS: Final = {"deepep": "moe_deepep_num_sms", "hybridep": "moe_hybridep_num_sms"}
 SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 """Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
@@ -146,11 +137,13 @@ def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
     """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
     if backend == "deepep":
         on_b200 = run.config.gpu_family is not None and run.config.gpu_family.name == "B200"
-        few = DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
-        return (_sm_knob(run, backend, str(int(few.value))),)
+        few = "deepep_sms_b200_dsv3" if on_b200 and run.config.family == "dsv3" else "deepep_sms"
+        return (_sm_knob(run, backend, str(RECIPES[few].whole)),)
     if backend != "hybridep":
         return ()
-    sweep = say("guides.sweep", first=int(HYBRIDEP_SMS.value), last=int(HYBRIDEP_SMS_HARNESS.value))
+    sweep = say(
+        "guides.sweep", first=RECIPES["hybridep_sms"].whole, last=RECIPES["hybridep_sms_harness"].whole
+    )
     return (*_topology(run), _sm_knob(run, backend, sweep))
 
 
@@ -197,7 +190,7 @@ def _topology(run: Run) -> tuple[str, ...]:
         return ()
     variables = backend_variables(run, "hybridep")
     told = tuple(f"{knob.removeprefix('env.')}={value}" for knob, value in variables.items())
-    nodes, rest = divmod(topology.ranks_per_domain, int(GPUS_PER_NVL72_NODE.value))
+    nodes, rest = divmod(topology.ranks_per_domain, RECIPES["node_of_nvl72"].whole)
     if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
         return (*told, f"--segment {nodes}")
     return told

@@ -11,9 +11,8 @@ from typing import Final, cast
 from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
-from heuristics.walls.bound import TIGHT
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, MOST, NEARLY_ALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT
@@ -21,26 +20,8 @@ from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import pieces_suffice
 
-HEAD_ROOM: Final = Limit(
-    0.05,
-    "fraction of the GPU's memory",
-    "ours: what varies from step to step (tokens an expert gets, fragments) has to fit into the rest",
-)
-WORTH_FREEING: Final = Limit(
-    0.05, "of what is missing", "ours: a change that frees less is one more risk for nothing"
-)
-ROOM_TO_HALVE: Final = Limit(
-    0.5,
-    "fraction of the GPU's memory",
-    "ours: half the tensor or pipeline parallelism at most doubles what a rank holds",
-)
-ROOMY: Final = Limit(
-    0.75,
-    "fraction of the GPU's memory",
-    "ours: a quarter is left, of which a tenth lies outside PyTorch and the rest is to be used, not enlarged",
-)
-
-
+HEAD_ROOM: Final = HALF_A_WALL
+"""What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
 _ESTIMATE: Final = "estimate of memory"
 
 
@@ -175,7 +156,7 @@ def has_room_to_halve(run: Run) -> bool | None:
     use = memory_use(run)
     if fits(run) is False or run.config.memory_tight:
         return False
-    return None if use is None else use.at_most(ROOM_TO_HALVE.value)
+    return None if use is None else use.at_most(MOST.value)
 
 
 def has_room(run: Run) -> bool | None:
@@ -185,7 +166,7 @@ def has_room(run: Run) -> bool | None:
     if run.config.memory_tight is not None:
         return not run.config.memory_tight
     use = memory_use(run)
-    return None if use is None else use.at_most(ROOMY.value)
+    return None if use is None else use.at_most(1 - QUARTER.value)
 
 
 def is_tight(run: Run) -> bool | None:
@@ -197,7 +178,7 @@ def is_tight(run: Run) -> bool | None:
     use = memory_use(run)
     if use is None:
         return None
-    return True if use.least_frac >= TIGHT.value else False if use.most_frac < TIGHT.value else None
+    return True if use.least_frac >= NEARLY_ALL.value else False if use.most_frac < NEARLY_ALL.value else None
 
 
 def segments_suffice(run: Run) -> bool | None:
@@ -212,16 +193,6 @@ def segments_suffice(run: Run) -> bool | None:
 ASK_MEMORY: Final = say("guides.memory-report")
 
 
-UNEVEN: Final = Limit(
-    0.1,
-    "fraction of the fullest stage",
-    "ours: less than a tenth is within what the estimate of memory may be wrong by",
-)
-LONGEST: Final = Limit(
-    1.25,
-    "times the mean count of layers",
-    "ours: the longest stage sets the pace, and a quarter more costs as much as full recompute does",
-)
 _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
 _OTHERS: Final[dict[str, Value]] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
 
@@ -243,7 +214,7 @@ class StageMemory:
     @property
     def is_uneven(self) -> bool:
         """Whether the fullest rank holds notably more than the emptiest."""
-        return self.fullest - min(self.stages) >= UNEVEN.value * self.fullest
+        return self.fullest - min(self.stages) >= WALL.value * self.fullest
 
     @property
     def freed(self) -> int:
@@ -290,7 +261,7 @@ def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:
     givers = [place for place in range(full, len(stages), ranks) if stages[place].count(_LAYER) > 1]
     takers = [place for place in range(empty, len(stages), ranks) if place <= last]
     layers = [sum(one.count(_LAYER) for one in stages[rank::ranks]) for rank in range(ranks)]
-    too_long = layers[empty] + 1 > LONGEST.value * sum(layers) / ranks
+    too_long = layers[empty] + 1 > (1 + QUARTER.value) * sum(layers) / ranks
     if full == empty or not givers or not takers or too_long:
         return None
     giver = max(givers, key=lambda place: stages[place].count(_LAYER))

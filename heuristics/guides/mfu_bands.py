@@ -2,16 +2,9 @@
 
 from typing import Final
 
+from heuristics.recipes import RECIPES
 from heuristics.result.configured import Band
-from traces.limits import Limit
 from traces.settings.precision import BITS, bits_of
-
-_GUIDE: Final = "NVIDIA's guide on dispatchers, evidence of DeepSeek-V3 on GB200 and GB300"
-LOW_TEENS: Final = Limit(0.10, "of the peak", f"{_GUIDE}: untuned in the low teens; ours: from 10 %")
-UNTUNED: Final = Limit(0.155, "of the peak", f"{_GUIDE}: untuned in the low teens; ours: up to 15.5 %")
-TUNED: Final = Limit(0.165, "of the peak", f"{_GUIDE}: tuned from the high teens; ours: from 16.5 %")
-LOW_TWENTIES: Final = Limit(0.235, "of the peak", f"{_GUIDE}: to the low twenties; ours: up to 23.5 %")
-
 
 FAMILY: Final = "dsv3"
 GPUS: Final = ("GB200", "GB300")
@@ -24,10 +17,10 @@ def mfu_band(mfu_frac: float, family: str | None, gpu: str | None, precision: st
     """
     if family != FAMILY or gpu not in GPUS or bits_of(precision) != BITS["mxfp8"]:
         return None
-    if mfu_frac < LOW_TEENS.value:
+    if mfu_frac < RECIPES["mfu_untuned_from"].value:
         return "below"
-    if mfu_frac < UNTUNED.value:
+    if mfu_frac < RECIPES["mfu_untuned_to"].value:
         return "untuned"
-    if mfu_frac < TUNED.value:
+    if mfu_frac < RECIPES["mfu_tuned_from"].value:
         return "between"
-    return "tuned" if mfu_frac <= LOW_TWENTIES.value else "above"
+    return "tuned" if mfu_frac <= RECIPES["mfu_tuned_to"].value else "above"

@@ -9,6 +9,7 @@ from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import all_of
 from heuristics.config.versions import numbers
 from heuristics.facts.dictionary import fact
+from heuristics.recipes import Published
 from heuristics.run.run import Run
 from traces.toml_tables import read_keyed
 
@@ -47,6 +48,7 @@ class Module(Struct, frozen=True, forbid_unknown_fields=True):
     usual: bool = False
     avoid: str = ""
     option: str = ""
+    costs: Published | None = None
 
 
 def _scaling_allows(run: Run) -> bool | None:

@@ -4,6 +4,7 @@ from math import log2
 from typing import Final
 
 from heuristics.facts.dictionary import fact
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -17,11 +18,6 @@ VERY_LONG: Final = Limit(
     "tokens",
     "arXiv 2603.07685: at 64K attention is about 70 % of the FLOPs, so its memory dominates on any model",
 )
-TOKENS_A_RANK: Final = Limit(
-    4_096,
-    "tokens",
-    "Megatron-Bridge, skill perf-moe-long-context: CP is about the length by 4096, to a power of two",
-)
 OFF: Final = Limit(2, "times", "ours: the guide rounds to a power of two, so half or twice is as good")
 
 
@@ -32,7 +28,7 @@ def sequence_length(run: Run) -> int | None:
 
 def guided_cp(length: int) -> int:
     """The CP to start with: 1 for short sequences."""
-    return 1 if length < LONG.value else 2 ** round(log2(length / TOKENS_A_RANK.value))
+    return 1 if length < LONG.value else 2 ** round(log2(length / RECIPES["tokens_a_context_rank"].value))
 
 
 def is_far(cp: int, length: int) -> bool:
@@ -58,33 +54,17 @@ def _divides(run: Run, length: int, cp: int, size: int) -> bool:
     return length % (2 * size) == 0 and (ranks is None or ranks % (size // cp) == 0)
 
 
-ONE: Final = Limit(
-    1,
-    "hardware queues",
-    "Megatron-LM, megatron/training/arguments.py: asserted before Blackwell with TP or CP above 1, unless "
-    "expert all-to-all is overlapped or FSDP runs",
-)
-SOME: Final = Limit(
-    8, "hardware queues", "Megatron-Bridge, scripts/performance/utils/overrides.py: what is left"
-)
-MANY: Final = Limit(
-    32,
-    "hardware queues",
-    "Megatron-Bridge, scripts/performance/utils/overrides.py: with a flex dispatcher, and on Blackwell",
-)
-
-
 def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) -> int:
     """Queues for the run as it is, or as it would be with Megatron-FSDP or the overlap."""
     capability = run.config.capability
     if capability is not None and capability >= (10, 0):
-        return int(MANY.value)
+        return RECIPES["many_queues"].whole
     asked = run.config.ep_overlap  # with one queue it may be asked for and not be seen
     overlapped = (run.active.ep_overlap or asked) if ep_overlap is None else ep_overlap
     sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
     if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
-        return int(ONE.value)
-    return int((MANY if run.active.dispatcher in ("deepep", "hybridep") else SOME).value)
+        return RECIPES["one_queue"].whole
+    return RECIPES["many_queues" if run.active.dispatcher in ("deepep", "hybridep") else "some_queues"].whole
 
 
 @fact

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from heuristics.config.about import Guidance
-from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, capacity_bytes, estimated
+from heuristics.guides.memory_use import HEAD_ROOM, capacity_bytes, estimated
 from heuristics.guides.modules import (
     CORE_ATTENTION,
     INSIDE_MOE,
@@ -20,6 +20,7 @@ from heuristics.guides.modules import (
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.limits import HALF_A_WALL
 from traces.missing import Missing
 from traces.settings.settings import Value
 
@@ -87,7 +88,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> tuple[str
     if before is None or capacity is None or not sizes:
         return tuple(start)
     chosen = [*now]
-    least = WORTH_FREEING.value * (before - capacity * (1 - HEAD_ROOM.value))
+    least = HALF_A_WALL.value * (before - capacity * (1 - HEAD_ROOM.value))
     for label in sorted(sizes, key=lambda label: sizes[label]):
         if before - sizes[label] > max(0, least):
             chosen.append(label)

@@ -1,22 +1,13 @@
 """How a run went, as rows of incidents ask: how its steps move, what it waits for, when memory ran out."""
 
-from typing import Final
-
-from heuristics.comparison.difference.drift import Drift
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.facts.dictionary import fact
 from heuristics.guides.situation import waited_for_data
 from heuristics.run.run import Run
-from traces.limits import Limit
+from traces.limits import QUARTER, WALL
 from traces.spelling import percent
+from traces.statistics.drift import Drift
 from traces.training_log.iterations import steady_step
-
-GROWS: Final = Limit(
-    0.1, "of the first steps' length", "ours: as much as a wall; drift of a log that compare calls one"
-)
-IDLE: Final = Limit(
-    0.25, "fraction of the window", "NeMo RL issue 917: GPUs idle for 25 to 50 % of the time between steps"
-)
 
 
 def _drift(run: Run) -> Drift | None:
@@ -30,7 +21,7 @@ def steps_grow(run: Run) -> bool | None:
     found = _drift(run)
     if found is None:
         return None
-    return found.state == "rising" and found.change >= GROWS.value * found.first
+    return found.state == "rising" and found.change >= WALL.value * found.first
 
 
 @fact
@@ -77,7 +68,7 @@ def waited(run: Run) -> str | None:
 @fact
 def mostly_idle(run: Run) -> bool | None:
     """Whether nothing ran in a large share of the windows."""
-    return None if run.idle_frac is None else run.idle_frac >= IDLE.value
+    return None if run.idle_frac is None else run.idle_frac >= QUARTER.value
 
 
 @fact

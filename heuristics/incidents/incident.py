@@ -20,6 +20,7 @@ from heuristics.result.judged import KnownIssue
 from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
@@ -173,20 +174,14 @@ def _rank(one: Met) -> tuple[int, bool, int]:
 
 def _told(one: Met, run: Run) -> Incident:
     row = one.row
-    return Incident(
-        id=row.id,
-        state=one.state,
-        kind=row.kind,
+    return copied(
+        Incident,
+        row,
+        one,
         what=RUNS.filled(row.what, run),
         cure=RUNS.filled(row.cure, run),
-        fix=row.fix,
-        set=row.set,
         releases=tuple(release_words(*ends) for ends in row.releases.items()),
-        gpus=row.gpus,
         only_if=one.unknown,
-        seen=one.seen,
-        source=row.source,
-        explains=row.explains,
     )
 
 
@@ -210,14 +205,13 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
     """
     changed = run.changed(sets)
     return tuple(
-        KnownIssue(
-            id=row.id,
+        copied(
+            KnownIssue,
+            row,
             what=RUNS.filled(row.what, changed),
             releases=tuple(release_words(*one) for one in row.releases.items()),
-            gpus=row.gpus,
             only_if=row.unknown(changed),
             workaround=RUNS.filled(row.cure, changed),
-            source=row.source,
         )
         for row in incidents().values()
         if fix in row.fixes and row.fits(changed)  # it has not run so yet: no log shows the line

@@ -47,6 +47,7 @@ from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing, known
+from traces.sections.section import copied
 from traces.settings.settings import PROGRAMS, Problem, Value
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
@@ -188,10 +189,9 @@ def _failure(
 ) -> ConfigFinding:
     where = say("findings.line", number=one.line) if one.line else "the configuration"
     told = told_by.get(one.id, "")
-    return ConfigFinding(
-        id=one.id,
-        state=one.state,
-        text=one.text,
+    return copied(
+        ConfigFinding,
+        one,
         evidence=say("findings.to-confirm", where=where, confirm=one.confirm, source=one.source),
         fix=f"{one.fix}: {one.cure}" if one.fix else one.cure,
         same_as=told if any(rule.id == told for rule in broken) or one.id in better else "",
@@ -201,13 +201,10 @@ def _failure(
 def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> tuple[BrokenRule, ...]:
     by_knob = run.config.written.by_knob
     return tuple(
-        BrokenRule(
-            id=rule.id,
+        copied(
+            BrokenRule,
+            rule,
             level=level,
-            text=rule.text,
-            cure=rule.cure,
-            fix=rule.fix,
-            source=rule.source,
             seen=tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob),
             same_as=_other(told_by, rule.id),
         )

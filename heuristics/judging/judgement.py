@@ -28,6 +28,7 @@ from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
 from traces.names.kernels import UNNAMED
 from traces.sections import run as sections
+from traces.sections.section import copied
 from traces.settings.settings import PROGRAMS, Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
@@ -149,19 +150,17 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     costed = {wall.id: wall for wall in walls if known(wall.cost_ns) is not None}
     versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
     given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
-    return Run(
-        observed=evidence.observed,
+    return copied(
+        Run,
+        evidence,
+        configured,
         given=given,
         cost_by_kind_ns={one: _by_kind(wall, evidence) for one, wall in costed.items()},
-        window_ns=evidence.window_ns,
         total_ns={one: known(wall.cost_ns) or 0 for one, wall in costed.items()},
         does_not_fit=evidence.verdict.does_not_fit,
         total_frac={wall.id: frac for wall in walls if (frac := known(wall.cost_frac)) is not None},
         settings=settings,
-        log=configured.log,
         framework=_framework(evidence, given, configured),
-        idle_frac=evidence.idle_frac,
-        late=evidence.late,
     )
 
 

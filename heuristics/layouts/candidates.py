@@ -7,31 +7,20 @@ from typing import Final
 
 from heuristics.guides.parallel import guided_cp
 from heuristics.layouts.stages import Stages, Work, stages_of, work_of
+from heuristics.recipes import RECIPES
 from traces.limits import Limit
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
 from traces.sizes.model import ModelSize
 
-MOST_TP: Final = Limit(
-    8,
-    "tensor-parallel ranks",
-    "Megatron-Bridge, skill perf-parallelism-strategies: TP within one NVLink domain, of eight GPUs mostly",
-)
-MOST_VIRTUAL: Final = Limit(
-    12, "virtual stages a rank", "Megatron-Bridge, presets of Qwen3 on two and four stages: the most in any"
+EACH: Final = Limit(
+    0.002,
+    "of the step for each virtual stage or module",
+    "ours: of what costs alike the simpler; the bubble then chooses 4 virtual stages for DeepSeek-V3 on "
+    "PP 4 and PP 8, and 8 for Mixtral, as published",
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
 """The sizes of Megatron-Bridge's presets."""
-EACH_VIRTUAL: Final = Limit(
-    0.002,
-    "of the step for each virtual stage",
-    "ours: with it the bubble chooses 4 for DeepSeek-V3 on PP 4 and PP 8, and 8 for Mixtral, as published",
-)
-RAGGED: Final = Limit(
-    0.02,
-    "of the step",
-    "ours: in every layout of Megatron-Bridge's scripts all stages but the ends are of one length",
-)
 _OTHER_STAGES: Final[dict[str, Value]] = dict.fromkeys(
     (
         "num_layers_per_virtual_pipeline_stage",
@@ -129,7 +118,7 @@ def divisors(number: int, most: int) -> list[int]:
 def _tensor(model: ModelSize) -> list[int]:
     """TP that divides heads and key groups; Megatron-Core refuses others."""
     groups = model.heads if model.latent else model.query_groups
-    return [tp for tp in divisors(model.heads, int(MOST_TP.value)) if groups % tp == 0]
+    return [tp for tp in divisors(model.heads, RECIPES["largest_tp"].whole) if groups % tp == 0]
 
 
 def _with_batches(asked: Asked, work: Work, cut: tuple[int, int, int, int]) -> Iterator[Sizes]:
@@ -151,17 +140,19 @@ def _with_batches(asked: Asked, work: Work, cut: tuple[int, int, int, int]) -> I
 def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] | None:
     """The virtual stages that waste least: bubble, uneven stages, and transfers of each; None where none are.
 
+    Stages between the ends are of one length where they can be, as in every layout of Bridge's scripts.
+
     Interleaved stages want a multiple of PP micro-batches (Megatron-Core, schedules.py).
     """
     layers = len(work.layers)
-    most = min(int(MOST_VIRTUAL.value), layers // pp) if pp > 1 and microbatches % pp == 0 else 1
+    most = min(RECIPES["most_virtual"].whole, layers // pp) if pp > 1 and microbatches % pp == 0 else 1
     found = {vpp: one for vpp in range(1, most + 1) if (one := stages_of(work, pp, vpp)) is not None}
     if not found:
         return None
 
-    def wasted(vpp: int) -> float:
-        uneven = max(0.0, found[vpp].uneven_frac) + RAGGED.value * found[vpp].ragged
-        return (pp - 1) / (vpp * microbatches) + EACH_VIRTUAL.value * vpp + uneven
+    def wasted(vpp: int) -> tuple[bool, float]:
+        uneven = max(0.0, found[vpp].uneven_frac)
+        return found[vpp].ragged, (pp - 1) / (vpp * microbatches) + EACH.value * vpp + uneven
 
     best = min(found, key=wasted)
     return best, found[best]

@@ -14,8 +14,9 @@ from heuristics.layouts.candidates import MICRO_BATCHES, Asked, candidates
 from heuristics.layouts.fit import Fitted, Fitting, module_costs
 from heuristics.layouts.own import own_layout
 from heuristics.layouts.published import Machine, Published, model_of, published, weight_of
-from heuristics.layouts.ranking import NETWORK, Ranking, ranking_of
+from heuristics.layouts.ranking import Ranking, ranking_of
 from heuristics.layouts.shown import Typed, changes_of, shown
+from heuristics.recipes import RECIPES
 from heuristics.result.layouts import CountedLayouts, PlannedLayout
 from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules
@@ -30,12 +31,6 @@ from traces.sizes.model import ModelSize, model_size
 from traces.sizes.references import references
 
 LISTED: Final = Limit(30, "layouts", "ours: more than anybody tries; the rest is counted")
-BATCH_OF_A_GPU: Final = Limit(
-    16,
-    "sequences",
-    "Megatron-Bridge, presets of v0.6.0 for models of 100 billion parameters and more: 8 to 32",
-)
-LENGTH: Final = Limit(4_096, "tokens", "Megatron-Bridge, presets: the length of nearly all of MoE models")
 ASSUMED_PRECISION: Final = "bf16"
 _MEMORY: Final[dict[str, Value]] = {
     "ddp.use_distributed_optimizer": True,
@@ -55,7 +50,7 @@ class Wanted:
     given: Given
     gpu: str
     gpus: int
-    capacity: int
+    capacity_bytes: int
     is_own: bool
     published: Sequence[Published] | None = None
 
@@ -72,7 +67,7 @@ class Found:
     settings: Settings
     model: ModelSize
     precision: str
-    domain: int
+    nvlink_domain: int
     normal: OrMissing[NormalThroughput]
     warnings: tuple[str, ...] = ()
 
@@ -91,11 +86,12 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     machine = Machine(known_model.id if known_model else "", weight_of(model), wanted.gpu, wanted.gpus)
     among = published() if wanted.published is None else wanted.published
     ranking = ranking_of(model, machine, precision, domain, among)
-    fitting = Fitting(base, model, wanted.capacity, module_costs(model, run), run.config.core_text, precision)
+    capacity, costs = wanted.capacity_bytes, module_costs(model, run)
+    fitting = Fitting(base, model, capacity, costs, run.config.core_text, precision)
     best, divide = _fitted(Asked(model, wanted.gpus, _batch(base)), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
-    listed, refused = _legal(ordered, run, ranking, wanted.capacity, typed)
+    listed, refused = _legal(ordered, run, ranking, capacity, typed)
     warnings: tuple[str, ...] = ()
     if wanted.is_own:
         own = own_layout(run, model, fitting, ranking)
@@ -115,7 +111,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
         settings=base,
         model=model,
         precision=precision,
-        domain=domain,
+        nvlink_domain=domain,
         normal=normal_throughput(_as_set(run, ordered[0])) if ordered else None,
         warnings=warnings,
     )
@@ -127,10 +123,11 @@ def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
     view = KnobView(base)
     taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
     if not view.positive("seq_length"):
-        taken["seq_length"] = int(LENGTH.value)
-        assumed.append(say("layouts.length-assumed", length=f"{int(LENGTH.value):,}"))
+        length = RECIPES["sequence_length"].whole
+        taken["seq_length"] = length
+        assumed.append(say("layouts.length-assumed", length=f"{length:,}"))
     if not view.positive(GLOBAL_BATCH):
-        each = int(BATCH_OF_A_GPU.value)
+        each = RECIPES["batch_of_a_gpu"].whole
         taken[GLOBAL_BATCH] = each * wanted.gpus
         assumed.append(say("layouts.batch-assumed", batch=f"{each * wanted.gpus:,}", each=each))
     if not view.known("ddp.grad_reduce_in_fp32") and not view.known("mixed_precision.grad_reduce_in_fp32"):
@@ -233,7 +230,7 @@ def _unknown(model: ModelSize) -> Iterator[str]:
         yield say("layouts.balance")
     else:
         yield say("layouts.core-dense")
-    yield say("layouts.network", rate=round(NETWORK.value))
+    yield say("layouts.network", rate=RECIPES["network"].whole)
 
 
 def parameters_of(model: ModelSize) -> tuple[int, int]:

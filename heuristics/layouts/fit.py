@@ -12,9 +12,11 @@ from typing import Final, Literal
 
 from heuristics.guides.memory_use import HEAD_ROOM
 from heuristics.guides.modules import MODULES, meets
-from heuristics.layouts.candidates import Sizes
+from heuristics.layouts.candidates import EACH, Sizes
+from heuristics.layouts.rules import rules
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.missing import Missing
 from traces.settings.precision import low_bytes
 from traces.settings.settings import Settings, Value
@@ -24,26 +26,6 @@ from traces.sizes.model import ModelSize
 from traces.sizes.parameters import state_bytes, total_counts
 from traces.sizes.throughput import flops_per_token
 
-MOE_ACT: Final = Limit(
-    0.02, "of the step", "Megatron-Bridge, skill perf-activation-recompute: Moonlight-16B on 8 H100, 1.99 %"
-)
-LAYERNORM: Final = Limit(
-    0.031, "of the step", "Megatron-Bridge, skill perf-activation-recompute: Nemotron-3-Nano, 3.07 %"
-)
-UP_PROJECTION: Final = Limit(
-    0.052, "of the step", "Megatron-Bridge, skill perf-activation-recompute: Moonlight-16B on 8 H100, 5.19 %"
-)
-WHOLE_LAYERS: Final = Limit(
-    0.3, "of the step", "Megatron-Bridge, docs/performance-guide.md: about 30 %, as every forward runs twice"
-)
-FILLED: Final = Limit(
-    0.85, "of the GPU's memory", "ours: of 200 presets of Megatron-Bridge nine are estimated above 85 %"
-)
-CROWDED: Final = Limit(
-    0.6, "of the step for all of the memory", "ours: as the ranking weighs memory that is nearly full"
-)
-EACH_MODULE: Final = Limit(0.002, "of the step", "ours: of sets that cost alike the shorter is simpler")
-_NAMED: Final = {"moe_act": MOE_ACT, "layernorm": LAYERNORM, "mla_up_proj": UP_PROJECTION}
 _PARTS: Final = {"mlp": "dense_mlp", "shared_experts": "shared_experts"}
 _FORWARD: Final = 1 / 3
 """What a forward pass is of a step's operations."""
@@ -70,7 +52,7 @@ class Recompute:
 
 
 NOTHING: Final = Recompute("none", (), 0.0)
-EVERYTHING: Final = Recompute("full", (), WHOLE_LAYERS.value)
+EVERYTHING: Final = Recompute("full", (), RECIPES["whole_layers"].value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +75,8 @@ def module_costs(model: ModelSize, run: Run) -> Mapping[str, float]:
         legal = meets(label, run)
         if module.avoid or not (module.usual if legal is None else legal):
             continue
-        if label in _NAMED:
-            costs[label] = _NAMED[label].value
+        if module.costs:
+            costs[label] = module.costs.value
         elif (part := _PARTS.get(label)) and (share := parts[part]):  # type: ignore[index]
             costs[label] = share * _FORWARD / whole
     return dict(sorted(costs.items(), key=lambda one: one[1]))
@@ -181,7 +163,7 @@ class Fitting:
 
 def _crowded(filled_frac: float, modules: int) -> float:
     """What nearly full memory, and each module more, counts beside the cost of a recompute."""
-    return CROWDED.value * max(0.0, filled_frac - FILLED.value) + EACH_MODULE.value * modules
+    return rules()["full"].weight * max(0.0, filled_frac - NEARLY_ALL.value) + EACH.value * modules
 
 
 def _left(recompute: Recompute, stage: MemoryEstimate) -> int:

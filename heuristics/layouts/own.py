@@ -12,6 +12,7 @@ from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from traces.missing import Missing
 from traces.patterns import compiled
+from traces.sections.section import copied
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.sizes.layout import Layout, layout_of
 from traces.sizes.memory import by_stage
@@ -45,15 +46,11 @@ def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:
         for chunks in layout.stages
     ]
     letters = str(run.config.first("pipeline_model_parallel_layout") or "")
-    return Sizes(
+    return copied(
+        Sizes,
+        layout,
         gpus=layout.world,
-        tp=layout.tp,
-        cp=layout.cp,
-        pp=layout.pp,
         vpp=layout.vpp or 1,
-        ep=layout.ep,
-        etp=layout.etp,
-        micro_batch=layout.micro_batch,
         batch=run.config.positive(GLOBAL_BATCH) or 1,
         letters=letters if _LETTERS.fullmatch(letters) else None,
         uneven_frac=max(0.0, uneven_of(work_of(model), counts, layout.pp)),

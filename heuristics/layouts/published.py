@@ -26,12 +26,11 @@ from traces.sizes.references import references
 from traces.toml_tables import read_table
 
 SCRIPTS: Final = "Megatron-Bridge v0.6.0, scripts/performance: preset"
-OTHER_DOMAIN: Final = Limit(0.3, "doublings", "ours: a rack in place of a node changes EP, not what must fit")
-OF_GPUS: Final = Limit(0.25, "of a doubling", "ours: more GPUs mostly add data-parallel ranks")
-OF_ACTIVE: Final = Limit(
-    0.5, "of a doubling", "ours: active parameters set TP, all of them EP and PP (Bridge's guide)"
+LESSER: Final = Limit(
+    0.5,
+    "of a doubling",
+    "ours: GPUs, NVLink domains, active parameters and EP each decide less than what must fit in a memory",
 )
-OF_EP: Final = Limit(0.5, "of a doubling", "ours: EP follows the number of experts, TP and PP the machine")
 UNLIKE: Final = Limit(2.0, "doublings", "ours: two halvings or doublings of TP and PP leave nothing alike")
 
 
@@ -162,11 +161,11 @@ def _near(machine: Machine, of: Published) -> Near | None:
     same_model, same_gpu = of.model == machine.model, of.gpu == machine.gpu
     if not same_model and not same_gpu:
         return None
-    far = OF_GPUS.value * (abs(log2(of.gpus / machine.gpus)) if of.gpus else 0)
+    far = LESSER.value * (abs(log2(of.gpus / machine.gpus)) if of.gpus else 0)
     if not same_model:
         theirs = _weights()[of.model]
         far += abs(log2(theirs.total / machine.weight.total))
-        far += OF_ACTIVE.value * abs(log2(theirs.active / machine.weight.active))
+        far += LESSER.value * abs(log2(theirs.active / machine.weight.active))
     elif not same_gpu:
         far += _gpus_apart(machine.gpu, of.gpu)
     return Near(of, far, same_model)
@@ -176,13 +175,13 @@ def _gpus_apart(one: str, other: str) -> float:
     memory = [product.memory_gib if (product := product_named(name)) else None for name in (one, other)]
     domains = [family.nvlink_domain if (family := family_named(name)) else 8 for name in (one, other)]
     apart = abs(log2(memory[0] / memory[1])) if memory[0] and memory[1] else UNLIKE.value
-    return apart + (OTHER_DOMAIN.value if domains[0] != domains[1] else 0)
+    return apart + (LESSER.value if domains[0] != domains[1] else 0)
 
 
 def likeness(sizes: Sizes, of: Published) -> float:
     """1 for the same parallel sizes, 0 for ones that have nothing in common."""
     apart = abs(log2(sizes.tp / of.tp)) + abs(log2(sizes.pp / of.pp)) + abs(log2(sizes.cp / of.cp))
-    apart += OF_EP.value * abs(log2(sizes.ep / of.ep))
+    apart += LESSER.value * abs(log2(sizes.ep / of.ep))
     return max(0.0, 1 - apart / UNLIKE.value)
 
 

@@ -5,60 +5,28 @@ A cost is a part of the time that the compute alone would need. It orders layout
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import log2
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.config.hardware import family_named
-from heuristics.layouts.candidates import EACH_VIRTUAL
-from heuristics.layouts.fit import FILLED, Fitted
+from heuristics.layouts.candidates import EACH, MICRO_BATCHES
+from heuristics.layouts.fit import Fitted
 from heuristics.layouts.published import Machine, Near, Published, near, nearness
-from traces.limits import Limit
+from heuristics.layouts.rules import rules
+from heuristics.recipes import RECIPES
+from traces.limits import NEARLY_ALL, Limit
 from traces.sizes.model import ModelSize
 from traces.sizes.peaks import peak, peak_precision
 from traces.sizes.throughput import flops_per_token
-from traces.toml_tables import read_keyed
 
 REACHED: Final = Limit(
     0.5, "of the peak", "ours: what large GEMMs in BF16 reach; published runs lie at 28 to 55 % in all"
 )
-NETWORK: Final = Limit(
-    45.0,
-    "GB/s a GPU",
-    "DeepEP, README: dispatch and combine between nodes over one 400 Gb/s NIC, 43 to 58 GB/s",
-)
-NVLINK: Final[Mapping[str, Limit]] = {
-    "ampere": Limit(100.0, "GB/s", "ours: two thirds of Hopper's, as their NVLinks are"),
-    "hopper": Limit(150.0, "GB/s", "DeepEP, README: dispatch and combine inside a node, 153 to 158 GB/s"),
-    "blackwell_nvl8": Limit(300.0, "GB/s", "ours: twice Hopper's, as their NVLinks are"),
-    "nvl72": Limit(600.0, "GB/s", "DeepEP, pull request 420: HybridEP on eight ranks, 520 to 616 GB/s"),
-}
 COLLECTIVES: Final = Limit(
     0.7, "of NVLink's rate", "ours: what NCCL's rings reach of 450 (H100) and 900 GB/s (B200)"
 )
 LINK: Final[Mapping[str, float]] = {"ampere": 300.0, "hopper": 450.0, "blackwell_nvl8": 900.0, "nvl72": 900.0}
 """GB/s of one GPU in one direction: NVIDIA's datasheets."""
-FEW_EXPERTS: Final = Limit(
-    4, "experts on a GPU", "Megatron-Bridge, published layouts: 2 to 16; below four nothing is left to gain"
-)
-LARGEST_MICRO_BATCH: Final = Limit(8, "sequences", "Megatron-Bridge, presets: the largest micro-batch of any")
-
-
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of `ranking.toml`, which says what its fields are."""
-
-    id: str
-    weight: float
-    rule: str
-    source: str
-    text: str
-
-
-@cache
-def rules() -> Mapping[str, Rule]:
-    return read_keyed("heuristics.layouts", "ranking.toml", Rule)
 
 
 @dataclass(frozen=True)
@@ -99,7 +67,7 @@ def ranking_of(
         model,
         machine,
         domain,
-        family.hardware if family and family.hardware in NVLINK else "hopper",
+        family.hardware if family and family.hardware in LINK else "hopper",
         sum(flops_per_token(model).values()) / rate,
         near(machine, among),
     )
@@ -133,7 +101,7 @@ def _uneven(_: Ranking, one: Fitted) -> float:
 
 
 def _virtual(_: Ranking, one: Fitted) -> float:
-    return EACH_VIRTUAL.value * one.sizes.vpp if one.sizes.pp > 1 else 0.0
+    return EACH.value * one.sizes.vpp if one.sizes.pp > 1 else 0.0
 
 
 def domains(of: Ranking, one: Fitted) -> int:
@@ -153,18 +121,25 @@ def _copies(of: Ranking, ways: int) -> float:
     return ways * (1 - (1 - 1 / ways) ** topk) * (ways - 1) / ways
 
 
+def _exchanged(hardware: str) -> float:
+    """GB/s at which tokens go over NVLink: as measured on Hopper and in a rack, else by the links."""
+    if hardware == "nvl72":
+        return RECIPES["hybridep_in_rack"].value
+    return RECIPES["deepep_in_node"].value * LINK[hardware] / LINK["hopper"]
+
+
 def _inside(of: Ranking, one: Fitted) -> float:
     ways = min(one.sizes.ep, of.domain)
-    return _token_bytes(of) * _copies(of, ways) / (NVLINK[of.hardware].value * 1e9) / of.compute_s
+    return _token_bytes(of) * _copies(of, ways) / (_exchanged(of.hardware) * 1e9) / of.compute_s
 
 
 def _across(of: Ranking, one: Fitted) -> float:
     sent = _token_bytes(of) * _copies(of, domains(of, one))
-    return sent / (NETWORK.value * 1e9) / of.compute_s
+    return sent / (RECIPES["network"].value * 1e9) / of.compute_s
 
 
 def _experts(of: Ranking, one: Fitted) -> float:
-    return max(0.0, log2((of.model.expert_count or 1) / one.sizes.ep / FEW_EXPERTS.value))
+    return max(0.0, log2((of.model.expert_count or 1) / one.sizes.ep / RECIPES["few_experts"].value))
 
 
 def _gradients(of: Ranking, one: Fitted) -> float:
@@ -174,16 +149,16 @@ def _gradients(of: Ranking, one: Fitted) -> float:
         return 0.0
     sent = one.memory.parameters_bytes + one.memory.gradients_bytes
     tokens = sizes.batch * of.model.seq_length / sizes.gpus
-    return sent / (NETWORK.value * 1e9) / (tokens * of.compute_s)
+    return sent / (RECIPES["network"].value * 1e9) / (tokens * of.compute_s)
 
 
 def _full(_: Ranking, one: Fitted) -> float:
-    return max(0.0, one.filled_frac - FILLED.value)
+    return max(0.0, one.filled_frac - NEARLY_ALL.value)
 
 
 def _launches(of: Ranking, one: Fitted) -> float:
     """Doublings that the micro-batch stays below the largest, where the host is slower than the GPU."""
-    missing = log2(LARGEST_MICRO_BATCH.value / one.sizes.micro_batch)
+    missing = log2(max(MICRO_BATCHES) / one.sizes.micro_batch)
     return missing if of.hardware in ("blackwell_nvl8", "nvl72") else missing / 4
 
 

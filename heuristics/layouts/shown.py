@@ -8,13 +8,16 @@ from heuristics.fixes.change import Change, lines
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.memory_use import HEAD_ROOM
 from heuristics.guides.parallel import connections
-from heuristics.layouts.fit import FILLED, Fitted
+from heuristics.layouts.fit import Fitted
 from heuristics.layouts.published import SCRIPTS, Near
-from heuristics.layouts.ranking import Ranking, domains, rules
+from heuristics.layouts.ranking import Ranking, domains
+from heuristics.layouts.rules import rules
 from heuristics.result.judged import Knobs
 from heuristics.result.layouts import LayoutCost, NearRun, PlannedLayout, Room
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.limits import NEARLY_ALL
+from traces.sections.section import copied
 from traces.settings.knobs import VIRTUAL_STAGES
 from traces.settings.model_names import name_of
 from traces.settings.settings import Value
@@ -52,25 +55,18 @@ def shown(
     """`run`: with all that was assumed; `typed`: what the lines have to say, and beside what."""
     sizes, figures = one.sizes, ranking.figures(one)
     costs = {id: rules()[id].weight * figure for id, figure in figures.items()}
-    return PlannedLayout(
+    return copied(
+        PlannedLayout,
+        sizes,
+        one,
         place=0,
         own=own,
-        tp=sizes.tp,
-        cp=sizes.cp,
-        pp=sizes.pp,
         vpp=sizes.vpp if sizes.vpp > 1 else None,
-        ep=sizes.ep,
-        etp=sizes.etp,
-        dp=sizes.dp,
-        micro_batch=sizes.micro_batch,
-        microbatches=sizes.microbatches,
         stages=sizes.letters,
         recompute=one.recompute.granularity,
         recompute_modules=one.recompute.modules,
         dispatcher=dispatcher,
         room=_room(one.filled_frac),
-        filled_frac=one.filled_frac,
-        memory=one.memory,
         without_recompute_bytes=one.kept,
         cost_frac=sum(costs.values()),
         costs=tuple(
@@ -87,7 +83,7 @@ def shown(
 def _room(filled_frac: float) -> Room:
     if filled_frac > 1 - HEAD_ROOM.value:
         return "none" if filled_frac > 1 else "tight"
-    return "tight" if filled_frac > FILLED.value else "room"
+    return "tight" if filled_frac > NEARLY_ALL.value else "room"
 
 
 def _text(id: str, one: Fitted, ranking: Ranking) -> str:

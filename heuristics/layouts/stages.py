@@ -11,15 +11,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.sizes.model import ModelSize
 from traces.sizes.throughput import flops_per_token
-
-EVEN_ENOUGH: Final = Limit(
-    0.1,
-    "of the mean work of a stage",
-    "ours: what equal stages may cost before letters pay, about what two layers' overhead of a stage is",
-)
 
 HEAD: Final = Limit(
     0.4,
@@ -73,7 +67,7 @@ def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
     if stages == 1:
         return Stages(None, 0.0)
     equal = None if count % stages else [count // stages] * stages
-    if equal is not None and (found := uneven_of(work, equal, pp)) <= EVEN_ENOUGH.value:
+    if equal is not None and (found := uneven_of(work, equal, pp)) <= WALL.value:
         return Stages(None, found)
     extra = (work.prediction + work.loss) * count / sum(work.layers)
     each = round((count + extra) / stages)

@@ -20,7 +20,6 @@ from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import Limit
 from traces.settings.settings import Value
 
 
@@ -85,7 +84,6 @@ class Permits:
 Ask = Callable[[Sequence[Request]], Sequence[tuple[Answer, ...]]]
 """Gives the answers of both tiers for each request, in order."""
 
-ROUNDS: Final = Limit(3, "rounds", "ours: a plan is made again where a fix is rejected; more never happened")
 
 OWN: Final = ""
 """Key of the run's own configuration among the answers."""
@@ -106,10 +104,7 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
         return Asked(plan)
     answers = _ask(ask, {OWN: run})
     rejected: dict[str, Rejection] = {}
-    for _ in range(int(ROUNDS.value)):
-        new = [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]
-        if not new:
-            break
+    while new := [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]:
         for one in new:
             if {one.fix.id, *one.after} & {*IDS.values()}:
                 answers[one.fix.id] = _not_asked(say("plan.for-another-release"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
 
 from msgspec import Struct
 
@@ -13,17 +12,11 @@ from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition
 from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
-from traces.limits import WALL, Limit
+from traces.limits import WALL
 from traces.sections.cause import Cause
 from traces.sections.tables import WallId
 from traces.toml_tables import read_table
 from traces.training_log.log import OutOfMemory
-
-FRAGMENTED: Final = Limit(
-    0.10,
-    "fraction of the capacity",
-    "ours: as much as a wall, reserved and not allocated when memory ran out",
-)
 
 
 class Clue(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +43,7 @@ def _unallocated(one: OutOfMemory) -> bool:
     reserved, allocated, capacity = one.reserved_bytes, one.allocated_bytes, one.capacity_bytes
     if reserved is None or allocated is None or capacity is None:
         return False
-    return reserved - allocated >= FRAGMENTED.value * capacity
+    return reserved - allocated >= WALL.value * capacity
 
 
 @fact

@@ -17,7 +17,7 @@ from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
 from heuristics.walls.verdict import FAMILIES, by_family
 from heuristics.words import say
-from traces.limits import WALL, Limit
+from traces.limits import MOST, WALL
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.changes.costs import Costs
@@ -80,11 +80,6 @@ PERHAPS: Final = {
     "dp_all_gather": ("other_comm", "gathers_of_data"),
 }
 """What communication of no known purpose may be, by kind of cost: its own kind, and the need for it."""
-DIRECT: Final = Limit(
-    0.5,
-    "fraction of the wall's cost",
-    "ours: what acts on more than all else together is tried before what the general order names first",
-)
 
 
 def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
@@ -143,7 +138,7 @@ def is_direct(run: Run, fix: Fix) -> bool:
     if run.does_not_fit and fix.wall == "memory":
         return "allocator" in kinds
     share = share_of(run, fix.wall, kinds)
-    return bool(kinds) and share is not None and share > DIRECT.value
+    return bool(kinds) and share is not None and share > MOST.value
 
 
 def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
@@ -220,7 +215,7 @@ def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
     """The kinds of the family that a headline names: it costs more than all others; empty without one."""
     by_kind = run.cost_by_kind_ns.get(wall) or {}
     family, ns = next(iter(by_family(by_kind).items()), ("", 0))
-    is_named = ns > DIRECT.value * (run.cost_ns(wall, ()) or 0)
+    is_named = ns > MOST.value * (run.cost_ns(wall, ()) or 0)
     return frozenset(FAMILIES.get(family, (family,)) if is_named else ())
 
 
@@ -233,9 +228,6 @@ def acts_on(planned: Planned, run: Run) -> dict[str, float]:
     return {kind: by_kind[kind] / run.window_ns for kind in kinds if by_kind.get(kind)}
 
 
-WIDE: Final = Limit(
-    2.0, "times the lower end", "ours: a change that is worth one step or two is tried before it is refused"
-)
 _WIDE: Final = frozenset(
     (
         *("batches_in_time", "faster_dispatcher", "expert_overlap"),
@@ -248,7 +240,7 @@ _WIDE: Final = frozenset(
 def wide_because(planned: Planned, run: Run) -> str:
     """What makes a range wide that decides nothing, and which measurement narrows it."""
     low, high = planned.low_frac, planned.ceiling_frac
-    if low is None or high is None or high < WIDE.value * low or high - low < WALL.value:
+    if low is None or high is None or low > MOST.value * high or high - low < WALL.value:
         return ""
     kind = next((kind for kind in planned.fix.changes(run) if kind in _WIDE), "any")
     return say(f"plan.wide-{kind}")

@@ -8,7 +8,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
-from heuristics.walls.price import LITTLE
+from traces.limits import LITTLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,18 +24,11 @@ from heuristics.plan.planned import Plan, Planned, Refused, Rejection
 from heuristics.result.judged import Refusal, Room
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
-from traces.replay.changes.costs import WORTH
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, MemoryEstimate, delta
 from traces.spelling import gigabytes
-
-TOUCHED: Final = Limit(
-    0.05,
-    "fraction of the wall's cost",
-    "ours: a fix of less is not worth one experiment while the wall stands",
-)
 
 
 @dataclass
@@ -121,10 +114,10 @@ def _little(one: Considered) -> str:
     share = share_of(run, fix.wall, fix.kinds)
     if share is None or share >= 1 or is_direct(run, fix) or fix.id in run.repairs:
         return ""
-    if share < TOUCHED.value:
+    if share < HALF_A_WALL.value:
         return say("plan.little-of-wall", kinds=", ".join(fix.kinds), share_frac=share)
     part = ceiling_frac(run, fix.wall, with_perhaps(run, fix.kinds)) if one.dominated else None
-    if part is None or part >= WORTH.value:
+    if part is None or part >= HALF_A_WALL.value:
         return ""
     return say("plan.little-of-windows", kinds=", ".join(fix.kinds), part_frac=part)
 

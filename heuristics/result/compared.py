@@ -1,6 +1,6 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -10,12 +10,12 @@ from heuristics.result.exits import Exit
 from heuristics.result.expected import Expected
 from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
-from heuristics.result.tool import SchemaVersion, Tool
-from traces.missing import Missing, OrMissing, known
+from heuristics.result.tool import OfKind
+from traces.missing import OrMissing, known
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Phase, Timeline, WallId
-from traces.texts import CommandLine, FileName, Given, GpuName, Key, Recorded, Release, Said
+from traces.texts import FileName, Given, GpuName, Key, Recorded, Release, Said
 
 
 class SideSteps(Section, frozen=True):
@@ -306,7 +306,25 @@ def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
     return _OPEN.get(verdict, Exit.DONE)
 
 
-class Compared(Section, frozen=True, kw_only=True):
+class TwoRuns(OfKind, frozen=True, kw_only=True):
+    """What a comparison says of its two sides, whatever it was made from.
+
+    `record`: what would decide, where it is undecided.
+    """
+
+    verdict: ComparisonVerdict
+    because: tuple[Said, ...]
+    record: Said
+    comparable: Comparable
+    base: Section
+    new: Section
+    size: OrMissing[ComparedSize]
+    step_delta_ns: OrMissing[int]
+    step_delta_frac: OrMissing[float]
+    step_delta_ci95_ns: OrMissing[Ends]
+
+
+class Compared(TwoRuns, frozen=True, kw_only=True):
     """One comparison, version 1.x of its JSON document: keys may be added, none may change.
 
     `attribution` adds up to `step_delta_ns`, its last row being `noise`, of which `scattered` are the rows
@@ -314,26 +332,11 @@ class Compared(Section, frozen=True, kw_only=True):
     `run` is there where both sides hold several ranks.
     """
 
-    one_path_a_list: ClassVar[bool] = True
-    """In `missing`, what stands in the same place of a list is one entry: `attribution[*].count_ns`."""
-
-    schema_version: SchemaVersion
-    tool: Tool
     kind: Literal["comparison"]
-    warnings: tuple[Said, ...]
-    missing: tuple[Missing, ...]
-    redacted: bool
-    command: CommandLine | UnsetType = UNSET
-    verdict: ComparisonVerdict
-    because: tuple[Said, ...]
-    record: Said
-    comparable: Comparable
     base: Side
     new: Side
     size: ComparedSize
     step_delta_ns: int
-    step_delta_frac: OrMissing[float]
-    step_delta_ci95_ns: OrMissing[Ends]
     attribution: tuple[ComparedRow, ...]
     reasons: tuple[ComparedRow, ...]
     modules: tuple[ComparedRow, ...]
@@ -348,8 +351,3 @@ class Compared(Section, frozen=True, kw_only=True):
     whole: OrMissing[Whole] | UnsetType = UNSET
     exchanged: OrMissing[Exchanges] | UnsetType = UNSET
     scattered: tuple[ComparedRow, ...] = ()
-
-    @property
-    def ends_with(self) -> Exit:
-        """The exit code."""
-        return exit_of(self.verdict, self.gate)

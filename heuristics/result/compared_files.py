@@ -4,18 +4,14 @@ Keys that a comparison of recordings has too (compared.py) mean the same here. D
 positive is slower; integers of time are in ns.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from msgspec import UNSET, UnsetType
-
-from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, exit_of
-from heuristics.result.exits import Exit
+from heuristics.result.compared import TwoRuns
 from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
-from heuristics.result.tool import SchemaVersion, Tool
-from traces.missing import Missing, OrMissing
+from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.texts import CommandLine, FileName, Given, GivenText, Key, Place, Said
+from traces.texts import FileName, Given, GivenText, Key, Place, Said
 
 DriftState = Literal["rising", "falling", "none"]
 
@@ -152,34 +148,13 @@ class Together(Section, frozen=True):
     covers: bool | None
 
 
-class ComparedFiles(Section, frozen=True, kw_only=True):
+class ComparedFiles(TwoRuns, frozen=True, kw_only=True):
     """One comparison of configurations and logs, version 1.x of its JSON document."""
 
-    one_path_a_list: ClassVar[bool] = True
-
-    schema_version: SchemaVersion
-    tool: Tool
     kind: Literal["files_comparison"]
-    warnings: tuple[Said, ...]
-    missing: tuple[Missing, ...]
-    redacted: bool
-    command: CommandLine | UnsetType = UNSET
-    verdict: ComparisonVerdict
-    because: tuple[Said, ...]
-    record: Said
-    comparable: Comparable
     base: FilesSide
     new: FilesSide
-    size: OrMissing[ComparedSize]
-    step_delta_ns: OrMissing[int]
-    step_delta_frac: OrMissing[float]
-    step_delta_ci95_ns: OrMissing[Ends]
     changed: tuple[EffectiveChange, ...]
     explanations: tuple[Explanation, ...]
     together: Together | None
     gate: Gate | None
-
-    @property
-    def ends_with(self) -> Exit:
-        """The exit code."""
-        return exit_of(self.verdict, self.gate)

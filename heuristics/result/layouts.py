@@ -1,11 +1,11 @@
 """Layouts of a model on some GPUs, in the order to try them: the whole of `plan`, as one document."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from heuristics.result.judged import Knobs
 from heuristics.result.normal import NormalThroughput
-from heuristics.result.tool import SchemaVersion, Tool
-from traces.missing import Missing, OrMissing
+from heuristics.result.tool import OfKind
+from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Section
 from traces.sizes.memory import MemoryEstimate
 from traces.texts import CommandLine, FileName, Key, Said, Typed
@@ -75,17 +75,10 @@ class CountedLayouts(Section, frozen=True):
     fit: Count
 
 
-class Layouts(Section, frozen=True, kw_only=True):
+class Layouts(OfKind, frozen=True, kw_only=True):
     """Legal layouts that fit, the first to try first; version 1.x of its JSON document."""
 
-    one_path_a_list: ClassVar[bool] = True
-
-    schema_version: SchemaVersion
-    tool: Tool
     kind: Literal["layouts"]
-    warnings: tuple[Said, ...]
-    missing: tuple[Missing, ...]
-    redacted: bool
     command: CommandLine
     about: FileName
     model: Said

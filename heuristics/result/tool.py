@@ -1,11 +1,12 @@
-"""What made a document, and the version of its contract."""
+"""What made a document, the version of its contract, and what documents of a kind begin with."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from traces.missing import Missing
 from traces.sections.section import Section
-from traces.texts import Key, Release
+from traces.texts import CommandLine, Key, Release, Said
 
 SCHEMA_VERSION: Final = "1.0"
 """Of the documents that are written."""
@@ -19,3 +20,18 @@ class Tool(Section, frozen=True):
     name: Literal["moe-diag"]
     version: Release
     guidance: Key | None
+
+
+class OfKind(Section, frozen=True, kw_only=True):
+    """How a document that names its kind begins."""
+
+    one_path_a_list: ClassVar[bool] = True
+    """In `missing`, what stands in the same place of a list is one entry: `attribution[*].count_ns`."""
+
+    schema_version: SchemaVersion
+    tool: Tool
+    kind: str
+    warnings: tuple[Said, ...]
+    missing: tuple[Missing, ...]
+    redacted: bool
+    command: CommandLine | UnsetType = UNSET

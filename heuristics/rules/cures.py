@@ -7,11 +7,9 @@ from typing import Final
 from heuristics.rules.check import broken, check_rules
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
-from traces.limits import Limit
 from traces.settings.settings import Value
 from traces.settings.spelling import in_section, with_twins
 
-ROUNDS: Final = Limit(6, "rounds", "ours: a cure that asks for more than five others is no cure to type")
 _LOW: Final = ("fp8", "fp4")
 _PLAIN_RECIPE: Final[Mapping[str, Value]] = {"mixed_precision": "bf16_mixed"}
 
@@ -32,16 +30,11 @@ def cure_in(run: Run, rule: Rule) -> Cure:
     """The rule's own settings, with those that other rules ask for then."""
     own = _in_run(run, rule.set)
     values, before = dict(own), broken(run) - {rule.id}
-    for _ in range(int(ROUNDS.value)):
-        new = [one for one in check_rules(run.changed(values)) if _is_new(one, before)]
-        if not values or not new:
-            break
+    while values and (new := [one for one in check_rules(run.changed(values)) if _is_new(one, before)]):
         added = next((more for one in new if (more := _more(run, one, rule, values))), None)
         if added is None:
             return Cure({}, {}, tuple(one for one in new if one.id != rule.id))
         values |= added
-    else:
-        return Cure({}, {})
     return Cure(values, {knob: value for knob, value in values.items() if knob not in own})
 
 

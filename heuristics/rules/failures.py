@@ -12,8 +12,9 @@ from heuristics.result.configured import FailureState
 from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
-from traces.limits import Limit
+from traces.limits import QUARTER
 from traces.patterns import compiled
+from traces.sections.section import copied
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
@@ -21,12 +22,6 @@ from traces.training_log.memory import inactive_memory, most_unallocated, pieces
 
 Seen = tuple[int | None]
 """A line of a log, or None where no line stands for it."""
-
-FRAGMENTED: Final = Limit(
-    0.2,
-    "fraction of the reserved memory",
-    "ours: a peak that has passed leaves some reserved and unused; a fifth of a GPU is worth an experiment",
-)
 
 
 def _stopped(log: TrainingLog, config: Config) -> Seen | None:
@@ -47,7 +42,7 @@ def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
     if log.out_of_memory and in_pieces(log) is not None:
         return (log.out_of_memory[0].line,)
     most = None if log.out_of_memory else most_unallocated(log)
-    return (most.line,) if most and most.unallocated_frac >= FRAGMENTED.value else None
+    return (most.line,) if most and most.unallocated_frac >= QUARTER.value else None
 
 
 def in_pieces(log: TrainingLog) -> LoggedMemory | None:
@@ -63,7 +58,7 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
     if asked:
         return report if report.inactive_bytes >= asked else None
     reserved = report.reserved_bytes or report.peak_reserved_bytes or 0
-    return report if reserved and report.inactive_bytes / reserved >= FRAGMENTED.value else None
+    return report if reserved and report.inactive_bytes / reserved >= QUARTER.value else None
 
 
 def _too_much(log: TrainingLog, config: Config) -> Seen | None:
@@ -197,15 +192,13 @@ def _cause(several: tuple[Rule, ...], config: Config) -> Rule:
 
 
 def _caused(rule: Rule, config: Config, message: Message) -> Failure:
-    return Failure(
-        id=rule.id,
+    return copied(
+        Failure,
+        rule,
         state=_STATES[rule.level],
-        text=rule.text,
         confirm=", ".join(rule.knobs),
         cure=rule.cure_of(config),
-        fix=rule.fix,
         source=known_lines().by_id[message.id].source,
-        set=rule.set,
         rule=rule.id,
         line=message.line,
     )

@@ -7,19 +7,12 @@ from typing import Final
 from msgspec import structs
 
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.hang import Hang
 from traces.sections.run import Run
 from traces.sections.tables import WallId
-
-FIRST: Final = Limit(
-    0.05,
-    "fraction of the run's step",
-    "ours: half a wall; a defect that costs as much is removed before anything is tuned",
-)
-
 
 REPAIRS: Final[Mapping[Cause, tuple[str, ...]]] = {
     Cause.SLOW_HOST: ("HST-1", "HST-2"),
@@ -47,7 +40,7 @@ WALL_OF: Final[Mapping[Cause, WallId]] = {
 
 def comes_first(saved_frac: float | None) -> bool:
     """Whether a repair comes before all other changes: the run replayed without its cause is that shorter."""
-    return saved_frac is not None and saved_frac >= FIRST.value
+    return saved_frac is not None and saved_frac >= HALF_A_WALL.value
 
 
 def repaired(run: Run) -> Run:

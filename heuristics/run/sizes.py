@@ -5,15 +5,11 @@ from itertools import pairwise
 from typing import Final
 
 from heuristics.facts.dictionary import fact
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from traces.limits import Limit
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Value
 
-LAYERS_A_STAGE: Final = Limit(
-    2, "layers a virtual stage", "Megatron-Bridge's layouts of DeepSeek-V3, such as Et*3|(tt|)*29m|L"
-)
-VIRTUAL: Final = Limit(4, "virtual stages a rank", "Megatron-Bridge's layouts of DeepSeek-V3 on PP4 and PP8")
 OTHER_LAYOUTS: Final = (
     "num_layers_per_virtual_pipeline_stage",
     "num_layers_in_first_pipeline_stage",
@@ -153,7 +149,7 @@ def even_layout(run: Run, virtual: int | None = None) -> tuple[str, int] | None:
         return None
     extra = [_PREDICTION * mtp] if (mtp := run.config.positive("mtp_num_layers")) else []
     parts = [_EMBEDDING, *[_LAYER] * layers, *extra, _LOSS]
-    usual = min(VIRTUAL.value, len(parts) // (pp * LAYERS_A_STAGE.value))
+    usual = min(RECIPES["virtual_stages"].value, len(parts) // (pp * RECIPES["layers_a_stage"].value))
     if virtual is None:
         virtual = run.config.vpp if run.config.vpp and run.config.vpp > 1 else max(1, int(usual))
     stages = pp * virtual

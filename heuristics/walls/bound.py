@@ -22,7 +22,7 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import MOST, WALL, Limit
+from traces.limits import MOST, NEARLY_ALL, WALL
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import percent
@@ -110,11 +110,6 @@ def idle_frac(ranks: Sequence[Figures]) -> float | None:
 
 NO_WALL: Final = say("walls.lever")
 MEASURE_IT: Final = say("walls.measure-lever")
-TIGHT: Final = Limit(
-    0.9,
-    "fraction of the capacity",
-    "ours: another tenth of what a rank holds, as of sequence length or of a graph's buffers, and it is full",
-)
 
 
 def unproven(walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
@@ -157,7 +152,7 @@ def _sign(wall: WallId, ranks: Sequence[Figures]) -> tuple[float, str] | None:
     if paid := paid_ns / sum(rank.window_ns for rank in ranks):
         return paid, say("walls.sign-paid", part_frac=paid)
     used = max(one.peak_frac or 0.0 for one in memories)
-    return (0.0, say("walls.sign-full", used_frac=used)) if used >= TIGHT.value else None
+    return (0.0, say("walls.sign-full", used_frac=used)) if used >= NEARLY_ALL.value else None
 
 
 def _neither_ns(rank: Figures) -> int | None:

@@ -18,21 +18,15 @@ NVIDIA's data sheets (peak rates).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import Price, RankCosts, RunCosts, Unpriced, judged, shown
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import WALL, Limit
+from traces.limits import HALF_A_WALL, WALL
 from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
-
-WIDE: Final = Limit(
-    0.05, "fraction of the windows", "ours: half a wall; a router's few GEMMs stay in FP32, and take less"
-)
-LAYOUT: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; less is not worth another layout")
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
@@ -93,7 +87,7 @@ def _context(ranks: Sequence[Figures]) -> Iterator[Evidence]:
     if filled := [rank.fill_frac for rank in ranks if rank.fill_frac is not None]:
         yield shown("fill_frac", min(filled))
     layout_ns = sum((rank.by_class_ns or {}).get("layout", 0) for rank in ranks)
-    if layout_ns >= LAYOUT.value * judged_ns > 0:
-        yield shown("layout_frac", layout_ns / judged_ns, LAYOUT.value)
+    if layout_ns >= HALF_A_WALL.value * judged_ns > 0:
+        yield shown("layout_frac", layout_ns / judged_ns, HALF_A_WALL.value)
     if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):
         yield shown("persistent_frac", persistent_ns / work_ns)

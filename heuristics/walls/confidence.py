@@ -9,28 +9,18 @@ from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step, unnamed_doubt
 from heuristics.words import say
 from traces.account.account import Account
-from traces.limits import Limit
+from traces.limits import FEWEST, NEARLY_ALL, QUARTER, WALL, Limit
 from traces.missing import Missing, known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.spelling import counted, spoken
 
-FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps one may be the odd one")
-UNDECIDED: Final = Limit(
-    0.10, "fraction of the windows", "ours: above it a wall could lie in what no edge decides"
-)
 OFF: Final = Limit(
     0.02, "fraction of the window", "a replay without unexplained waits is to come back within it"
 )
 PROFILER_CALL: Final = Limit(
     1_000, "ns per recorded call or range", "ours, not measured: what recording one costs its thread"
 )
-COMPLETE: Final = Limit(
-    0.90,
-    "fraction of communication time",
-    "ours: below it a wall could lie in collectives that not all ranks of their group recorded",
-)
-PROFILER_SHARE: Final = Limit(0.25, "fraction of the host's cost", "ours: more may be the profiler's making")
 
 _LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
 
@@ -84,7 +74,7 @@ def _about_steps(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
         yield Reason("no_steps", some if blind < len(ranks) else say("walls.no-steps"))
     elif any(one.unit == "block" for one in steps):
         yield Reason("blocks", say("walls.blocks"))
-    elif fewest < FEW_STEPS.value:
+    elif fewest < FEWEST.value:
         yield Reason("few_steps", say("walls.few-steps", steps=counted(fewest, "step")))
 
 
@@ -96,7 +86,7 @@ def _about_ranks(ranks: Sequence[RankCosts], together: Run | None) -> Iterator[R
         yield Reason("one_rank", say("walls.one-rank"))
     elif together is not None and isinstance(missing := together.clocks.residual_ns, Missing):
         yield Reason("other_ranks", say("walls.inseparable", reason=missing.reason))
-    elif together is not None and (known(together.complete_frac) or 0.0) < COMPLETE.value:
+    elif together is not None and (known(together.complete_frac) or 0.0) < NEARLY_ALL.value:
         yield Reason("other_ranks", _not_complete(together))
 
 
@@ -115,7 +105,7 @@ def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     undecided = [one.decided_ns["none"] / ns for one, ns in accounts if isinstance(one, Account)]
     replays = [one.rank.costs for one in ranks]
     off = [one.proofs.residual_free_error_frac for one in replays if not isinstance(one, Missing)]
-    if (most := max(undecided, default=0.0)) > UNDECIDED.value:
+    if (most := max(undecided, default=0.0)) > WALL.value:
         yield Reason("unexplained_waits", say("walls.unexplained-waits", part_frac=most))
     elif (most := max(off, default=0.0)) > OFF.value:
         yield Reason("replay_off", say("walls.replay-off", off_frac=most))
@@ -124,7 +114,7 @@ def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
 def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     told = [(one.rank.recorded_host_rows, one.replays.host_overhead.ns) for one in ranks if one.replays]
     rows, cost_ns = sum(rows for rows, _ in told), sum(ns for _, ns in told)
-    if rows * PROFILER_CALL.value > PROFILER_SHARE.value * cost_ns:
+    if rows * PROFILER_CALL.value > QUARTER.value * cost_ns:
         part = min(1.0, rows * PROFILER_CALL.value / max(cost_ns, 1))
         yield Reason("profiler", say("walls.recording", rows=f"{rows:,}", part_frac=part))
 

@@ -11,18 +11,10 @@ References: Megatron-Bridge, skill nsys-analysis (launch-starved); Megatron-Core
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Wall
 from heuristics.walls.price import Price, Unpriced, judged, shown, shown_frac
-from traces.limits import Limit
-
-EXPOSED_INPUT: Final = Limit(
-    0.05,
-    "fraction of the windows",
-    "ours: half a wall; what pinned memory saves of less is lost in the noise",
-)
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:

@@ -23,19 +23,12 @@ from msgspec import structs
 
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.bound import TIGHT
-from heuristics.walls.price import LITTLE, Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
+from heuristics.walls.price import Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import WALL, Limit
+from traces.limits import LITTLE, MOST, NEARLY_ALL, WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Memory
-
-RETRIES: Final = Limit(
-    0.5,
-    "fraction of the steps after the first",
-    "ours: a cache that is full gives back and asks again in most steps; one new shape does so once",
-)
 
 _RETRIED: Final = "allocator_retry_frac"
 
@@ -43,7 +36,7 @@ _RETRIED: Final = "allocator_retry_frac"
 def does_not_fit(walls: Sequence[Wall]) -> bool:
     """Whether the allocator gives memory back and asks again in most steps, which costs or finds no room."""
     return any(
-        one.measure == _RETRIED and one.value >= RETRIES.value
+        one.measure == _RETRIED and one.value >= MOST.value
         for wall in walls
         if wall.outcome == "finding"
         for one in wall.evidence
@@ -55,9 +48,9 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
     if worst:
-        retried = held(_RETRIED, worst, RETRIES, place)
+        retried = held(_RETRIED, worst, MOST, place, unit="fraction of the steps after the first")
         result = structs.replace(result, evidence=(*result.evidence, retried))
-    if worst >= RETRIES.value:
+    if worst >= MOST.value:
         costs = known(result.cost_frac)
         if costs is None or costs >= LITTLE.value:
             return structs.replace(result, outcome="finding")
@@ -73,7 +66,7 @@ def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
     if isinstance(used, Missing):
         why = Missing("", say("evidence.room-unknown"), used.cure)
         return unmeasurable("memory", why, wall.evidence, known(wall.at_most_frac))
-    return without_price(wall) if used >= TIGHT.value else None
+    return without_price(wall) if used >= NEARLY_ALL.value else None
 
 
 def _used_frac(ranks: Sequence[Figures]) -> float | Missing:

@@ -2,20 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.price import RankCosts, RunCosts
 from heuristics.words import say
-from traces.limits import WALL, Limit
+from traces.limits import LITTLE, WALL
 from traces.missing import Missing, known
-from traces.replay.changes.costs import FIRST, Without
+from traces.replay.changes.costs import Without
 from traces.sections.tables import WallId
 from traces.spelling import spoken
-
-WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 
 
 def with_next(verdict: Verdict, wall: WallId | Missing | None, frac: float | None, because: str) -> Verdict:
@@ -44,7 +41,7 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
         said = say("walls.none-next", first=name if first == "host_overhead" else f"{first} overhead")
         if blind:
             said += say("walls.but-unjudged", walls=unjudged)
-        if wall is not None and fracs[wall] >= WORTH_SAYING.value:
+        if wall is not None and fracs[wall] >= LITTLE.value:
             said += say("walls.largest-then", wall=spoken(wall), left_frac=fracs[wall])
         gap = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
         return with_next(verdict, gap, None, said)
@@ -66,7 +63,7 @@ def _left(one: RankCosts, first: WallId) -> Without | None:
     if one.replays and (without := one.replays.without.get(first)) is not None:
         gone_ns = start.loading_ns if first == "host_overhead" else 0
         return replace(without, window_ns=without.window_ns - start.ns + gone_ns)
-    if one.by_wall[first].ns >= FIRST.value * judged_ns:
+    if one.by_wall[first].ns >= WALL.value * judged_ns:
         return None
     return Without(judged_ns, {wall: cost for wall, cost in one.by_wall.items() if wall != first})
 

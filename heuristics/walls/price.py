@@ -17,7 +17,7 @@ from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import HALF_A_WALL, WALL, Limit
+from traces.limits import FEWEST, HALF_A_WALL, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
@@ -26,12 +26,6 @@ from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
 from traces.toml_tables import read_table
-
-LITTLE: Final = Limit(
-    0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
-)
-ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
-
 
 UNNAMED: Final = "unknown_kernels"
 """Where a doubt stands that kernels of unknown class leave."""
@@ -224,7 +218,7 @@ def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
     for one, cost in told:
-        if len(cost.step_ns) < ENOUGH_STEPS.value:
+        if len(cost.step_ns) < FEWEST.value:
             return None
         sample = sample_of(one.rank.steps)
         later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)
@@ -287,10 +281,15 @@ def shown(measure: str, value: float, limit: float | None = None) -> Evidence:
     return Evidence(measure, value, row.unit, limit, row.because, None, None, None, None)
 
 
-def held(measure: str, value: float, limit: Limit, rank: int | None = None, because: str = "") -> Evidence:
-    """A value against its limit, which says why. `rank`: the place in the document that shows it best."""
+def held(
+    measure: str, value: float, limit: Limit, rank: int | None = None, because: str = "", unit: str = ""
+) -> Evidence:
+    """A value against its limit, which says why. `rank`: the place in the document that shows it best.
+
+    `unit`: of what it is a part, where the limit is a word for parts of anything.
+    """
     why = because or limit.because
-    return Evidence(measure, value, limit.unit, limit.value, why, None, None, None, rank)
+    return Evidence(measure, value, unit or limit.unit, limit.value, why, None, None, None, rank)
 
 
 def shown_frac(

@@ -10,9 +10,9 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
-from heuristics.walls.price import LITTLE, RunCosts
+from heuristics.walls.price import RunCosts
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
 from traces.missing import known
 from traces.sections.run import Run
 from traces.sections.tables import WallId

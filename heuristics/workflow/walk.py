@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
-from heuristics.guides.memory_use import ASK_MEMORY, HEAD_ROOM, ROOM_TO_HALVE
+from heuristics.guides.memory_use import ASK_MEMORY, HEAD_ROOM
 from heuristics.guides.situation import RUNS
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import Condition
@@ -17,7 +17,8 @@ from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.circumstances import OFFLOADS
-from traces.limits import WALL
+from traces.limits import MOST, WALL
+from traces.sections.section import copied
 from traces.spelling import chosen
 from traces.toml_tables import keyed, place, read_rows, written
 
@@ -71,7 +72,7 @@ _TABLE: Final = written("heuristics.workflow", "workflow.toml")
 _WORDS: Final[dict[str, str]] = {
     **_TABLE["words"],
     "wanted_free": chosen(HEAD_ROOM.value),
-    "halved": chosen(ROOM_TO_HALVE.value),
+    "halved": chosen(MOST.value),
     "wall": chosen(WALL.value),
     "ask_memory": ASK_MEMORY,
     "offloads": ", ".join(OFFLOADS),
@@ -140,18 +141,7 @@ def walk(run: Run, refused: bool = False) -> tuple[WorkflowStep, ...]:
 
 
 def _step(rule: WorkflowRule, judged: Judged) -> WorkflowStep:
-    return WorkflowStep(
-        id=rule.id,
-        phase=rule.phase,
-        title=rule.title,
-        seed=rule.seed,
-        state=judged.state,
-        because=judged.because,
-        advice=judged.advice,
-        fix=judged.fix,
-        tells=judged.tells,
-        guide_only=rule.guide_only,
-    )
+    return copied(WorkflowStep, rule, judged)
 
 
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:

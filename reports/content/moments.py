@@ -7,7 +7,7 @@ from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from reports.content.names import name_of
 from traces.errors import UsageError
-from traces.nearest import nearest_names
+from traces.nearest import nearest
 from traces.patterns import whole_number
 from traces.spelling import printable
 
@@ -73,8 +73,8 @@ def _wall(result: Result, name: str) -> Wall:
         if (wall := walls.get(id)) is not None:
             return wall
     known = [*walls, *(fix.id for fix in result.fixes)]
-    near = nearest_names(plain, walls) or nearest_names(name.upper(), known)
-    meant = f"Did you mean {near[0]}? " if near else ""
+    near = nearest(plain, walls) or nearest(name, known)
+    meant = f"Did you mean {near}? " if near else ""
     there = ", ".join(known[:12])
     raise UsageError(
         f"--at {printable(name, 60)}: this result has no such finding. {meant}There are {there}."

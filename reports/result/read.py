@@ -14,7 +14,7 @@ from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
 from heuristics.result.result import Result
-from heuristics.result.tool import SCHEMA_VERSION
+from heuristics.result.tool import SCHEMA_VERSION, OfKind
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
@@ -61,7 +61,7 @@ def read_document(path: Path) -> Document:
     return document
 
 
-def read_kept(path: Path) -> Result | Compared | ComparedFiles | Layouts:
+def read_kept(path: Path) -> Result | OfKind:
     """A result of any kind in a file, as we may say it again.
 
     Raises what the others here do, the message with the file.
@@ -73,7 +73,7 @@ def read_kept(path: Path) -> Result | Compared | ComparedFiles | Layouts:
         raise NotAResult(f"{path}: {error}") from None
 
 
-def kept_as_ours(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles | Layouts:
+def kept_as_ours(document: Mapping[str, Any]) -> Result | OfKind:
     """A document that anybody may have edited, checked, and in our words alone. Raises what `typed` does."""
     from reports.result.voice.kept import kept
 
@@ -89,7 +89,7 @@ def read_result(path: Path) -> Result:
         raise NotAResult(f"{path}: {error}") from None
 
 
-def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles | Layouts:
+def typed(document: Mapping[str, Any]) -> Result | OfKind:
     """A document of any kind, held against the contract alone: `kept` asks whose words it has.
 
     Keys that a later 1.x added are left out, so it is of our version.
@@ -115,7 +115,7 @@ def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles | La
     return check_result(_decoded(known, Result, "moe-diag analyze"))
 
 
-def of_one_run(result: Result | Compared | ComparedFiles | Layouts) -> Result:
+def of_one_run(result: Result | OfKind) -> Result:
     """What is no comparison. Raises `NotAResult` for one."""
     if not isinstance(result, Result):
         raise NotAResult("it is no diagnosis of one run but a comparison. Give one of the runs it compares")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from heuristics.result.brief import (
     Brief,
@@ -16,9 +17,7 @@ from heuristics.result.brief import (
     BriefWall,
     Fault,
 )
-from heuristics.result.judged import Wall
 from heuristics.result.result import Merged, Result
-from heuristics.result.tool import SCHEMA_VERSION
 from reports.content.analysis.hang import hang_words
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
@@ -28,50 +27,58 @@ from reports.result.json_text import render_json
 from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.sections.hang import Hang
-from traces.sections.run import Run
+from traces.sections.run import Late, Run
+from traces.sections.section import copied
 
 SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
-SENTENCE: Final = Limit(160, "bytes", "ours: all that a short result may hold of them fits into its size")
-CURE: Final = Limit(240, "bytes", "ours: as for a sentence; the longest cure of ours fits but for one")
+SENTENCE: Final = Limit(240, "bytes", "ours: the longest cure of ours fits but for one")
 NAME: Final = Limit(64, "bytes", "ours: as for a sentence")
 LINES: Final = Limit(320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut")
 STEPS: Final = 3
 FAULTS: Final = 4
 _NAMES: Final = 2
+_RANKS: Final = 8
 _AROUND: Final = len(render_json({"": ""}).encode())
 
 
 def write_brief(result: Result) -> str:
-    """The short document as JSON. Of what may be many, the last go where it would be too long."""
-    for most in range(FAULTS, -1, -1):
-        text = render_json(lowered(_brief(result, most)))
-        if len(text.encode()) < SIZE.value:
-            break
-    return text
-
-
-def _brief(result: Result, most: int) -> Brief:
+    """The short document as JSON."""
     verdict = result.verdict
     why = (*verdict.confidence_because, *verdict.because)
-    return Brief(
-        schema_version=SCHEMA_VERSION,
+    brief = copied(
+        Brief,
+        result,
         kind="brief",
-        tool=result.tool,
-        redacted=result.redacted,
         traces=tuple(_cut(one.name, NAME) for one in result.traces[:_NAMES]),
-        verdict=BriefVerdict(
-            known(verdict.wall), known(verdict.kind), known(verdict.confidence), _cut(" ".join(why[:1]))
-        ),
-        walls=tuple(_wall(one) for one in result.walls),
+        verdict=copied(BriefVerdict, verdict, because=_cut(" ".join(why[:1]))),
+        walls=tuple(copied(BriefWall, one) for one in result.walls),
         fixes=tuple([_fix(one) for one in plan(result, None).steps if one.id][:STEPS]),
-        faults=tuple(_faults(result))[:most],
+        faults=tuple(_faults(result))[:FAULTS],
     )
+    return _short(brief)
 
 
-def _wall(wall: Wall) -> BriefWall:
-    return BriefWall(
-        wall.id, wall.outcome, known(wall.cost_ns), known(wall.cost_frac), known(wall.at_most_frac)
+def write_run_brief(merged: Merged) -> str:
+    """The same of ranks put together."""
+    late, hang, faults = merged.run.late, merged.hang, tuple(_faults_of_run(merged))
+    brief = copied(
+        BriefRun,
+        merged.run,
+        merged,
+        kind="brief_run",
+        late=None if isinstance(late, Missing) or late is None else _late(merged.run, late),
+        hang=None if hang is UNSET else _hang(hang),
+        faults=faults[:FAULTS],
     )
+    return _short(brief)
+
+
+def _short(brief: Brief | BriefRun) -> str:
+    """The document as JSON. Of what may be many, the last go where it would be too long."""
+    text = render_json(lowered(brief))
+    if len(text.encode()) < SIZE.value or not brief.faults:
+        return text
+    return _short(replace(brief, faults=brief.faults[:-1]))
 
 
 def _fix(step: Step) -> BriefFix:
@@ -92,61 +99,33 @@ def _faults(result: Result) -> Iterator[Fault]:
         if wall.outcome == "unmeasurable":
             why = f": {wall.missing[0]}" if wall.missing else ""
             cure = wall.cure if is_cure(wall.cure) else ""
-            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure, CURE))
+            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure))
 
 
-_RANKS: Final = 8
-
-
-def write_run_brief(merged: Merged) -> str:
-    """The same of ranks put together."""
-    for most in range(FAULTS, -1, -1):
-        text = render_json(lowered(_brief_run(merged, most)))
-        if len(text.encode()) < SIZE.value:
-            break
-    return text
-
-
-def _brief_run(merged: Merged, most: int) -> BriefRun:
+def _faults_of_run(merged: Merged) -> Iterator[Fault]:
     run = merged.run
-    unknown = (
-        [Fault(_cut(run.late.reason), _cut(run.late.cure, CURE))] if isinstance(run.late, Missing) else []
-    )
-    wrong = (Fault(_cut(one), "") for one in (*(one.reason for one in run.problems), *merged.warnings))
-    return BriefRun(
-        schema_version=SCHEMA_VERSION,
-        kind="brief_run",
-        tool=merged.tool,
-        redacted=merged.redacted,
-        ranks_seen=run.ranks_seen,
-        world_size=known(run.world_size),
-        late=_late(run),
-        hang=None if merged.hang is UNSET else _hang(merged.hang),
-        faults=(*unknown, *wrong)[:most],
-    )
+    if isinstance(run.late, Missing):
+        yield Fault(_cut(run.late.reason), _cut(run.late.cure))
+    for one in (*(problem.reason for problem in run.problems), *merged.warnings):
+        yield Fault(_cut(one), "")
 
 
-def _late(run: Run) -> BriefLate | None:
-    late, without = known(run.late), known(run.without)
-    if late is None:
-        return None
+def _late(run: Run, late: Late) -> BriefLate:
+    without = known(run.without)
     numbers = [number for place in late.places if (number := known(run.ranks[place].rank)) is not None]
-    return BriefLate(
-        late.cause,
-        late.host,
-        tuple(numbers[:_RANKS]),
-        len(late.places),
-        late.cost_ns,
-        late.wait_ns,
-        without.saved_frac if without else None,
-        _cut(late.repair),
+    return copied(
+        BriefLate,
+        late,
+        ranks=tuple(numbers[:_RANKS]),
+        count=len(late.places),
+        saved_frac=without.saved_frac if without else None,
+        repair=_cut(late.repair),
     )
 
 
 def _hang(hang: Hang) -> BriefHang:
     missing = known(hang.ranks_missing) or ()
-    text = _cut(hang_words(hang))
-    return BriefHang(hang.kind, hang.group, hang.operation, known(hang.sequence), missing[:_RANKS], text)
+    return copied(BriefHang, hang, ranks_missing=missing[:_RANKS], text=_cut(hang_words(hang)))
 
 
 def _bytes(text: str) -> int:

@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from heuristics.figures.figures import EXPERT_CLASSES, FOREIGN, UNKNOWN
+from heuristics.figures.figures import EXPERT_CLASSES
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.graphs import GRAPHED, WHOLE
+from heuristics.fixes.graphs import WHOLE
 from heuristics.result.result import Result
-from heuristics.walls.memory import RETRIES
-from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import NEAR
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
 from tests.agreement.page_contradictions import PAGE_RULES, rules_of
 from tests.doubles.pages import first_screen, flat
-from traces.limits import WALL
+from traces.limits import HALF_A_WALL, LITTLE, MOST, QUARTER, WALL
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9
@@ -159,7 +157,7 @@ def time_adds_up(document: Document) -> Iterator[str]:
 def an_unknown_kernel_of_over_a_twentieth_is_a_finding(document: Document) -> Iterator[str]:
     for rank in document["ranks"]:
         for kernel in rank["unknown_kernels"]:
-            if kernel["finding"] != (kernel["frac"] > UNKNOWN.value) or kernel["frac"] > 1:
+            if kernel["finding"] != (kernel["frac"] > HALF_A_WALL.value) or kernel["frac"] > 1:
                 yield f"{kernel['name']} {kernel['frac']}"
 
 
@@ -251,7 +249,7 @@ def nothing_is_advised_that_runs_already(document: Document) -> Iterator[str]:
     uses = {name for one in shown for name in one.get("in_use") or ()}
     decodes = any((rank["compute_by_class_ns"] or {}).get("decode") for rank in document["ranks"])
     runs = {
-        "HST-3": graphed > (GRAPHED.value if document["framework"] == "megatron" else 0.0),
+        "HST-3": graphed > (QUARTER.value if document["framework"] == "megatron" else 0.0),
         "HST-7": graphed > WHOLE.value,
         "HST-10": bool(uses & {"dali", "ffcv", "tf_data"}) or decodes,
         "HST-4": "compiled" in uses and document["framework"] == "pytorch",
@@ -274,7 +272,7 @@ def nothing_is_advised_that_the_run_cannot_have(document: Document) -> Iterator[
         yield from (f"{number} without experts" for number in sorted(planned & {"COM-2", "MEM-5"}))
     uses = {name for rank in ranks for name in rank["detected"].get("in_use") or ()}
     foreign = max((rank["memory"].get("foreign_frees_frac") or 0.0 for rank in ranks), default=0.0)
-    if "MEM-1" in planned and (uses & {"rocm", "rollout_engine"} or foreign >= FOREIGN.value):
+    if "MEM-1" in planned and (uses & {"rocm", "rollout_engine"} or foreign >= MOST.value):
         yield f"MEM-1 beside {sorted(uses)}, {foreign} of the frees beside the cache"
 
 
@@ -299,7 +297,7 @@ def _walls(document: Document) -> Mapping[str, dict[str, Any]]:
 
 def _does_not_fit(wall: dict[str, Any]) -> bool:
     retried = [one["value"] for one in wall["evidence"] if one["measure"] == "allocator_retry_frac"]
-    return wall["id"] == "memory" and max(retried, default=0.0) >= RETRIES.value
+    return wall["id"] == "memory" and max(retried, default=0.0) >= MOST.value
 
 
 def _in_order(

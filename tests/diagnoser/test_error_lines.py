@@ -33,7 +33,6 @@ def assert_one_line(said: str) -> None:
         ["analyze", "none.sqlite", "--env", f"{LONG}=1"],
         ["analyze", "none.sqlite", "--steps", LONG],
         ["analyze", "none.sqlite", "--nvtx", f"({LONG}"],
-        ["analyze", "none.sqlite", "--timeout", LONG],
         ["compare", "a.json", "b.json", "--gate", LONG],
         ["compare", "a.json", "b.json", "--expect", LONG],
         ["open", "none.sqlite", "--ui", LONG],

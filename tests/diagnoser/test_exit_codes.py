@@ -9,10 +9,9 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import COMMANDS, run
-from heuristics.result.compared import ComparisonVerdict
+from heuristics.result.compared import ComparisonVerdict, exit_of
 from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate, GateAnswer, GateState
-from tests.doubles.comparison_document import regression
 from tests.places import ROOT
 
 
@@ -72,7 +71,7 @@ GATES: dict[tuple[GateState, GateAnswer | None], Exit] = {
 def test_each_verdict_has_its_code_and_each_gate_overrules_all_of_them() -> None:
     assert {*VERDICTS} == {*get_args(ComparisonVerdict)}
     for verdict, code in VERDICTS.items():
-        assert regression(verdict=verdict, gate=None).ends_with == code
+        assert exit_of(verdict, None) == code
         for (state, answer), gated in GATES.items():
             gate = Gate(0.03, state, "") if answer is None else Gate(0.03, state, "", answer)
-            assert regression(verdict=verdict, gate=gate).ends_with == gated
+            assert exit_of(verdict, gate) == gated

@@ -142,7 +142,7 @@ def test_a_result_that_is_not_redacted_shows_paths_and_still_no_secret(
     [
         (("-f", "json", "--title", "x"), "--title is of pages and tickets."),
         (("-f", "json", "--note", "x"), "--note is of pages and tickets."),
-        (("--note", "x" * 4001), "--title and --note may have 4,000 characters in all."),
+        (("--note", "x" * 4097), "--title and --note may have 4,096 characters in all."),
     ],
 )
 def test_what_has_no_page_takes_no_title(

@@ -26,10 +26,10 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, replayed_price
-from heuristics.walls.memory import RETRIES
 from heuristics.walls.price import costs_of, held
 from traces.account.account import Account
 from traces.formats.open import read_trace
+from traces.limits import MOST
 from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
 from traces.measurements import RankMeasurements, measure_rank
@@ -198,7 +198,11 @@ def wall(
     missing = (gap.reason,) if percent is None else ()
     frac = gap if percent is None else percent / 100
     ns = gap if percent is None else round(percent * 10)
-    again = (held("allocator_retry_frac", 1.0, RETRIES),) if retried else ()
+    again = (
+        (held("allocator_retry_frac", 1.0, MOST, unit="fraction of the steps after the first"),)
+        if retried
+        else ()
+    )
     return Wall(number, outcome or usual, ns, frac, dict(kinds or {}), None, again, missing, "look")
 
 

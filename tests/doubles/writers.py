@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.result.compared import Compared
-from heuristics.result.compared_files import ComparedFiles
-from heuristics.result.layouts import Layouts
 from heuristics.result.result import Merged, Result
+from heuristics.result.tool import OfKind
 from reports.content.blocks import Asked
 from reports.formats import FORMATS, kind_of
 
@@ -18,7 +16,7 @@ from reports.formats import FORMATS, kind_of
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every writer says its own name, so that no picture has to be drawn."""
 
-    def named(form: str) -> Callable[[Result | Compared | ComparedFiles | Layouts | Merged, Asked], bytes]:
+    def named(form: str) -> Callable[[Result | OfKind | Merged, Asked], bytes]:
         return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
 
     marked = {form: replace(one, write=named(form)) for form, one in FORMATS.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -14,19 +15,26 @@ from bench.compare_score.causes import CAUSES
 from bench.compare_score.sides import Side, diagnosed, simulate
 from bench.second.ranks_truth import draw_truth as second_truth
 from bench.simulate.export import write_export
+from bench.simulate.frames import sample, with_functions
+from bench.simulate.knobs import draw_knobs
 from bench.simulate.ranks.clocks import draw_clocks
 from bench.simulate.ranks.described import Cause, Extent
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, Files, Nccl, write_ranks
-from bench.simulate.recorded import View
+from bench.simulate.recorded import View, draw_view, record
+from bench.simulate.run import run_program
+from bench.simulate.step import program_of
 from bench.third.handicaps import Kind
 from bench.third.recorded import draw_style, write
 from bench.third.run import draw_truth as third_truth
 from heuristics.judging.judgement import judge_observed
 from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
+from tests.kept.exchanges import draw_exchanges
+from tests.kept.spoiled import spoiled
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA, ROOT
+from tests.recordings.kineto import as_profiler_json
 from tests.second_definition.drawn import draw
 from traces.errors import MoeDiagError
 
@@ -41,6 +49,8 @@ CAPTURES: Final = (
     Capture(files=Files.ALL, inits=False),
     Capture(nccl=Nccl.PAYLOADS, inits=False, mpi=True),
 )
+SAMPLED_NS: Final = 200_000
+CONFIGURED: Final = [*(config_of(pair, "base") for pair in PAIRS), None]
 HANDICAPS: Final = (
     *((cause, Extent.RANK) for cause in Cause),
     *((cause, Extent.NODE) for cause in (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.SLOW_LINK)),
@@ -70,6 +80,48 @@ def small_runs(folder: Path, first: int) -> Documents:
         path.unlink(missing_ok=True)
         write_export(path, run.recording)
         yield f"{seed}", _or_refused(lambda run=run: diagnoser.analyze(path, **run.options))  # type: ignore[misc]
+
+
+def exceptions(folder: Path, first: int) -> Documents:
+    """Small runs with exceptions that no program makes."""
+    path = folder / "spoiled.sqlite"
+    for seed in range(first, first + EACH):
+        path.unlink(missing_ok=True)
+        write_export(path, spoiled(seed))
+        yield f"{seed}", _or_refused(lambda: diagnoser.analyze(path))
+
+
+def exchanges(folder: Path, first: int) -> Documents:
+    """Runs of what NCCL exchanges."""
+    for seed in range(first, first + EACH):
+        path = folder / f"{seed}.sqlite"
+        draw_exchanges(seed, path)
+        yield f"{seed}", _or_refused(lambda path=path: diagnoser.analyze(path))  # type: ignore[misc]
+
+
+def profiled(folder: Path) -> Documents:
+    """Small runs as PyTorch's profiler writes them."""
+    for seed in range(2000, 2000 + 2 * EACH):
+        path, recording = folder / f"{seed}.json", draw(seed).recording
+        for table, rows in recording.rows.items():
+            recording.rows[table] = [row for row in rows if row.get("end")]
+        path.write_text(as_profiler_json(recording), encoding="utf-8")
+        yield f"{seed}", _or_refused(lambda path=path: diagnoser.analyze(path))  # type: ignore[misc]
+
+
+def simulated(folder: Path, first: int) -> Documents:
+    """Runs of drawn knobs under drawn views, with samples, cut within a step, and with a configuration."""
+    for seed in range(first, first + FEW):
+        view = replace(draw_view(seed), begin_frac=(0, 0.4, 1)[seed % 3], end_frac=(0, 0, 0.6, 1)[seed % 4])
+        view = replace(view, metrics=seed % 3 == 0, memory=seed % 3 == 1, flushed=seed % 5 > 0)
+        run = run_program(knobs := draw_knobs(seed), with_functions(program_of(knobs)))
+        path, recording = folder / f"{seed}.sqlite", record(run, view)
+        if seed % 2 and view.schema[0] == "3":
+            sample(recording, run, SAMPLED_NS)
+        write_export(path, recording, view.schema)
+        config = CONFIGURED[seed % len(CONFIGURED)]
+        asked = {"config": config, "about": {"gpu": "H100"}, "ask_megatron": False}
+        yield f"{seed}", _or_refused(lambda path=path, asked=asked: diagnoser.analyze(path, **asked))  # type: ignore[misc]
 
 
 def many_ranks(folder: Path, place: int) -> Documents:

@@ -10,7 +10,8 @@ from diagnoser.running.processes import Engine
 from tests.recordings.replay import US, subject_of, us
 from traces.account.device import find_queueing
 from traces.errors import InputError
-from traces.replay.changes.change import SURE, Change, Joint
+from traces.limits import NEARLY_ALL
+from traces.replay.changes.change import Change, Joint
 from traces.replay.changes.costs import Costs
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
@@ -52,7 +53,7 @@ def changes(
 
 def surely(saved_us: float) -> int:
     """What is told as the lower end where a pessimistic replay saves so much, in ns."""
-    return int(saved_us * US * SURE.value)
+    return int(saved_us * US * NEARLY_ALL.value)
 
 
 def joints_of(engine: Engine, traces: Sequence[MeasuredTrace | InputError]) -> list[Joint]:

@@ -20,7 +20,6 @@ from diagnoser.history import store
 from tests.configurations.check import BRIDGE, log_lines
 from tests.recordings.moe_pattern import moe_recording
 from traces.files import unpacked
-from traces.formats import kineto_json
 from traces.limits import Limit
 from traces.ranks.codec import VERSION, encode
 
@@ -37,7 +36,7 @@ NINE_MERGED = [f"  a{at + 1}: &a{at + 1}\n    <<: [{','.join([f'*a{at}'] * 9)}]"
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a recording and a configuration; packed files are bombs from a megabyte on."""
-    monkeypatch.setattr(unpacked, "ALWAYS", Limit(1 << 20, "bytes", "for a test"))
+    monkeypatch.setattr(unpacked, "MOST_TEXT", Limit(1 << 20, "bytes", "for a test"))
     monkeypatch.chdir(tmp_path)
     recording = moe_recording(steps=2, layers=1)
     recording.gpu()
@@ -127,16 +126,6 @@ def test_a_document_of_the_history_unpacks_no_further_than_any_does(
     monkeypatch.setattr(store, "LARGEST", Limit(1000, "bytes", "for a test"))
     monkeypatch.setenv("MOE_DIAG_HISTORY", str(place / "h.sqlite"))
     assert "is damaged" in refusal("compare --baseline main run.sqlite", capsys)
-
-
-def test_json_that_is_not_laid_out_as_usual_is_read_whole_up_to_a_size(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(kineto_json, "WHOLE", Limit(5_000, "bytes", "for a test"))
-    (place / "b.json").write_bytes(TRACE + b"0," * 5_000)
-    assert "is read only up to" in refusal("analyze b.json", capsys)
-    (place / "b.json.gz").write_bytes(gzip.compress(TRACE + os.urandom(9_000).hex().encode()))
-    assert "is read only up to" in refusal("analyze b.json.gz", capsys)
 
 
 @pytest.mark.parametrize(

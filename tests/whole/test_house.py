@@ -23,7 +23,7 @@ HEAVY = (
 
 
 ORDER = {
-    "traces": "files recording names settings sections training_log formats witness sizes account "
+    "traces": "statistics files recording names settings sections training_log formats witness sizes account "
     "addresses steps replay resolve measure ranks",
     "heuristics": "words result config facts figures run rules walls guides fixes plan comparison incidents "
     "layouts workflow findings evidence judging",

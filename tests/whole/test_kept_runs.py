@@ -19,3 +19,30 @@ def test_documents_of_small_runs_are_what_they_were(
     tmp_path: Path, request: pytest.FixtureRequest, first: int
 ) -> None:
     hold(f"small runs from {first}", sources.small_runs(tmp_path, first), request)
+
+
+@pytest.mark.parametrize("first", range(3000, 3120, sources.EACH))
+def test_documents_of_runs_with_exceptions_are_what_they_were(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"exceptions from {first}", sources.exceptions(tmp_path, first), request)
+
+
+@pytest.mark.parametrize("first", range(0, 80, sources.EACH))
+def test_documents_of_exchanges_are_what_they_were(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"exchanges from {first}", sources.exchanges(tmp_path, first), request)
+
+
+def test_documents_of_profiled_runs_are_what_they_were(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    hold("profiled runs", sources.profiled(tmp_path), request)
+
+
+@pytest.mark.parametrize("first", range(900, 900 + 2 * sources.FEW, sources.FEW))
+def test_documents_of_simulated_runs_are_what_they_were(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"simulated runs from {first}", sources.simulated(tmp_path, first), request)

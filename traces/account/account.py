@@ -31,7 +31,7 @@ from traces.arrays import CODE, PLACE, IntArray
 from traces.cures import cure
 from traces.groups import sums_of
 from traces.intervals import Spans, intersect, ns_in, union
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
 from traces.sections.rank import Absent, DecidedBy, Latency
 from traces.spelling import duration, percent
@@ -78,11 +78,6 @@ class GraphNodes:
         return opaque, waited_for(rows, pieces.take(ran), work[ran])
 
 
-OPAQUE_GRAPHS: Final = Limit(
-    0.05,
-    "fraction of the CUDA graph launches",
-    "ours: a few at the edges of a capture lose their work anyway",
-)
 AT_ONCE: Final = Limit(1_000_000, "pieces", "ours: judged together they take some 100 MB")
 
 
@@ -150,7 +145,8 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
 
     `Missing` (path relative to the rank) where host and GPU clocks are apart, or no launch was recorded.
     """
-    if rank.opaque_graph_frac > OPAQUE_GRAPHS.value:
+    # a few at the edges of a capture lose their work anyway
+    if rank.opaque_graph_frac > HALF_A_WALL.value:
         reason = (
             f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time without "
             "compute may be work that was not recorded"

@@ -12,13 +12,12 @@ from traces.account.producers import Producers, find_producers
 from traces.arrays import BoolArray, IntArray
 from traces.columns import NULL
 from traces.groups import begins, mask_of
-from traces.limits import Limit
+from traces.limits import LATENCY, Limit
 from traces.timeline import Activities, Bucket, RankTimeline
 
-LATENCY: Final = Limit(
-    5_000, "ns", "measured on real recordings: arrival 4-13 us from the call's start, gaps 0.5-4.2 us"
+MULTIPLE: Final = Limit(
+    2, "times this trace's own latency", "measurement.md: twice the usual is no longer latency"
 )
-MULTIPLE: Final = Limit(2, "times this trace's own latency", "ours: twice the usual is no longer latency")
 
 
 @dataclass(frozen=True, slots=True)

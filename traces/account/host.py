@@ -20,13 +20,16 @@ from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
 from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
 from traces.launchers import equal_replays
-from traces.limits import Limit
+from traces.limits import ENOUGH, Limit
 from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.timeline import Bucket, RankTimeline, Source
 from traces.training import judge_training, roles_of
 
-COPIED: Final = Limit(1 << 20, "bytes", "ours: gradients or weights; norms and losses are far smaller")
-COPIES: Final = Limit(2, "copies each way", "ours: a model has many parameters, a batch or a result few")
+LARGE: Final = Limit(
+    1 << 20,
+    "bytes",
+    "measurement.md: activations, gradients, weights; token counts and losses are smaller",
+)
 APART: Final = Limit(2.0, "times the bytes", "gradients and weights have 2 or 4 bytes a parameter")
 
 
@@ -34,23 +37,24 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     """Spans of host threads between large copies to the host and as many bytes back, in training alone.
 
     No kernel but an optimizer's may be launched between on that thread: activations that are offloaded have
-    kernels between, and where the CPU steps only a part the GPU steps the rest meanwhile.
+    kernels between, and where the CPU steps only a part the GPU steps the rest meanwhile. Several copies each
+    way: a model has many parameters.
     What the thread waits for within a span is not separated here.
     """
     rows, nothing = rank.activities, np.empty(0, dtype=np.int64)
     size, roles = _sizes(rank), roles_of(rank)
-    moves = (rows.launch_ns != NULL) & ((size >= COPIED.value) | (rows.source != Source.COPY))
+    moves = (rows.launch_ns != NULL) & ((size >= LARGE.value) | (rows.source != Source.COPY))
     moves &= ~roles.optimizer
     order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
-    way = np.where(size >= COPIED.value, rows.key, -1)[order]
+    way = np.where(size >= LARGE.value, rows.key, -1)[order]
     if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
     begin = np.flatnonzero(begins(way, thread))
     total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
     out, back = (way[begin] == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
-    several = count >= COPIES.value
+    several = count > 1
     fits = (total[1:] <= APART.value * total[:-1]) & (total[:-1] <= APART.value * total[1:])
     fits &= (out & several)[:-1] & (back & several)[1:] & (thread[begin[1:]] == thread[begin[:-1]])
     then = begin[1:][fits]
@@ -69,13 +73,9 @@ def _sizes(rank: RankTimeline) -> IntArray:
 
 
 PAUSE: Final = Limit(
-    2_000_000, "ns outside CUDA calls", "ours: no Python between two operators of one step takes as long"
-)
-BETWEEN: Final = Limit(
-    20,
-    "kernels between two copies of one size",
-    "ours: input comes once a step or microbatch, weights and token counts with every layer; a step that is "
-    "one graph, recorded whole, is a pass",
+    2_000_000,
+    "ns outside CUDA calls",
+    "measurement.md: no Python between two operators of one step takes as long",
 )
 
 
@@ -113,17 +113,21 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
 
 
 def input_copies(rank: RankTimeline) -> IntArray:
-    """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart."""
+    """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart.
+
+    Input comes once a step or microbatch, weights and token counts with every layer. A step that is one
+    graph, recorded whole, is a pass.
+    """
     rows = rank.activities
     at = np.flatnonzero(rows.copies("memcpy_h2d") & (rows.call >= 0))
     size = rank.columns.copies.size_bytes[rows.row[at]]
     kernels_ns = rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)]
-    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(BETWEEN.value))
+    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
     recurs = np.zeros(len(at), dtype=np.bool_)
     for _, same in places_of_each(size):
         apart = np.diff(np.sort(before[same]))  # a pass between most of one size
-        recurs[same] = len(apart) > 0 and float(np.median(apart)) >= BETWEEN.value
+        recurs[same] = len(apart) > 0 and float(np.median(apart)) >= ENOUGH.value
     return at[recurs]
 
 

@@ -17,8 +17,9 @@ from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
 from traces.groups import begins, group_of, passing, places_of_each, previous_at
 from traces.launchers import helper_work
 from traces.launches import join_launches
-from traces.limits import Limit
+from traces.limits import ENOUGH, LATENCY, Limit
 from traces.loops import loop
+from traces.names.gpus import largest_sm_count
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 
@@ -84,9 +85,8 @@ def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:
     return result
 
 
-UNEXPLAINED: Final = Limit(2_000, "ns", "ours: longer than any gap between dependent kernels")
-TIGHT: Final = Limit(
-    5_000, "ns", "measured on real recordings: gaps between dependent kernels are 0.5 to 4.2 us"
+UNEXPLAINED: Final = Limit(
+    2_000, "ns", "measurement.md: longer than a gap between dependent kernels usually is"
 )
 HIP_TIGHT: Final = Limit(
     30_000,
@@ -98,7 +98,7 @@ HIP_TIGHT: Final = Limit(
 def tight_ns(columns: Columns) -> int:
     """Within what time dependent work of another stream begins: on AMD's GPUs a signal takes longer."""
     hip = any(name.startswith("hip") for name in columns.call_names)
-    return int((HIP_TIGHT if hip else TIGHT).value)
+    return int((HIP_TIGHT if hip else LATENCY).value)
 
 
 def tight_producers(
@@ -171,15 +171,13 @@ def find_last(
                 break
 
 
-FULL: Final = Limit(
-    160, "blocks", "ours: as many as the largest GPU has SMs, where a trace does not record them"
-)
-
-
 def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended."""
+    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
+
+    Where a trace does not record how many SMs there are, only what fills the largest GPU leaves no room.
+    """
     rows, gpu = rank.activities, rank.gpu
-    sm_count = gpu.sm_count if gpu and gpu.sm_count else int(FULL.value)
+    sm_count = gpu.sm_count if gpu and gpu.sm_count else largest_sm_count()
     compute = (rows.bucket == Bucket.COMPUTE) & ~helper_work(rows)
     taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
     return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns))
@@ -218,9 +216,6 @@ def _latest_before(
     return result
 
 
-OCCURRENCES: Final = Limit(
-    20, "repetitions", "ours, tried on simulated and 37 real recordings: fewer agree by chance"
-)
 DEPTH: Final = 3
 """Candidates tried per stream, the latest first: the work of interest need not be the last launched."""
 STREAMS: Final = 32
@@ -232,7 +227,7 @@ def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntAr
     launched = np.flatnonzero(rows.launch_ns != NULL)
     by_launch = launched[np.lexsort((launched, rows.launch_ns[launched]))].astype(PLACE)
     nothing = np.empty(0, dtype=PLACE)
-    if len(by_launch) < OCCURRENCES.value:
+    if len(by_launch) < ENOUGH.value:
         return nothing, nothing
     order = _LaunchOrder.of(rows, by_launch, before)
     pairs = [_from_stream(order, stream) for stream in _busiest(order.stream)]
@@ -295,7 +290,7 @@ def _never_violated(order: _LaunchOrder, x: IntArray, candidate: IntArray) -> Bo
     group = group_of(order.context[x], order.what[candidate], x - candidate)
     size = np.bincount(group)
     violated = np.bincount(group[order.end_ns[candidate] > order.start_ns[x]], minlength=len(size))
-    holds: BoolArray = (size >= OCCURRENCES.value) & (violated == 0)
+    holds: BoolArray = (size >= ENOUGH.value) & (violated == 0)
     return holds[group]
 
 

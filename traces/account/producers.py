@@ -25,14 +25,9 @@ from traces.arrays import PLACE, BoolArray, IntArray, distinct
 from traces.columns import NULL, Columns
 from traces.groups import before_of, group_of, mask_of, place_in_run
 from traces.launches import join_launches
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.timeline import Activities, RankTimeline
 
-EVERY: Final = Limit(
-    0.95,
-    "fraction of the calls",
-    "ours: the events of the first waits were recorded before the capture began",
-)
 MOST: Final = 8
 """Producers kept per activity, latest end first; one that ran may be lost behind eight that end later."""
 
@@ -146,7 +141,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     producer[late] = stream.before(rows.stream_id[producer[late]], consumer[late], recorded_ns[late])
     both = (consumer >= 0) & (producer >= 0)
     called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)  # in runtime and driver once
-    return consumer[both], producer[both], bool(found.sum() >= EVERY.value * called)
+    return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
 
 
 def pending(

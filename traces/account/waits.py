@@ -22,23 +22,12 @@ from traces.account.pieces import Judged, last_to_end, waited_for
 from traces.arrays import PLACE, BoolArray, IntArray, distinct
 from traces.columns import NULL, Calls
 from traces.groups import passing
-from traces.limits import Limit
+from traces.limits import FEWEST, MOST, NEARLY_ALL, Limit
 from traces.names.kernels import COMM_KINDS, is_polled_kernel
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
 SPIN: Final = Limit(
     200_000, "ns", "ours: a host that polls goes on within microseconds; Python between takes tens of them"
-)
-SPREAD: Final = Limit(
-    0.75, "of the median", "ours: the return from a poll takes about the same time in every layer"
-)
-SHORT_SPREAD: Final = Limit(10_000, "ns around the median", "ours: the least that the spread is taken for")
-LEAST: Final = Limit(3, "control kernels", "ours: fewer follow a late host by coincidence")
-STEADIER: Final = Limit(
-    2, "times", "ours: in simulated polls 50 times and more, beside a host that is late 1.0"
-)
-SPINS: Final = Limit(
-    0.8, "fraction of the control kernels", "ours: a poll comes with every layer, a coincidence does not"
 )
 
 
@@ -72,7 +61,7 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     for name in sorted(set(rows.name[control].tolist())):
         works = control[rows.name[control] == name]
         found = [one for work in works.tolist() if (one := (work, *_next_call(rows, calls, work)))[1] != NONE]
-        if len(found) < LEAST.value:
+        if len(found) < FEWEST.value:
             continue
         _, by, after = np.array(found, dtype=np.int64).T
         name_says = is_polled_kernel(rank.columns.kernel_names[name])
@@ -105,11 +94,12 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
 
 
 def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
-    """Whether the next call comes equally soon after most of `count` kernels, the pause before it not."""
-    usual = float(np.median(after_ns))
-    hits = np.abs(after_ns - usual) <= max(SPREAD.value * usual, SHORT_SPREAD.value)
-    is_late = _scatter(pause_ns) < STEADIER.value * _scatter(after_ns)
-    return usual < SPIN.value and not is_late and int(hits.sum()) >= SPINS.value * count
+    """Whether the next call comes soon after nearly all of `count` kernels, and steadier than its pause.
+
+    After a host that is late both vary alike, for between them lies only what the kernel did.
+    """
+    steadier = _scatter(after_ns) <= MOST.value * _scatter(pause_ns)
+    return steadier and int((after_ns < SPIN.value).sum()) >= NEARLY_ALL.value * count
 
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
@@ -134,17 +124,20 @@ def _next_call(rows: Activities, calls: HostCalls, work: int) -> tuple[int, int]
     return first, int(calls.start_ns[first]) - end
 
 
-BLOCKING_COPY: Final = Limit(
-    20_000, "ns of a copy call", "measured on real recordings: a copy call over 20 us waits for its own copy"
+RETURNS: Final = Limit(
+    20_000,
+    "ns",
+    "measured on real recordings: waiting calls return 2 to 18 us after the work they wait for; a copy call "
+    "that takes longer waits for its own copy",
 )
-FULL_QUEUE: Final = Limit(
-    1_000,
+QUEUE: Final = Limit(
+    1_022,
     "launches in flight",
     "measured on A100 (nsys 2024.6), RTX 3070 and 3060: long launch calls return when the 1021st to 1022nd "
-    "launch before them has ended; counted here without the few launches that leave no activity",
+    "launch before them has ended",
 )
 TOKEN_COUNT: Final = Limit(
-    64 * 1024, "bytes", "token counts per expert of one layer; larger copies carry data"
+    64 * 1024, "bytes", "measurement.md: token counts per expert of one layer; larger copies carry data"
 )
 
 
@@ -184,10 +177,11 @@ class Waits:
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
         begin_ns, end_ns, kind = self._calls.start_ns[call], self._calls.end_ns[call], self._host.kind[call]
-        long_copy = (kind == CallKind.COPY) & (end_ns - begin_ns > BLOCKING_COPY.value)
+        long_copy = (kind == CallKind.COPY) & (end_ns - begin_ns > RETURNS.value)
         in_flight = np.searchsorted(self._launches, begin_ns)
         in_flight -= np.searchsorted(self._ends, begin_ns, side="right")
-        full = (kind == CallKind.LAUNCH) & (in_flight >= FULL_QUEUE.value)
+        # a few launches leave no activity
+        full = (kind == CallKind.LAUNCH) & (in_flight >= NEARLY_ALL.value * QUEUE.value)
         return (call >= 0) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
 
     def split(self, host: HostPieces) -> tuple[HostPieces, Judged]:

@@ -27,7 +27,7 @@ from traces.sections.addresses import (
 )
 from traces.timeline import Bucket, RankTimeline
 
-ADDRESSES: Final = Limit(25, "addresses", "ours: what a person reads; the rest is added up")
+READ: Final = Limit(25, "addresses or stacks", "ours: what a person reads; the rest is added up")
 STACKS: Final = Limit(250, "stacks", "ours: what a picture can show apart; some 50 kB of a result")
 PREFERRED: Final = (
     FrameKind.FUNCTION,
@@ -180,7 +180,7 @@ def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[Fr
         )
         for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), both)
     ]
-    most, total_ns = int(ADDRESSES.value), int(length_ns.sum())
+    most, total_ns = int(READ.value), int(length_ns.sum())
     left = [row for row in rows[most:] if row.kind != "none"]
     return Addresses(
         host_starved_ns=int(both[0].sum()),

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from traces.errors import InputError, TraceNotFound
 from traces.files.beneath import opened
-from traces.files.plain_file import no_file
-from traces.limits import Limit
+from traces.files.plain_file import WHOLE, no_file
 from traces.spelling import megabytes
 
 T = TypeVar("T")
@@ -16,13 +15,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DumpKind:
-    """What such a file is called, how large it may be, and what to give in place of one that is none.
+    """What such a file is called, and what to give in place of one that is none.
 
     `wrong`: the error for that; `refused`: errors of the reader whose text says what is wrong with a file.
     """
 
     name: str
-    most: Limit
     give: str
     wrong: type[InputError]
     refused: tuple[type[ValueError], ...]
@@ -34,9 +32,9 @@ def read_dumped(path: Path, kind: DumpKind, read: Callable[[bytes], T]) -> T:
         raise TraceNotFound(f"{path} is {what}. {kind.give}.")
     try:
         with opened(path) as file:
-            data = file.read(int(kind.most.value) + 1)
-        if len(data) > kind.most.value:
-            raise kind.wrong(f"{path} is over {megabytes(kind.most.value)} MB. {kind.give}.")
+            data = file.read(int(WHOLE.value) + 1)
+        if len(data) > WHOLE.value:
+            raise kind.wrong(f"{path} is over {megabytes(WHOLE.value)} MB. {kind.give}.")
     except OSError as error:
         reason = error.strerror or "no such file"
         raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None

@@ -14,7 +14,15 @@ from traces.limits import Limit
 from traces.spelling import megabytes
 
 MOST_TEXT: Final = Limit(
-    64 << 20, "bytes", "ours: a map of a million ranks has 30 MB, and an earlier result less"
+    64 << 20,
+    "bytes",
+    "ours: what any machine holds; a map of a million ranks has 30 MB, an earlier result less, a text of an "
+    "export under 1 MB",
+)
+WHOLE: Final = Limit(
+    256 << 20,
+    "bytes",
+    "ours: as objects it takes 10 to 20 times that; PyTorch's dumps have some 100 MB",
 )
 
 

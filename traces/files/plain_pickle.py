@@ -9,16 +9,10 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from traces.limits import Limit
+from traces.files.unpacked import TIMES
 
 Stack = list[Any]
 
-MOST_TIMES: Final = Limit(
-    64,
-    "values for each byte of the file",
-    "ours: PyTorch's dumps share stacks, and an entry of 60 bytes with a stack of 200 frames is 30 values "
-    "a byte; lists that hold each other twice double with each level",
-)
 _CHARACTERS: Final = 16
 """A text of so many counts as one value more."""
 _CONTAINERS: Final = (dict, list, tuple)
@@ -210,7 +204,7 @@ def read_plain(data: bytes) -> Any:
         step(one)
     if len(one.stack) != 1 or one.stack[0] is _MARK:
         raise NotPlain("its parts do not fit together")
-    if _unfolded(one.stack[0]) > MOST_TIMES.value * len(data):
+    if _unfolded(one.stack[0]) > TIMES.value * len(data):
         raise NotPlain("it names parts of itself again and again")
     return one.stack[0]
 

@@ -5,19 +5,19 @@ shows.
 """
 
 import gzip
-from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from traces.errors import UnpacksTooFar
+from traces.files.plain_file import MOST_TEXT
 from traces.limits import Limit
 
 TIMES: Final = Limit(
     100,
     "times its size",
-    "ours: recordings and results unpack to 3 to 21 times, logs to 17 (measured 2026-11-23); a bomb to 1,000",
+    "ours: recordings and results unpack to 3 to 21 times, logs to 17 (measured 2026-11-23), pickles with "
+    "shared stacks to 30 values a byte; a bomb to 1,000",
 )
-ALWAYS: Final = Limit(32 << 20, "bytes", "ours: what any machine holds, however far it was packed")
 
 _PIECE: Final = 1 << 20
 
@@ -32,19 +32,12 @@ class Unpacked(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         """So many bytes; without a size all that there are."""
         if size is None or size < 0:
-            return self.whole()
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
         piece = super().read(size)
         self._given += len(piece)
-        if self._given > ALWAYS.value + TIMES.value * self._packed.tell():
+        if self._given > MOST_TEXT.value + TIMES.value * self._packed.tell():
             raise UnpacksTooFar(
                 f"{self._path} unpacks to more than {TIMES.value:.0f} times its size, as no recording, log "
                 "or result does. If it is genuine, unpack it first: gunzip -k FILE"
             )
         return piece
-
-    def whole(self, most: int | None = None) -> bytes:
-        """All that there is; of more than `most` bytes a little more than those."""
-        found = BytesIO()
-        while (most is None or found.tell() <= most) and (piece := self.read(_PIECE)):
-            found.write(piece)
-        return found.getvalue()

@@ -149,7 +149,7 @@ def _failure(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended)
     if _NO_MEMORY.search(ended.words):
         return ExportFailed(
             f"nsys {nsys.release} ran out of memory on {report}. "
-            f"Give more with --max-memory, or: {by_hand(report)}"
+            f"Use a machine with more, or: {by_hand(report)}"
         )
     words = f"signal {-ended.code} killed it" if ended.code < 0 else _first_error(ended.words)
     return ExportFailed(

@@ -1,11 +1,10 @@
 """Bytes of a PyTorch profiler trace -> its header and its activities; memory holds no whole text.
 
-msgspec decodes a part at a time into typed rows; they are columns before the next one is read. What it
-refuses the standard library reads, the reference: the part alone where NaN or the like stands in it, the
-whole file where anything else is unusual. So only the reference says what is a trace, and what is wrong.
+msgspec decodes a part at a time into typed rows; they are columns before the next one is read. A part with
+NaN or the like in it, which msgspec refuses, is mended and read by the standard library.
 
 A part ends between `}` and `, {`. Where that is inside of a text or of an event, the part is no list of whole
-events for either reader: a cut that is read is a right one.
+events: a cut that is read is a right one. What is laid out otherwise than profilers do is refused.
 
 Times are microseconds with decimals, too long for a double, so JSON's fractions are kept as texts. The
 profiler's JSON is not always JSON: unescaped control characters, NaN, bare nan or N/A and stray backslashes
@@ -14,12 +13,12 @@ occur and are read over.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
-from io import BufferedIOBase, BufferedReader
+from collections.abc import Callable, Mapping
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -33,10 +32,8 @@ from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
 from traces.formats.tables import Table
-from traces.limits import Limit
 from traces.patterns import Match, compiled, of_bytes
 from traces.progress import Progress
-from traces.spelling import megabytes
 
 Event = dict[str, Any]
 GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -48,46 +45,83 @@ _REST_PARTS: Final = 16  # that may stand after the events: far above what any p
 _SPACE: Final = rb"[ \t\r\n]*"
 _BEGIN: Final = of_bytes(rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE))
 _BETWEEN: Final = of_bytes(rb"(?s)\A(.*\})%b,%b(?=\{)" % (_SPACE, _SPACE))
-_END: Final = of_bytes(rb"\}(?=%b\])" % _SPACE)
+_END: Final = of_bytes(rb"(?:\}|\A)(?=%b\])" % _SPACE)
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 _DECODER: Final = msgspec.json.Decoder(list[Row], float_hook=str)
 
+
+_RECORD: Final = "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
+_AGAIN: Final = "Let its writer finish and copy it again, or export the trace again."
 
 _Parts = dict[str, list[Table]]
 """By table, in the order of the file."""
 
 
-def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str, Table]]:
-    """What stands beside the events of a trace, and its activities by the table names of the schema.
+def looks_like_json(head: bytes) -> bool:
+    """Whether a file that begins so is an object or a list of JSON."""
+    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
 
-    Raises what `read_events` raises.
+
+def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str, Table]]:
+    """What stands beside the events of a trace, packed or not, and its activities by the schema's tables.
+
+    Raises `NotATrace` for another content and `DamagedTrace` where the file breaks off or cannot be read.
     """
     progress(f"reading {path.name}", None)
     parts: _Parts = {}
-    header = _by_parts(path, parts, progress)
-    if header is None or not parts:
-        parts = {}
-        header, events = read_events(path)
-        _added(parts, kineto_rows.rows_of(events))
+    with opened(path) as file:
+        source = Unpacked(file, path) if file.peek(2).startswith(GZIP_MAGIC) else file
+        size = os.fstat(file.fileno()).st_size
+        try:
+            header = _by_parts(
+                path, source, parts, lambda: progress(f"reading {path.name}", file.tell() / size)
+            )
+        except EOFError:
+            raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise DamagedTrace(
+                f"{path} is damaged: its gzip data cannot be unpacked. Copy it again."
+            ) from None
+    if not parts and not any(key in header for key in schema.HEADER_KEYS):
+        raise NotATrace(f"{path} is JSON, but no trace of the PyTorch profiler. {_RECORD}")
     return header, _tables(parts)
 
 
-def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, object] | None:
-    """Fill `parts` and give the header; None where the file is not laid out as traces are."""
-    with opened(path) as file, _source(file, path) as source, suppress(EOFError, OSError, zlib.error):
-        size = os.fstat(file.fileno()).st_size
-        part = source.read(_PART_BYTES)
-        if not (begin := _BEGIN.search(part)):
-            return None
-        before, part = part[: begin.end()], part[begin.end() :] + source.read(_PART_BYTES)
-        while (between := _BETWEEN.match(part)) and _added(parts, _rows(between[1])):
-            progress(f"reading {path.name}", file.tell() / size)
-            part = part[between.end() :] + source.read(_PART_BYTES)
-        for end in islice(_END.finditer(part), _ENDS_TRIED):
-            if _added(parts, _rows(part[: end.end()])):
-                rest = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
-                return None if source.read(1) else _header(before + b"0" + part[end.end() :] + rest)
-    return None
+def _by_parts(
+    path: Path, source: BufferedIOBase, parts: _Parts, tick: Callable[[], None]
+) -> Mapping[str, object]:
+    """Fill `parts` and give the header."""
+    part = source.read(_PART_BYTES)
+    if not looks_like_json(part[:100]):
+        raise NotATrace(
+            f"{path} is packed by gzip, but holds no JSON of the PyTorch profiler. "
+            "If it holds another kind of trace, unpack it first: gunzip -k FILE"
+        )
+    if not (begin := _BEGIN.search(part)):
+        raise NotATrace(
+            f"{path} is no trace of the PyTorch profiler, or breaks off before its events: "
+            f"no traceEvents in its first {_PART_BYTES >> 20} MB. {_RECORD}"
+        )
+    before, part = part[: begin.end()], part[begin.end() :] + source.read(_PART_BYTES)
+    read_bytes = len(before)
+    while (between := _BETWEEN.match(part)) and _added(parts, _rows(between[1])):
+        tick()
+        read_bytes += between.end()
+        part = part[between.end() :] + source.read(_PART_BYTES)
+    for end in islice(_END.finditer(part), _ENDS_TRIED):
+        if _added(parts, _rows(part[: end.end()])):
+            rest = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
+            header = None if source.read(1) else _header(before + b"0" + part[end.end() :] + rest)
+            if header is not None:
+                return header
+            read_bytes += end.end()
+            break
+    if not parts and b"traceEvents" not in before:
+        raise NotATrace(f"{path} is JSON, but no trace of the PyTorch profiler. {_RECORD}")
+    raise DamagedTrace(
+        f"{path} breaks off, is damaged, or has a layout that the profiler does not write: "
+        f"from byte {read_bytes} on it cannot be read. {_AGAIN}"
+    )
 
 
 def _rows(part: bytes) -> list[Row] | None:
@@ -131,86 +165,11 @@ def _tables(parts: _Parts) -> dict[str, Table]:
     return {name: kineto_rows.joined(several) for name, several in found.items()}
 
 
-WHOLE: Final = Limit(
-    256 << 20,
-    "bytes",
-    "ours: as objects they take 10 to 20 times that; what is laid out as usual has no limit",
-)
 _STRING_OR_WORD: Final = compiled(
     r'(?is)"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b'
 )
 _HALF: Final = compiled(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = compiled(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-_RECORD: Final = "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
-
-
-def looks_like_json(head: bytes) -> bool:
-    """Whether a file that begins so is an object or a list of JSON."""
-    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
-
-
-def read_events(path: Path) -> tuple[Mapping[str, object], list[Event]]:
-    """What stands beside the events of a trace, packed or not, and its events, of which we know some.
-
-    Raises `NotATrace` for another content and `DamagedTrace` where the file breaks off or cannot be parsed.
-    """
-    text = _content(path).decode("utf-8-sig", "replace")
-    try:
-        document = parsed(text)
-    except (ValueError, RecursionError) as error:
-        where = f" at character {error.pos} of {len(text)}" if isinstance(error, json.JSONDecodeError) else ""
-        raise DamagedTrace(
-            f"{path} breaks off or is damaged: no JSON{where}. "
-            "Let its writer finish and copy it again, or export the trace again."
-        ) from None
-    header: dict[str, object] = document if isinstance(document, dict) else {}
-    events = header.pop("traceEvents", None) if isinstance(document, dict) else document
-    known = [event for event in events if table_of(event)] if isinstance(events, list) else []
-    if not known and not (isinstance(events, list) and any(key in header for key in schema.HEADER_KEYS)):
-        raise NotATrace(f"{path} is JSON, but no trace of the PyTorch profiler. {_RECORD}")
-    return header, known
-
-
-def table_of(event: object) -> str | None:
-    """Name of a complete event's category, if we know it, or of memory events; None for all else."""
-    if not isinstance(event, dict):
-        return None
-    return Row(ph=event.get("ph"), cat=event.get("cat"), name=event.get("name")).table
-
-
-def _source(file: BufferedReader, path: Path) -> BufferedIOBase:
-    return Unpacked(file, path) if file.peek(2).startswith(GZIP_MAGIC) else file
-
-
-def _content(path: Path) -> bytes:
-    with opened(path) as file:
-        if not isinstance(source := _source(file, path), Unpacked):
-            _check_size(path, os.fstat(file.fileno()).st_size)
-            return file.read()
-        try:
-            content = source.whole(int(WHOLE.value))
-        except EOFError:
-            raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
-        except (OSError, zlib.error):
-            raise DamagedTrace(
-                f"{path} is damaged: its gzip data cannot be unpacked. Copy it again."
-            ) from None
-    _check_size(path, len(content))
-    if not looks_like_json(content[:100]):
-        raise NotATrace(
-            f"{path} is packed by gzip, but holds no JSON of the PyTorch profiler. "
-            "If it holds another kind of trace, unpack it first: gunzip -k FILE"
-        )
-    return content
-
-
-def _check_size(path: Path, size: int) -> None:
-    if size > WHOLE.value:
-        raise DamagedTrace(
-            f"{path} breaks off, or has a layout that the profiler does not write, which is read only "
-            f"up to {megabytes(WHOLE.value)} MB. "
-            "Let its writer finish and copy it again, or export the trace again."
-        )
 
 
 def parsed(text: str) -> object:

@@ -20,9 +20,6 @@ from traces.files.dumped import DumpKind, read_dumped
 from traces.files.plain_pickle import PICKLE, NotPlain, read_plain
 from traces.limits import Limit
 
-MOST: Final = Limit(
-    512 << 20, "bytes", "ours: 100,000 entries, PyTorch's default, take some 100 MB with stacks"
-)
 PARTS: Final = Limit(5_000_000, "blocks and entries", "ours: far more than any allocator holds or records")
 _LARGEST: Final = 1 << 50
 """Bytes of the largest size, far above any GPU's."""
@@ -69,7 +66,6 @@ class _Wrong(ValueError):
 
 _SNAPSHOT: Final = DumpKind(
     "snapshot",
-    MOST,
     "Give what torch.cuda.memory._dump_snapshot(FILE) wrote, or its JSON",
     NotASnapshot,
     (NotPlain, _Wrong),

@@ -181,11 +181,11 @@ def _ask_version(path: Path) -> Nsys | None:
 
 _BLOBS: Final = "--include-blobs"
 """What NCCL notes beside its calls: sizes, peers, ranks. Of 2022.4.2 unknown, later off unless asked for."""
-EXPORT_LIMIT: Final = Limit(
-    4 * 3600, "seconds", "ours: reports of many GB take minutes; --timeout ends it sooner"
-)
+EXPORT_LIMIT: Final = Limit(4 * 3600, "seconds", "ours: reports of many GB take minutes")
 INFO_LIMIT: Final = Limit(
-    600, "seconds", "ours: under a second was measured; where it takes longer, the report is exported anew"
+    600,
+    "seconds",
+    "ours: under a second was measured, of a small file; else the report is exported anew",
 )
 
 
@@ -259,9 +259,6 @@ def _plain_name(report: Path, folder: Path) -> str:
 
 
 _COPIED_BYTES: Final = 1 << 20
-_IMPORT_S: Final = Limit(
-    300.0, "seconds", "ours: 0.5 s measured for 23 MB, and a stream of minutes is a hundred times that"
-)
 _HOSTS: Final = ("host-linux-*", "nsight-systems*/host-linux-*", "lib/nsight-systems*/host-linux-*")
 _WITHOUT_SAMPLES: Final = ("--sample=none", "--cpuctxsw=none")
 OPTIONS: Final = {
@@ -328,7 +325,7 @@ def _made(importer: Path, stream: Path, report: Path) -> bool:
     """Whether this importer makes a report of the stream: it refuses another version's."""
     try:
         command = [str(importer), "-i", stream.name, "-o", report.name]
-        ended = run_watched(command, _IMPORT_S.value, lambda: None, stream.parent)
+        ended = run_watched(command, INFO_LIMIT.value, lambda: None, stream.parent)
     except (OSError, TookTooLong):
         return False
     return ended.code == 0 and report.is_file()

@@ -23,6 +23,7 @@ from traces.arrays import IntArray, distinct
 from traces.columns import NULL
 from traces.errors import DamagedTrace, TraceNotFound
 from traces.files.beneath import opened, opens_only
+from traces.files.plain_file import MOST_TEXT
 from traces.formats.tables import Table, Texts, names
 from traces.limits import Limit
 from traces.names.foreign import cut_name
@@ -74,9 +75,6 @@ def check_whole(path: Path) -> None:
             )
 
 
-LONGEST_VALUE: Final = Limit(
-    64 << 20, "bytes", "ours: texts of an export are under 1 MB, and a view can make a gigabyte"
-)
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
 _FAILED: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -131,7 +129,7 @@ class SqliteTables:
             raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
         size = path.stat().st_size
-        self._longest = min(max(size, _LONGEST), int(LONGEST_VALUE.value))
+        self._longest = min(max(size, _LONGEST), int(MOST_TEXT.value))
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._longest)
         self._db.execute("PRAGMA trusted_schema = OFF")  # a view calls only what can do no harm
         self._rounds, self._most_rounds = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE

@@ -16,12 +16,12 @@ import numpy as np
 
 from traces.account.account import Account
 from traces.account.calls import CallKind, call_kinds
+from traces.account.host import LARGE
 from traces.account.pieces import NO_KERNEL, compute_gaps
 from traces.arrays import BoolArray, IntArray
 from traces.columns import COPY_KINDS, NULL
 from traces.intervals import Spans, instants_of, intersect, join, ns_in, union
 from traces.measure.budget import Budget
-from traces.measure.host_copies import LARGE
 from traces.missing import Missing
 from traces.names.gpus import largest_sm_count
 from traces.replay.edits import Subject

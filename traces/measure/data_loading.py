@@ -14,22 +14,18 @@ from traces.arrays import IntArray
 from traces.columns import NULL, Memory
 from traces.cures import cure
 from traces.intervals import instants_of, intersect, subtract
-from traces.limits import Limit
+from traces.limits import FEWEST, NEARLY_ALL, Limit
 from traces.missing import Missing, gap
 from traces.sections.tables import LedgerRow
 from traces.sections.work import DataLoading
 from traces.steps.found import Steps
 from traces.timeline import Bucket, RankTimeline
 
-ROUNDS: Final = Limit(4, "rounds", "ours: of fewer than four rounds a rhythm may be chance")
 RHYTHM: Final = Limit(
     0.7,
-    "fraction of the variance of the waits between the places of a round",
-    "ours: of 2,000 drawn series of random waits under one in a hundred has as much; recordings of others "
-    "with two and four workers have 0.96 and 0.75",
-)
-ALIKE: Final = Limit(
-    0.9, "fraction of steps", "ours: with one loader, or none, each step waits, but for a few at the ends"
+    "fraction of the variance of the waits between the places of a round, beyond chance",
+    "by counting: of drawn series of random waits one or two in a hundred have as much; recordings of others "
+    "with two and four workers have 0.96 and 0.71",
 )
 _CURE: Final = "look up num_workers of the program's DataLoader"
 _ITERATORS: Final = {"_SingleProcessDataLoaderIter": False, "_MultiProcessingDataLoaderIter": True}
@@ -86,10 +82,12 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
         return None
     waits = waits_ns[late[0] :].astype(np.float64)
     spread = float(((waits - waits.mean()) ** 2).sum())
-    for count in range(2, len(waits) // int(ROUNDS.value) + 1):
+    for count in range(2, len(waits) // int(FEWEST.value) + 1):
         places = [waits[place::count] for place in range(count)]
         between = sum(len(one) * (one.mean() - waits.mean()) ** 2 for one in places)
-        if spread and between >= RHYTHM.value * spread:
+        chance = (count - 1) / (len(waits) - 1)
+        if spread and between / spread >= chance + RHYTHM.value * (1 - chance):
             return count
+    # with one loader, or none, each step waits, but for a few at the ends
     steady = float((waits > np.median(waits) / 2).mean())
-    return 1 if len(waits) >= 2 * ROUNDS.value and steady >= ALIKE.value else None
+    return 1 if len(waits) >= 2 * FEWEST.value and steady >= NEARLY_ALL.value else None

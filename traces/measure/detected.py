@@ -12,7 +12,7 @@ from traces.cures import cure
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
 from traces.launches import launches_a_graph
-from traces.limits import Limit
+from traces.limits import MOST, Limit
 from traces.measure.a2a import dispatcher_of
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
@@ -25,11 +25,6 @@ from traces.sections.rank import Detected
 from traces.spelling import percent
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
-
-MAIN_SHARE: Final = Limit(
-    2 / 3, "of the GEMM work whose format is known", "ours: an FP8 run often keeps its last GEMM in BF16"
-)
-TOLD_SHARE: Final = Limit(0.5, "of the GEMM work", "ours: less than half of it does not speak for the rest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +65,13 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
             formats[found] = formats.get(found, 0) + ns
     shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
     told_ns = sum(formats.values())
-    if told_ns / total_ns < TOLD_SHARE.value:
+    if told_ns / total_ns < MOST.value:
         why = (
             f"only {percent(told_ns / total_ns)} of the GEMM work has a name that contains its number format"
         )
         return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
     main, main_ns = max(formats.items(), key=lambda item: item[1])
-    return Precision(main if main_ns >= MAIN_SHARE.value * told_ns else "mixed", shares)
+    return Precision(main if main_ns > MOST.value * told_ns else "mixed", shares)
 
 
 SHORT: Final = Limit(

@@ -12,13 +12,11 @@ from traces.arrays import BoolArray, IntArray
 from traces.groups import before_of, begins, first_of, group_of
 from traces.limits import Limit
 
-PASSES: Final = Limit(
-    48,
-    "periods",
-    "ours: steps of all recordings that we have need 1 to 21; a step without loops ends at once",
-)
 TRIED: Final = Limit(
-    32, "periods a pass", "ours: those that most rows keep; a loop of a step is among the first three of them"
+    32,
+    "periods",
+    "ours, at once and one after the other: a loop of a step is among the first three that most rows keep, "
+    "and steps of all recordings that we have need 1 to 21 passes",
 )
 
 
@@ -42,7 +40,7 @@ def fold(numbers: IntArray, most: int) -> Folded | None:
     Shorter periods are folded first, so that loops within loops are found from the inside.
     """
     tree, level = _runs_of(numbers)
-    for _ in range(int(PASSES.value)):
+    for _ in range(int(TRIED.value)):
         shorter = _folded_once(tree, level)
         if shorter is None:
             break

@@ -5,32 +5,23 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import COPY_KINDS
 from traces.cures import cure
 from traces.groups import places_of_each
 from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in, subtract
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, gap
 from traces.names.kernels import GRAPH_REPLAY, compute_classes
 from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline
 
-LARGE: Final = Limit(1 << 20, "bytes", "token counts and losses are far smaller, activations larger")
-OFFLOAD_PAIRS: Final = Limit(
-    2, "pairs of one size a step", "ours: a layer's activations recur with every layer"
-)
-RECURS: Final = Limit(2, "rows of copies a step", "ours: weights come with every layer, whatever their sizes")
-FILLS: Final = Limit(
-    0.10,
-    "fraction of a window without steps",
-    "ours: as much as a wall; without steps what recurs within one cannot be counted",
+RECURS: Final = Limit(
+    2, "times a step", "by the word: activations and weights come with every layer, and a model has several"
 )
 BATCH_TENSORS: Final = Limit(
     8, "copies in a row", "ours: a batch is tokens, labels, positions and masks, a model has far more tensors"
-)
-SHAPES: Final = Limit(
-    2, "recurring sets of sizes", "ours: batches look alike, the weights of a layer's parts do not"
 )
 _MATRIX: Final = ("gemm", "grouped_gemm", "attention", "convolution")
 _ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
@@ -74,7 +65,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
         pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
         touching = [pair for pair in pairs if used[list(pair)].any()]
         read = int((used & back & (size == one)).sum())
-        if len(touching) >= OFFLOAD_PAIRS.value * len(steps.used) and 2 * len(touching) > read:
+        if len(touching) >= RECURS.value * len(steps.used) and 2 * len(touching) > read:
             found += [place for pair in touching for place in pair if used[place]]
     return at[np.array(found, dtype=np.int64)]
 
@@ -142,7 +133,7 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
     found = at[weights]
     if not steps.used:
         _, _, filled_ns, _ = copy_use(rank, found, steps.windows)
-        return found if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
+        return found if filled_ns > WALL.value * steps.windows.total_ns else at[:0]
     often = RECURS.value * len(steps.used)
     if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
         return at[:0]
@@ -211,7 +202,8 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
     """
     rows = rank.activities
     passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, _MATRIX)
-    if len(first) < RECURS.value or (not len(passes) and _recurring_shapes(rank, at, first) < SHAPES.value):
+    alike = not len(passes) and _recurring_shapes(rank, at, first) < RECURS.value
+    if len(first) < RECURS.value or alike:
         return np.ones(len(at), dtype=np.bool_)
     begin = rows.start_ns[at[first]]
     until = np.append(begin[1:], rows.end_ns.max())

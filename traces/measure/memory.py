@@ -24,7 +24,7 @@ from traces.sections.tables import MemoryCurve
 from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline
 
-POINTS: Final = Limit(200, "points", "ours: as fine as a page shows; a step has some thousand changes")
+POINTS: Final = Limit(200, "points", "ours: as fine as a page shows; there are thousands of changes")
 _NO_VMM: Final = (
     "for a recording of memory, turn off PyTorch's expandable segments and set NCCL_CUMEM_ENABLE=0"
 )

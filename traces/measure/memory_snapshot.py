@@ -12,16 +12,16 @@ from typing import Final
 
 import numpy as np
 
+from traces.addresses.measure import READ
 from traces.arrays import IntArray
 from traces.formats.memory_snapshot import Allocation, DeviceMemory
 from traces.limits import Limit
+from traces.measure.memory import POINTS
 from traces.missing import gap, unless
 from traces.names.allocations import category_at_peak, shown
 from traces.sections.memory_snapshot import AllocationStack, MemorySnapshot, SnapshotCurve, SnapshotDevice
 
-STACKS: Final = Limit(30, "stacks", "ours: a model has some ten kinds of tensors that fill it")
 FRAMES: Final = Limit(6, "frames", "ours: enough to separate layers, few enough to read")
-POINTS: Final = Limit(400, "points", "ours: as many as a page is wide")
 
 
 def snapshot_of(found: Sequence[DeviceMemory]) -> MemorySnapshot:
@@ -35,7 +35,7 @@ def _device(one: DeviceMemory) -> SnapshotDevice:
     peak = int(level.argmax())
     held = [each for each in one.allocations if each.begin < peak and (each.end is None or each.end >= peak)]
     stacks = _stacks(held)
-    most = int(STACKS.value)
+    most = int(READ.value)
     rest = stacks[most:]
     unknown = None if one.entry_count else gap(_NO_HISTORY, _RECORD)
     at_peak: Counter[str] = Counter()

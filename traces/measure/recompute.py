@@ -11,7 +11,7 @@ from traces.arrays import BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import mask_of
 from traces.intervals import Spans, instants_of, intersect
-from traces.limits import Limit
+from traces.limits import MOST, NEARLY_ALL
 from traces.measure.recompute_extent import (
     Launched,
     Stretches,
@@ -28,18 +28,6 @@ from traces.sections.rank import Passes
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 from traces.training import Roles, roles_of
 
-TWICE: Final = Limit(
-    1.2, "forward passes per backward pass", "ours: passes cut at the borders of a window stay below it"
-)
-MOST: Final = Limit(
-    2.5, "forward passes per backward pass", "ours: recompute makes it 2; more is forward work of its own"
-)
-ALL_LAYERS: Final = Limit(
-    0.9, "originals per recomputed pass", "ours: fewer means layers that are not recomputed among the matched"
-)
-LEFT: Final = Limit(
-    0.5, "GEMMs left over per GEMM at an edge", "ours: 1 where the edges are repeated, 0 where they are not"
-)
 ONE_TO_ONE: Final = ("attention", "router", "dispatch")
 """Modules with one backward kernel for each forward one; norms and activations are fused with others."""
 
@@ -117,7 +105,7 @@ def _more_products(rank: RankTimeline, roles: Roles, inside: BoolArray) -> bool:
     """Whether backward has more products than two for each of forward's, and some of them are forward's."""
     products = inside & rank.named(lambda _, kernel: kernel.class_ in ("gemm", "grouped_gemm"))
     theirs, others = int((products & roles.autograd).sum()), int((products & ~roles.autograd).sum())
-    more = theirs > 2 * TWICE.value * others
+    more = NEARLY_ALL.value * theirs > 2 * others
     return bool(more and (products & as_forward(rank, roles.autograd, inside)).any())
 
 
@@ -181,12 +169,14 @@ def _judge(
         passes = Passes(forward_count, backward_count, int(again.sum()), "threads")
         return _Judged(passes, again, forward & ~again, None)
     nothing = np.zeros(len(forward), dtype=np.bool_)
-    if forward_count <= (TWICE.value if may_be_cut else 1) * backward_count:
+    # passes are cut at the borders of a window
+    if (NEARLY_ALL.value if may_be_cut else 1) * forward_count <= backward_count:
         return _Judged(Passes(forward_count, backward_count, 0, "counts"), nothing, forward, None)
     again = mask_of(_matched(order, forward, backward), len(forward)) & forward
     count = int(again.sum())
     left = forward_count - count
-    if forward_count > MOST.value * backward_count or left < ALL_LAYERS.value * count:
+    # recompute makes it two: more is forward work of its own, fewer are layers that are not recomputed
+    if NEARLY_ALL.value * forward_count > 2 * backward_count or left < NEARLY_ALL.value * count:
         why = f"{forward_count} forward and {backward_count} backward passes fit more than one explanation"
         return _Judged(Passes(forward_count, backward_count, None, "none"), nothing, nothing, why)
     passes = Passes(forward_count, backward_count, count, "counts")
@@ -243,7 +233,7 @@ def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stre
     theirs = gemm & autograd
     edges = theirs & found.widest & ~found.sure
     left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int((theirs & found.sure).sum())
-    if not edges.any() or left > LEFT.value * int(edges.sum()):
+    if not edges.any() or left > MOST.value * int(edges.sum()):
         return np.zeros(len(name), dtype=np.bool_)
     return theirs & np.isin(name, name[theirs & ~found.widest])
 

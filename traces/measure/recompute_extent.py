@@ -15,7 +15,7 @@ from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import NULL, HostSpans, Ranges
 from traces.groups import group_of, mask_of, mask_within, passing, places_in, places_of_each
 from traces.intervals import Spans, instants_of, intersect
-from traces.limits import Limit
+from traces.limits import WALL
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.names.ranges import is_recompute_name
 from traces.resolve.communication import stab
@@ -159,9 +159,6 @@ def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int)
     return ~ends & (there == here)
 
 
-UNKNOWN: Final = Limit(
-    0.10, "fraction of the time of compute kernels", "ours: less of unknown class is no wall, whatever it is"
-)
 FAMILIES: Final = ("attention", "norm", "activation")
 """Operations with kernels of their own both ways. Matrix products have two in backward for one in forward."""
 
@@ -263,7 +260,7 @@ def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:
     compute = inside & (rows.bucket == Bucket.COMPUTE)
     length_ns = rows.end_ns - rows.start_ns
     unknown = compute & (rows.key == compute_classes().index("other"))
-    return int(length_ns[unknown].sum()) < UNKNOWN.value * int(length_ns[compute].sum())
+    return int(length_ns[unknown].sum()) < WALL.value * int(length_ns[compute].sum())
 
 
 def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:

@@ -16,14 +16,13 @@ from traces.cures import cure
 from traces.groups import group_of, sorted_within
 from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in
 from traces.launches import grid_numbers
-from traces.limits import Limit
+from traces.limits import FEWEST, LATENCY, MOST, Limit
 from traces.measure.sm_launches import NONE_SEEN, measure_launches
 from traces.missing import Missing, OrMissing, gap
 from traces.names.gpus import capability_at_least
 from traces.sections.rank import LaunchUse, Measured, Sm, Stretch
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
-STRETCH_KERNELS: Final = Limit(3, "kernels on each side", "a median of fewer is one launch's luck; ours")
 ALIKE: Final = Limit(
     0.25,
     "of the median, 10th to 90th percentile",
@@ -34,10 +33,6 @@ NEIGHBOURS: Final = Limit(
     "compute kernels on each side",
     "ours: with one, GEMMs of several sizes and one grid fall together; a third changed nothing",
 )
-BESIDE: Final = Limit(
-    0.5, "of a kernel's time", "with less beside communication the figure is not reliable; ours"
-)
-STRETCH_SHORTEST: Final = Limit(5_000, "ns", "shorter kernels vary by more than they stretch; ours")
 
 
 def measure_comm_blocks(
@@ -89,12 +84,12 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     if not comm.any():
         return None
     duration_ns = kernels.end_ns - kernels.start_ns
-    usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
+    usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= LATENCY.value)
     usable &= (kernels.name >= 0) & has_grid
     under_ns = ns_in(kernels, instants_of(kernels, comm))
     group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid))))
     duration_ns, under_ns = duration_ns[usable], under_ns[usable]
-    beside = under_ns >= np.maximum(BESIDE.value * duration_ns, 1)
+    beside = under_ns >= np.maximum(MOST.value * duration_ns, 1)
     usual_ns = _usual(group, duration_ns, under_ns == 0)
     compared = beside & ((usual_ns > 0) & (_usual(group, duration_ns, beside) > 0))[group]
     more_ns = np.where(compared, duration_ns - usual_ns[group], 0)
@@ -102,7 +97,7 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     counted = compared & slower[group] if (compared & slower[group]).any() else compared
     beside_ns, longer_ns = int(under_ns[counted].sum()), max(0, int(more_ns[counted].sum()))
     if beside_ns <= longer_ns:
-        reason = f"no kernel ran {STRETCH_KERNELS.value:g} times both beside communication and alone, alike"
+        reason = f"no kernel ran {FEWEST.value:g} times both beside communication and alone, alike"
         return gap(reason, "record more steps")
     groups = len(distinct(group[counted]))
     return Stretch(longer_ns / (beside_ns - longer_ns), groups, int(counted.sum()), beside_ns)
@@ -130,7 +125,7 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)
     first, usual = np.cumsum(count) - count, np.zeros(total, dtype=np.int64)
-    some = count >= STRETCH_KERNELS.value
+    some = count >= FEWEST.value
     low, middle, high = (values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9))
     usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
     return usual

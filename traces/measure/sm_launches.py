@@ -21,7 +21,7 @@ from traces.columns import NULL, Gpu, LaunchShapes
 from traces.cures import cure
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
-from traces.limits import Limit
+from traces.limits import LATENCY, NEARLY_ALL, Limit
 from traces.missing import Missing, gap
 from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
 from traces.names.kernels import may_be_persistent
@@ -98,10 +98,6 @@ def _fit(room: int, each: IntArray) -> IntArray:
     return np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
 
 
-SMALL_KERNEL: Final = Limit(
-    5_000, "ns", "shorter ones are a matter of launches and fusion, not of filling; ours"
-)
-PERSISTENT_GRID: Final = Limit(0.9, "of the SMs", "one block per SM, a few SMs left to communication; ours")
 TAIL_WAVES: Final = Limit(4, "waves", "with more the uneven last wave is lost in the average; ours")
 
 
@@ -225,11 +221,11 @@ def _judge(
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
-    enough = grid_blocks >= PERSISTENT_GRID.value * sm_count
+    enough = grid_blocks >= NEARLY_ALL.value * sm_count  # one block per SM, a few left to communication
     return _Judged(
         work_ns=ns_in(kernels, windows),
         persistent=enough[shape] & _written_persistent(rank, kernels),
-        small=kernels.end_ns - kernels.start_ns < SMALL_KERNEL.value,
+        small=kernels.end_ns - kernels.start_ns < LATENCY.value,
         shape=shape,
         known=known,
         under_filled=grid_blocks < sm_count,

@@ -24,6 +24,7 @@ from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
+from traces.steps.sample import STEPS
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
 
@@ -58,9 +59,11 @@ def longest(length_ns: IntArray, most: int) -> IntArray:
     return np.sort(np.argsort(-length_ns, kind="stable")[:most])
 
 
-CALLS: Final = Limit(12_000, "calls", "ours: one for each activity that a step can show; a quarter of a MB")
-RANGES: Final = Limit(6_000, "ranges", "ours: an eighth of a MB; the longest are those that can be seen")
-FUNCTIONS: Final = Limit(6_000, "functions", "ours: as many as ranges")
+MOST: Final = Limit(
+    12_000,
+    "rows of a kind",
+    "ours: a report of one file under 2 MB, and more than one screen can show apart",
+)
 _THREAD_BITS: Final = 0xFFFFFF
 
 
@@ -73,7 +76,6 @@ class HostKind:
     text: IntArray
     texts: tuple[str, ...]
     public: Callable[[str], str | None]
-    most: Limit
 
 
 def host_lanes(
@@ -98,8 +100,8 @@ def host_kinds(columns: Columns) -> tuple[HostKind, ...]:
     """What a host lane can be of: functions, ranges, calls."""
     return (
         *_functions(columns),
-        HostKind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
-        HostKind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
+        HostKind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range),
+        HostKind("calls", columns.calls, columns.calls.name, columns.call_names, public_call),
     )
 
 
@@ -114,7 +116,7 @@ def _functions(columns: Columns) -> Iterator[HostKind]:
         frame = public_frame(text)
         return frame.name if frame else None
 
-    yield HostKind("functions", rows, rows.text, frames.names, public, FUNCTIONS)
+    yield HostKind("functions", rows, rows.text, frames.names, public)
 
 
 def _rows(
@@ -125,7 +127,7 @@ def _rows(
     timed = (rows.start_ns != NULL) & (rows.start_ns < within_ns[1]) & (rows.end_ns > within_ns[0])
     mine = np.flatnonzero(timed & np.isin(rows.thread_gid, threads))
     mine = mine[np.lexsort((-rows.end_ns[mine], rows.start_ns[mine]))]
-    limit = int(kind.most.value) if most is None else most
+    limit = int(MOST.value) if most is None else most
     kept = mine[longest((rows.end_ns - rows.start_ns)[mine], limit)]
     return kept, len(mine) - len(kept)
 
@@ -161,10 +163,6 @@ def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     return depth
 
 
-MOST: Final = Limit(
-    12_000, "activities", "ours: a report of one file under 2 MB, and more than one screen can show apart"
-)
-OTHER_STEPS: Final = Limit(49, "steps", "ours: 50 with the one drawn in full, in a selector one can use")
 OTHER_ROWS: Final = Limit(
     5_000, "rows of each kind", "ours: half a megabyte, shared by all other steps; the longest are kept"
 )
@@ -207,7 +205,7 @@ def typical_step(steps: Steps) -> Step | None:
 
 def _others(steps: Steps, chosen: Step | None) -> list[Step]:
     """The other used steps; of too many the slow ones, and of the rest some that lie evenly apart."""
-    rest, most = [step for step in steps.used if step is not chosen], int(OTHER_STEPS.value)
+    rest, most = [step for step in steps.used if step is not chosen], int(STEPS.value)
     if len(rest) <= most:
         return rest
     slow = [step for step in rest if step.index in steps.slow][:most]

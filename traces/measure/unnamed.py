@@ -6,7 +6,6 @@ it, never a name.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -17,27 +16,11 @@ from traces.columns import NULL
 from traces.groups import mask_of, sums_of
 from traces.intervals import Spans, instants_of, intersect, ns_in, subtract
 from traces.launches import grid_numbers
-from traces.limits import Limit
+from traces.limits import MOST, NEARLY_ALL
 from traces.measure.kernel_table import NO_NAME, no_grid
 from traces.sections.tables import UnknownKernel
 from traces.steps.found import Steps, no_steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
-
-OWN: Final = Limit(
-    0.1,
-    "of the work of a stream in kernels of known class",
-    "ours: what packs a message runs on its stream and is short; streams of compute are nearly all known",
-)
-MODEL: Final = Limit(
-    0.25,
-    "of the time of a stream",
-    "ours: elsewhere is less compute of known class where the stream is the model's",
-)
-MOSTLY: Final = Limit(
-    0.5,
-    "of the kernels of one name, and of their time",
-    "ours: the first of a recording waits for nothing in it; what compute hides may be compute itself",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +63,19 @@ def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntA
     held, length_ns = _held(producers, here, elsewhere)[mine], (rows.end_ns - rows.start_ns)[mine]
     beside_ns = ns_in(rows.take(mine), instants_of(rows, compute & elsewhere))
     names, name = np.unique(rows.name[mine], return_inverse=True)
-    mostly = MOSTLY.value * np.bincount(name, minlength=len(names))
+    # the first of a recording waits for nothing in it; what compute hides may be compute itself
+    mostly = MOST.value * np.bincount(name, minlength=len(names))
     is_apart = np.bincount(name, held, minlength=len(names)) >= mostly
     whole_ns = np.bincount(name, length_ns, minlength=len(names))
-    is_apart &= np.bincount(name, beside_ns, minlength=len(names)) <= (1 - MOSTLY.value) * whole_ns
+    is_apart &= np.bincount(name, beside_ns, minlength=len(names)) <= MOST.value * whole_ns
     return mine[is_apart[name]]
 
 
 def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tuple[BoolArray, BoolArray]:
     """What runs on streams whose compute is nearly all of unknown class, and what beside such of known class.
 
-    Masks of shape (n,). Streams of unknown class that hold most of all compute are those of the model.
+    Masks of shape (n,). Streams of unknown class that hold nearly all compute are those of the
+    model; what packs a message runs on its stream, and is short.
     """
     streams = distinct(rows.stream_id)
     of_row = np.searchsorted(streams, rows.stream_id)
@@ -98,9 +83,9 @@ def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tupl
     known_ns, unknown_ns = (
         sums_of(np.where(which, length_ns, 0), of_row, len(streams)) for which in (known, unnamed)
     )
-    own = (unknown_ns > 0) & (known_ns <= OWN.value * (known_ns + unknown_ns))
+    own = (unknown_ns > 0) & (unknown_ns >= NEARLY_ALL.value * (known_ns + unknown_ns))
     main = (known_ns > 0) & ~own
-    own &= MODEL.value * unknown_ns <= known_ns[main].sum()
+    own &= unknown_ns <= NEARLY_ALL.value * (unknown_ns + known_ns[main].sum())
     return own[of_row], main[of_row]
 
 

@@ -6,23 +6,17 @@ input, and the program still runs through the same operators and ranges.
 
 from collections import Counter, defaultdict
 from statistics import median
-from typing import Final
 
 import numpy as np
 
 from traces.account.host import input_copies
 from traces.arrays import IntArray
 from traces.columns import NULL
-from traces.limits import Limit
+from traces.measure.kernel_table import ROWS
 from traces.names.ranges import family, public_range
 from traces.sections.work import InputCopies, Work
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
-
-SIZES: Final = Limit(50, "sizes", "ours: a batch is a handful of tensors; more sizes are no typical step")
-FAMILIES: Final = Limit(
-    200, "families", "ours: a step of PyTorch has about 100 operators; a program has few ranges of its own"
-)
 
 
 def measure_work(rank: RankTimeline, steps: Steps) -> Work:
@@ -34,7 +28,7 @@ def measure_work(rank: RankTimeline, steps: Steps) -> Work:
     rows, at = rank.activities, input_copies(rank)
     at = at[steps.windows.hold(rows.start_ns[at])]
     sizes = Counter(rank.columns.copies.size_bytes[rows.row[at]].tolist())
-    largest = sorted((size for size in sizes if size > 0), reverse=True)[: int(SIZES.value)]
+    largest = sorted((size for size in sizes if size > 0), reverse=True)[: int(ROWS.value)]
     copies = tuple(InputCopies(size, sizes[size]) for size in largest)
     return Work(copies, dict(_families(rank, steps)))
 
@@ -53,7 +47,7 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
                 counts[family(shown)][place] += number
     found = ((name, float(median(numbers))) for name, numbers in counts.items())
     often = sorted(((name, number) for name, number in found if number), key=lambda one: (-one[1], one[0]))
-    return often[: int(FAMILIES.value)]
+    return often[: int(ROWS.value)]
 
 
 def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:

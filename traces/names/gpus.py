@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.patterns import Pattern, compiled, literal
 from traces.toml_tables import read_table
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:  # loads numpy, which a page of help needs not
     from traces.columns import Columns, Gpu
 
 _LAPTOP: Final = "Laptop"
-SAME_FORM: Final = Limit(
-    0.75, "of the memory", "ours: drivers show some percent less than is sold; the next smaller form has half"
-)
 
 
 class Product(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,11 +54,14 @@ def product_named(name: str) -> Product | None:
 
 
 def memory_rate(name: str | None, memory_bytes: int | None) -> int | None:
-    """Peak of a GPU's memory in GB/s; None of a form with less memory than the one in the table."""
+    """Peak of a GPU's memory in GB/s; None of a form with less memory than the one in the table.
+
+    Drivers show some percent less than is sold.
+    """
     product = product_named(name) if name and _LAPTOP not in name else None
     if product is None or product.memory_bytes is None:
         return None
-    smaller = memory_bytes is not None and memory_bytes < SAME_FORM.value * product.memory_bytes
+    smaller = memory_bytes is not None and memory_bytes < NEARLY_ALL.value * product.memory_bytes
     return None if smaller else product.memory_gb_per_s
 
 

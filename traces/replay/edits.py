@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import NONE, CallKind, is_kind
+from traces.account.calls import APART, NONE, CallKind, is_kind
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.columns import NULL
 from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.replay.graph import Graph, Timing
 from traces.replay.without import (
     with_shares,
@@ -29,16 +29,6 @@ from traces.replay.without import (
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
 
-LONG_PAUSE: Final = Limit(
-    10,
-    "times the thread's 99th percentile",
-    "ours, tried on simulated steps: a full collection lasts milliseconds, Python between calls microseconds",
-)
-FULL: Final = Limit(
-    0.5,
-    "frees in the first step per free in a mean other one",
-    "ours: a cache that is being filled gives nothing back",
-)
 NOWHERE: Final = np.empty(0, dtype=np.int64)
 """No places."""
 _LAUNCHING: Final = (CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
@@ -146,7 +136,7 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     freed = np.sort(calls.start_ns[is_kind(calls, CallKind.FREE)])
     place = np.searchsorted(freed, since)
     first, *others = np.diff(place, append=len(freed)).tolist()
-    full = used[0].index == 0 and 0 < FULL.value * np.mean(others) <= first
+    full = used[0].index == 0 and 0 < MOST.value * np.mean(others) <= first
     return allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
 
 
@@ -272,7 +262,7 @@ class Edits:
         calls, long = self._graph.calls, np.zeros(len(pause_ns), dtype=np.bool_)
         for thread in distinct(calls.thread).tolist():
             mine = calls.thread == thread
-            long[mine] = pause_ns[mine] > LONG_PAUSE.value * np.percentile(pause_ns[mine], 99)
+            long[mine] = pause_ns[mine] > APART.value * np.percentile(pause_ns[mine], 99)
         return long & (pause_ns > 0)
 
     def _without_calls(self, which: BoolArray) -> Timing:

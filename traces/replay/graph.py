@@ -15,7 +15,7 @@ from traces.account.waits import Poll, find_polls
 from traces.arrays import PLACE, BoolArray, IntArray, distinct
 from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
 from traces.intervals import Spans, covered_ns, spans, union
-from traces.limits import Limit
+from traces.limits import LATENCY
 from traces.loops import loop
 from traces.names.ranges import HOST_RANGES
 from traces.replay.waits import Finder, Wait, Waits
@@ -86,8 +86,6 @@ def _times(spans: HostSpans | Ranges, thread: int) -> IntArray:
 
 BEGIN, RETURN, WORK = 0, 1, 2
 """Events of a replay: a call begins, a call returns, GPU work starts."""
-
-ENGINE: Final = Limit(5_000, "ns", "ours: a copy that waited for its engine starts within a few microseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +284,7 @@ def _engine_before(rows: Activities) -> IntArray:
     for key in range(len(COPY_KINDS)):
         copies = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == key))
         after = rows.start_ns[copies[1:]] - rows.end_ns[copies[:-1]]
-        follows = (after >= 0) & (after <= ENGINE.value)
+        follows = (after >= 0) & (after <= LATENCY.value)
         before[copies[1:][follows]] = copies[:-1][follows]
     return before
 

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE, HostCalls
+from traces.account.waits import RETURNS
 from traces.arrays import PLACE, BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import mask_of, passing
 from traces.intervals import Spans, covered_ns, ns_in
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL, WALL, Limit
 from traces.missing import Missing
 from traces.replay.graph import Graph
 from traces.spelling import percent
@@ -42,9 +43,6 @@ class Cost:
         return min(self.ns, sum(ns for kind, ns in self.by_kind_ns.items() if kind in kinds))
 
 
-SOON: Final = Limit(
-    20_000, "ns", "measured: waiting calls of real recordings return 2 to 18 us after the work they wait for"
-)
 _ASKING: Final = ("EventQuery", "StreamQuery")
 
 
@@ -74,28 +72,16 @@ def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolAr
     launched_ns = rows.launched_ns[by_end]
     ended_ns = rows.end_ns[by_end]
     last = np.searchsorted(ended_ns, ends_ns, side="right") - 1
-    found: BoolArray = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - SOON.value))
+    found: BoolArray = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value))
     found &= launched_ns[last] < begins_ns
     return found
 
 
-OFF: Final = Limit(
-    0.10,
-    "fraction of the window",
-    "ours: a replay that is further off without its unexplained waits explains too little for any cost",
-)
-BUSY: Final = Limit(0.9, "fraction of the window", "ours: the step waits for a GPU as busy as that")
 ELASTIC: Final = Limit(
     0.4,
     "fraction saved when all GPU work halves",
-    "ours: where a busy window shrinks less, the host's waits are not understood; real recordings gave 0.43 "
-    "to 0.50 where they were, 0.06 where not",
-)
-UNSEEN: Final = Limit(
-    0.10,
-    "fraction of the window",
-    "ours: as much as a wall; real recordings whose host was nearly the limit had up to 0.08, about as much "
-    "as ended 20 us later by chance",
+    "measurement.md: where a busy window shrinks less, the host's waits are not understood; real recordings "
+    "gave 0.43 to 0.50 where they were, 0.06 where not",
 )
 
 
@@ -117,12 +103,15 @@ class Proofs:
     @property
     def held_by_host(self) -> bool:
         """Whether a window that hardly shrinks with GPU work is held by what the host itself does."""
-        return max(self.unseen_frac, self.unexplained_frac) < UNSEEN.value
+        return max(self.unseen_frac, self.unexplained_frac) < WALL.value
 
 
 def refusal(proofs: Proofs, kind: str) -> Missing | None:
-    """Set where the first proof fails: costs are then not to be used. `kind`: of the trace."""
-    if proofs.residual_free_error_frac <= OFF.value:
+    """Set where the first proof fails: costs are then not to be used. `kind`: of the trace.
+
+    A replay that is off by a wall without its unexplained waits explains too little for the cost of one.
+    """
+    if proofs.residual_free_error_frac <= WALL.value:
         return None
     reason = (
         f"a replay without unexplained waits misses the window by {percent(proofs.residual_free_error_frac)}"
@@ -137,7 +126,7 @@ def doubt(proofs: Proofs, busy_frac: float, kind: str) -> Missing | None:
     Then some of the host's time may be waiting unseen, so that a small cost is not known to be small; not
     where the host's own work is seen to take that time.
     """
-    if busy_frac < BUSY.value or proofs.elastic_frac >= ELASTIC.value or proofs.held_by_host:
+    if busy_frac < NEARLY_ALL.value or proofs.elastic_frac >= ELASTIC.value or proofs.held_by_host:
         return None
     reason = (
         f"the GPU is busy {percent(busy_frac)} of the window, yet a replay with all GPU work halved saves "

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from traces.account.calls import NONE, CallKind, HostCalls, is_kind
-from traces.account.clocks import SKEW
+from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
+from traces.account.clocks import SKEW, SOON
 from traces.account.inferred import synchronised_streams
-from traces.account.waits import BLOCKING_COPY, token_count_reads
+from traces.account.waits import QUEUE, RETURNS, token_count_reads
 from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
 from traces.columns import NULL
 from traces.groups import mask_of, places_of_each
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.timeline import RankTimeline, Source
 
 
@@ -69,20 +69,6 @@ class Waits(Rows):
         first = np.zeros(calls + 1, dtype=PLACE)
         first[self.call + 1] = np.arange(1, len(self.call) + 1)  # of several waits of a call the last stays
         return np.maximum.accumulate(first, out=first)
-
-
-QUEUE: Final = Limit(
-    1_022, "launches in flight", "measured on A100, RTX 3070 and 3060; used where this trace shows none full"
-)
-RETURN: Final = Limit(
-    150_000, "ns", "measured: a synchronising call returns 8 to 100 us after its work, by device; ours above"
-)
-
-LONG: Final = Limit(5, "times the usual launch call", "ours: a call that waits for room lasts far longer")
-ROOM: Final = Limit(20_000, "ns", "ours: a call that waited for room returns within microseconds of it")
-DEEP: Final = Limit(
-    200, "launches in flight", "ours: far more than any other wait of a launch has, and a fifth of the queue"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +152,7 @@ class Finder:
         within = some[self._rows.end_ns[some] <= back]
         if not len(within):
             return some[:1].tolist()
-        copies = within[(self._rows.end_ns[within] >= back - RETURN.value) & self._small_copy[within]]
+        copies = within[(self._rows.end_ns[within] >= back - SOON.value) & self._small_copy[within]]
         return (copies if len(copies) else within)[-1:].tolist()
 
     def _last_of_thread(self, call: int) -> list[int]:
@@ -182,9 +168,9 @@ class Finder:
         copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE) & begun)
         for work in copies.tolist():
             call = int(self._launched_by[work])
-            if calls.kind[call] == CallKind.COPY and length[call] > BLOCKING_COPY.value:
+            if calls.kind[call] == CallKind.COPY and length[call] > RETURNS.value:
                 back = int(calls.end_ns[call])
-                self._own[call] = min(int(length[call]), int(BLOCKING_COPY.value))
+                self._own[call] = min(int(length[call]), int(RETURNS.value))
                 self._of_call[call] = [Wait(call, work, back - int(rows.end_ns[work]))]
 
     def _with_queue(self) -> Waits:
@@ -229,7 +215,7 @@ class Finder:
 
         Such a call lasts many times as long as others and returns as the end of some earlier work makes room,
         with a full queue before it. Event records and waits take room too, so the depth is not the same for
-        all.
+        all, but most of it are launches.
         """
         calls, rows = self._calls, self._rows
         length = calls.end_ns[launching] - calls.start_ns[launching]
@@ -242,6 +228,6 @@ class Finder:
             rows.end_ns[last][found],
             np.arange(len(last) - len(launching), len(last), dtype=PLACE),
         )
-        made_room = (latest >= 0) & (back - ended <= ROOM.value) & (ended > calls.start_ns[launching])
-        full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
+        made_room = (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
+        full = (length > APART.value * usual) & (places - found >= MOST.value * QUEUE.value) & made_room
         return np.where(full, found, NONE)

@@ -10,17 +10,11 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import EXCHANGES, PURPOSES
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.resolve.communication import Communication
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import UNTOLD
 from traces.timeline import Bucket, Source
-
-REGULAR: Final = Limit(
-    0.9,
-    "fraction of a part's kernels",
-    "ours: a dispatcher's exchanges stand alike in every layer; those at the window's edge may not",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class Parts:
 
     def nearly_all(self, mask: BoolArray, among: BoolArray) -> BoolArray:
         """Rows of a part where nearly all of its rows in `among` are in the mask; shape (m,)."""
-        return self.share(mask, among) >= REGULAR.value * self.share(among, among)
+        return self.share(mask, among) >= NEARLY_ALL.value * self.share(among, among)
 
     def any_of(self, mask: BoolArray) -> BoolArray:
         """Rows of an own part that has a row in the mask; shape (m,)."""

@@ -95,9 +95,6 @@ PER_PERMUTE: Final = Limit(
     "SendRecv kernels per permute",
     "Megatron-Core's all-to-all dispatcher moves tokens, probabilities and results once per layer pass",
 )
-PER_PERMUTE_SLACK: Final = Limit(
-    0.5, "SendRecv kernels per permute", "ours: halfway to the next whole number"
-)
 
 
 def settle_sendrecv(draft: Draft, found: Evidence) -> None:
@@ -122,8 +119,8 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     unasked = which & (found.comm.rows.launch_ns == NULL)
     agreed = streams.agreed(draft.purpose, which, shared=True)
     draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
-    apart = bracketed.sum() / near.permute_count - PER_PERMUTE.value if near.permute_count else np.inf
-    confidence = "medium" if abs(apart) <= PER_PERMUTE_SLACK.value else "low"
+    each = round(int(bracketed.sum()) / near.permute_count) if near.permute_count else 0
+    confidence = "medium" if each == PER_PERMUTE.value else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
     _settle_amid_experts(draft, which, near, streams)
     draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")

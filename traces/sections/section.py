@@ -1,6 +1,6 @@
-"""A section of a result, and the units of its values."""
+"""A section of a result, the units of its values, and how it is made of what has the same fields."""
 
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -14,3 +14,13 @@ Frac = Annotated[float, Meta(ge=0, le=1)]
 
 class Section(Struct, frozen=True):
     """A part of a result: an object of the JSON document, its keys the fields."""
+
+
+S = TypeVar("S")
+
+
+def copied(kind: type[S], /, *of: Any, **other: Any) -> S:
+    """A section with the fields of what was found, the last that has one; `other`: those made otherwise."""
+    fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
+    own = {name: getattr(one, name) for one in of for name in fields if hasattr(one, name)}
+    return kind(**{**own, **other})

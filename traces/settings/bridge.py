@@ -11,11 +11,10 @@ from traces.settings.corrections import (
     alias,
     corrected_path,
     is_alias,
-    nearest_path,
     spellings,
 )
 from traces.settings.knobs import Knob, Release, by_path, knobs
-from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
+from traces.settings.names import bridge_groups, bridge_paths, open_groups, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_path
 from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
@@ -190,8 +189,7 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if draft.is_full or group in open_groups() or group in MAKERS or name.startswith("_"):
         return
     if group not in bridge_groups():
-        near = nearest_in(draft, group, bridge_groups())
-        draft.problem(line, f"{shown(group, near)}: no group of Megatron-Bridge", near)
+        say_unknown(draft, line, group, bridge_groups(), "no group of Megatron-Bridge")
         return
     if not name or name.count("."):
         return
@@ -199,6 +197,5 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if meant is not None and not dumped:
         take_correction(draft, path, meant, raw, line)
         return
-    near = nearest_in(draft, path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(draft, path)
-    if near or not dumped:
-        draft.problem(line, f"{shown(path, near)}: no field of Megatron-Bridge that we know", near)
+    what = "no field of Megatron-Bridge that we know"
+    say_unknown(draft, line, path, bridge_paths(), what, only_slips=dumped)

@@ -11,9 +11,9 @@ from traces.settings.bridge import is_override, is_wrong_in, take, take_correcti
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, Release, by_flag, knobs
-from traces.settings.names import is_slip, lm_flags, nearest_in, shown
+from traces.settings.names import lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
-from traces.settings.settings import Draft, NotAConfiguration, ProblemEffect
+from traces.settings.settings import Draft, NotAConfiguration
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
 from traces.settings.values import Raw
 
@@ -235,10 +235,8 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
     elif not draft.is_full:
-        near = nearest_in(draft, flag.name, lm_flags())
-        effect: ProblemEffect = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
-        text = f"{shown(flag.name, near)}: no flag of Megatron-LM that we know"
-        draft.problem(flag.line, text, near, effect)
+        what = "no flag of Megatron-LM that we know"
+        say_unknown(draft, flag.line, flag.name, lm_flags(), what, is_parsed=flag.is_told)
 
 
 def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs, release
-from traces.settings.names import bridge_paths, lm_flags, nearest_in
-from traces.settings.settings import Draft, ProblemEffect
+from traces.settings.knobs import Release, by_dest, knobs, release
+from traces.settings.settings import ProblemEffect
 from traces.settings.values import Raw
 from traces.toml_tables import read_table
 
@@ -92,11 +91,7 @@ def is_alias(name: str) -> bool:
 
 
 def corrected_flag(flag: str) -> Correction | None:
-    """What an unknown flag of Megatron-LM certainly means: underscores for dashes, or a field's name."""
-    right = "--" + flag[2:].replace("_", "-")
-    if right != flag and right in lm_flags():
-        sets = tuple((knob.id, False if is_off else AS_WRITTEN) for knob, is_off in by_flag().get(right, ()))
-        return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right, effect="stops")
+    """What an unknown flag of Megatron-LM certainly means: a field by its own name."""
     if (knob := knobs().get(flag[2:].replace("-", "_"))) is None or not knob.flag:
         return None
     text = "Megatron-LM has it under another name"
@@ -105,26 +100,10 @@ def corrected_flag(flag: str) -> Correction | None:
 
 def corrected_path(path: str) -> Correction | None:
     """What an unknown path of a Bridge configuration certainly means: Megatron-LM's name of a field."""
-    group, _, name = path.rpartition(".")
-    knob = by_path().get(f"{group}.{name.replace('-', '_')}")
-    if "-" in name and knob is not None:
-        return Correction(((knob.id, AS_WRITTEN),), "fields have underscores, no dashes", knob.bridge)
+    name = path.rpartition(".")[2].replace("-", "_")
     found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
-    if len(found) == 1:
-        text = "Megatron-Bridge has it under another name"
-        return Correction(((found[0].id, AS_WRITTEN),), text, found[0].bridge)
-    return None
-
-
-def nearest_path(draft: Draft, path: str) -> str:
-    """The path of a Bridge configuration nearest to an unknown one; empty where none is near.
-
-    A name that is right in another group comes first.
-    """
-    return _paths_by_name().get(path.rpartition(".")[2]) or nearest_in(draft, path, bridge_paths())
-
-
-@cache
-def _paths_by_name() -> dict[str, str]:
-    """The first path that ends in a name."""
-    return {known.rpartition(".")[2]: known for known in sorted(bridge_paths(), reverse=True)}
+    if len(found) != 1:
+        return None
+    return Correction(
+        ((found[0].id, AS_WRITTEN),), "Megatron-Bridge has it under another name", found[0].bridge
+    )

@@ -7,9 +7,9 @@ from typing import Final
 from traces.limits import Limit
 from traces.patterns import compiled
 
-LARGEST: Final = Limit(10.0**15, "absolute value", "ours: no count of a script is larger")
+LARGEST: Final = Limit(10.0**15, "absolute value", "ours: no count of a run is larger, and 64 bits hold it")
 LONGEST_SUM: Final = Limit(1_000, "characters", "ours: no sum of a script is longer")
-LONGEST: Final = Limit(4096, "entries", "ours: no model has so many layers")
+LONGEST: Final = Limit(4096, "entries or letters", "ours: no model has so many layers")
 _OPERAND: Final = r"(?:\d{1,15}|[A-Za-z_]\w*)"
 _SUM: Final = compiled(rf"(?:{_OPERAND}?[-+*/%()\s])*{_OPERAND}?")
 _PATTERN: Final = compiled(r"(?:\[(?:\d(?:,\d)*,?)?\]|\*\d{1,4}|[+()])*")

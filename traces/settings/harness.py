@@ -9,7 +9,7 @@ from traces.settings.bridge import is_override, take, take_correction, take_over
 from traces.settings.corrections import alias, is_alias
 from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
-from traces.settings.names import harness_flags, nearest_in, shown
+from traces.settings.names import harness_flags, say_unknown
 from traces.settings.settings import Draft, Setting
 from traces.settings.shell import Word
 
@@ -161,8 +161,9 @@ def _take_flag(
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
             _check_words(draft, knob, flag, text, word.line, core)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
-    elif is_script and flag not in harness_flags() and flag.startswith("--"):
-        _unknown(draft, flag, text, word.line)
+    elif not draft.is_full and is_script and flag not in harness_flags() and flag.startswith("--"):
+        what = "no flag of Bridge's scripts that we know"
+        say_unknown(draft, word.line, flag, harness_flags(), what)
 
 
 def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None) -> None:
@@ -186,18 +187,6 @@ def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
         draft.problem(line, f"{flag} does not take this word", "one that it takes", "stops")
     else:
         take_correction(draft, flag, meant, text, line)
-
-
-def _unknown(draft: Draft, flag: str, text: str, line: int) -> None:
-    if draft.is_full:
-        return
-    right = "--" + flag[2:].replace("-", "_")
-    if right != flag and (right in harness_flags() or is_alias(right)):
-        draft.problem(line, f"{shown(flag)}: flags of Bridge's scripts have underscores", right)
-        _take_flag(draft, Word(right, line), Word(text, line))
-    else:
-        near = nearest_in(draft, flag, harness_flags())
-        draft.problem(line, f"{shown(flag)}: no flag of Bridge's scripts that we know", near)
 
 
 def _take_environment(draft: Draft, text: str, line: int) -> None:

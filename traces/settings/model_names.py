@@ -7,9 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from traces.errors import UsageError
+from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.settings.harness_recipes import models
-from traces.settings.names import nearest
 from traces.settings.settings import Settings, Value, settings
 from traces.toml_tables import read_table
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from traces.limits import Limit
-from traces.nearest import LONGEST_NAME, nearest_names
+from traces.limits import NEARLY_ALL, Limit
+from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
 from traces.settings.knobs import by_flag, by_harness, by_path
 from traces.settings.settings import MOST_PROBLEMS, Draft
@@ -18,11 +18,6 @@ NEAR: Final = Limit(
     "similarity of two names (difflib, 0 to 1)",
     "ours: one letter or one word of four wrong is near, another knob of the same family mostly is not",
 )
-VERY_NEAR: Final = Limit(
-    0.92,
-    "similarity of two names (difflib, 0 to 1)",
-    "ours: one letter wrong; a model's own class may have fields that look like ours from further away",
-)
 GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
 
@@ -30,28 +25,15 @@ class Names(frozenset[str]):
     """Names, in a table as one text with a space between them."""
 
 
-class _Flags(Struct, frozen=True, forbid_unknown_fields=True):
-    """`with_twin`: names of flags of which `--no-` and the name is a flag as well."""
-
-    source: str
-    flags: Names
-    with_twin: Names = Names()
-
-
-class _Bridge(Struct, frozen=True, forbid_unknown_fields=True):
-    source: str
-    open_groups: Names
-    shared: dict[str, Names]
-    own: dict[str, Names]
-
-
 class _Known(Struct, frozen=True, forbid_unknown_fields=True):
     """Flags of Megatron-LM and of Bridge's harness; fields by group of Bridge, those that are
     flags of Megatron-LM apart, and its open groups."""
 
-    megatron_lm: _Flags
-    harness: _Flags
-    bridge: _Bridge
+    megatron_lm: Names
+    harness: Names
+    open_groups: Names
+    shared: dict[str, Names]
+    own: dict[str, Names]
 
 
 @cache
@@ -63,21 +45,20 @@ def _known() -> _Known:
 @cache
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
-    shared = {f"--{name.replace('_', '-')}" for names in _known().bridge.shared.values() for name in names}
-    twins = {f"--no-{name}" for name in _known().megatron_lm.with_twin}
-    return _known().megatron_lm.flags | shared | twins | by_flag().keys()
+    shared = {f"--{name.replace('_', '-')}" for names in _known().shared.values() for name in names}
+    return _known().megatron_lm | shared | by_flag().keys()
 
 
 @cache
 def harness_flags() -> frozenset[str]:
     """Every flag of Bridge's scripts/performance, those of knobs included."""
-    return _known().harness.flags | by_harness().keys()
+    return _known().harness | by_harness().keys()
 
 
 @cache
 def bridge_paths() -> frozenset[str]:
     """Every path of a Bridge configuration that we can name."""
-    groups = (*_known().bridge.shared.items(), *_known().bridge.own.items())
+    groups = (*_known().shared.items(), *_known().own.items())
     return frozenset({f"{group}.{name}" for group, names in groups for name in names} | by_path().keys())
 
 
@@ -89,26 +70,13 @@ def bridge_groups() -> frozenset[str]:
 
 def open_groups() -> frozenset[str]:
     """Groups of Bridge whose fields depend on the class chosen; any name goes there."""
-    return _known().bridge.open_groups
-
-
-def nearest(name: str, known: Collection[str], near: Limit = NEAR) -> str:
-    """The known name nearest to one that is not; empty where none is near. Dashes are underscores here."""
-    plain = {_plain(one): one for one in sorted(known, reverse=True)}
-    if (same := plain.get(_plain(name))) is not None:
-        return same
-    found = nearest_names(_plain(name), plain, 1, near.value)
-    return plain[found[0]] if found else ""
+    return _known().open_groups
 
 
 def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NEAR) -> str:
-    """The same of a file's name, of its first ones alone: a file with more is of another kind."""
+    """What is meant by a file's name, of its first ones alone: a file with more is of another kind."""
     draft.looked_up += 1
-    return nearest(name, known, near) if draft.looked_up <= MOST_PROBLEMS.value else ""
-
-
-def _plain(name: str) -> str:
-    return name.lower().lstrip("-").replace("-", "_")
+    return nearest(name, known, near.value) if draft.looked_up <= MOST_PROBLEMS.value else ""
 
 
 @cache
@@ -127,11 +95,25 @@ def shown(name: str, near: str = "") -> str:
     alike = compiled(r"[A-Za-z0-9]+").findall(near)
 
     def may_leave(word: str) -> bool:
-        return word in _words() or bool(nearest_names(word, alike, 1, NEAR.value))
+        return word in _words() or nearest(word, alike, NEAR.value) != ""
 
     return compiled(r"[A-Za-z0-9]+").sub(lambda word: word[0] if may_leave(word[0]) else "...", name)
 
 
-def is_slip(name: str, near: str) -> bool:
-    """Whether a name is another one with a letter wrong; from further away it may be a program's own."""
-    return bool(near) and bool(nearest_names(_plain(name), [_plain(near)], 1, VERY_NEAR.value))
+def say_unknown(
+    draft: Draft,
+    line: int | None,
+    name: str,
+    known: Collection[str],
+    what: str,
+    only_slips: bool = False,
+    is_parsed: bool = False,
+) -> None:
+    """Note a name that is none of the known, with the one that is meant.
+
+    `only_slips`: of others nothing is said, as they may be a program's own. `is_parsed`: a slip stops it.
+    """
+    near = nearest_in(draft, name, known, NEARLY_ALL if only_slips else NEAR)
+    if near or not only_slips:
+        stops = is_parsed and nearest(name, [near], NEARLY_ALL.value) != ""
+        draft.problem(line, f"{shown(name, near)}: {what}", near, "stops" if stops else "unread")

@@ -4,14 +4,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from traces.limits import Limit
 from traces.nearest import nearest_names
 from traces.patterns import compiled
-from traces.settings.expressions import pattern_of
+from traces.settings.expressions import LARGEST, LONGEST, pattern_of
 from traces.settings.knobs import Kind, Knob
 from traces.settings.settings import Scalar, Value
 
-LONGEST_LAYOUT: Final = Limit(4096, "letters", "ours: no model has so many layers")
 LETTERS: Final = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 
 _REPEATED: Final = (compiled(r"\(([^()]+)\)\*(\d{1,4})"), compiled(r"([^()])\*(\d{1,4})"))
@@ -22,7 +20,7 @@ def unrolled(layout: str) -> str | None:
     text = layout.strip().strip("'\"").replace(",", "")
     for pattern in _REPEATED:
         longer = sum(len(found[1]) * int(found[2]) for found in pattern.finditer(text))
-        if longer + len(text) > LONGEST_LAYOUT.value:
+        if longer + len(text) > LONGEST.value:
             return None
         text = pattern.sub(lambda found: found[1] * int(found[2]), text)
     return text if compiled(r"[EtmL|]+").fullmatch(text) else None
@@ -80,7 +78,6 @@ NULLS: Final = frozenset({"null", "None", "~", ""})
 TRUE: Final = frozenset({"true", "yes", "on", "1"})
 FALSE: Final = frozenset({"false", "no", "off", "0"})
 _ENUM: Final = compiled(r"<\w+\.(\w+): [^>]*>")
-DIGITS: Final = Limit(18, "digits", "ours: no count of a run is longer, and 64 bits hold it")
 _TAKES: Final[dict[Kind, str]] = {
     "bool": "true or false",
     "int": "a whole number",
@@ -159,12 +156,12 @@ def _bool(raw: Raw) -> bool:
 
 def _int(raw: Raw) -> int:
     if isinstance(raw, str):
-        if not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip()) or len(text) > DIGITS.value:
+        if not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip()) or abs(float(text)) > LARGEST.value:
             raise ValueError
         return int(text)
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise ValueError
-    if raw != int(raw) or abs(raw) >= 10**DIGITS.value:
+    if raw != int(raw) or abs(raw) > LARGEST.value:
         raise ValueError
     return int(raw)
 

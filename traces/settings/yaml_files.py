@@ -12,7 +12,7 @@ from traces.settings.bridge import is_override, take, take_path
 from traces.settings.command import flags_of, take_flag
 from traces.settings.derive import add_defaults, add_derived
 from traces.settings.knobs import Release, by_dest, knobs
-from traces.settings.names import lm_flags, nearest_in, shown
+from traces.settings.names import lm_flags, say_unknown
 from traces.settings.settings import Draft, NotAConfiguration
 from traces.settings.shell import Word
 from traces.settings.values import Raw
@@ -229,5 +229,4 @@ def _take_argument(draft: Draft, name: str, entry: Entry) -> None:
     if (known := knobs().get(name)) is not None:
         take(draft, known, name, entry.raw, entry.line)
     elif not draft.is_full:
-        near = nearest_in(draft, name, by_dest())
-        draft.problem(entry.line, f"{shown(name, near)}: no argument of Megatron-LM that we know", near)
+        say_unknown(draft, entry.line, name, by_dest(), "no argument of Megatron-LM that we know")

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from traces.columns import NULL, PROCESS_BITS
 from traces.cures import cure
 from traces.errors import EmptySelection
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.names.ranges import family
 from traces.nearest import nearest_names
 from traces.sections.rank import StepSource
@@ -23,12 +22,6 @@ from traces.steps.selection import Selection, seconds
 from traces.steps.units import mark_units
 from traces.timeline import RankTimeline
 from traces.training import Roles, judge_training, roles_of
-
-UNRECORDED: Final = Limit(
-    0.5,
-    "fraction of the window given",
-    "ours: what was not recorded is not idle, so it must not fill the window",
-)
 
 
 def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
@@ -102,7 +95,8 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
             f"GPU activity lies between {seconds(first)} and {seconds(last)}."
         )
     unrecorded_ns = max(0, first - start) + max(0, end - last)
-    if unrecorded_ns > UNRECORDED.value * (end - start):
+    # what was not recorded is not idle, so it must not fill the window
+    if unrecorded_ns > MOST.value * (end - start):
         raise EmptySelection(
             f"--start/--end choose {seconds(start)} to {seconds(end)}, most of it not recorded. GPU "
             f"activity lies between {seconds(first)} and {seconds(last)}; a number without unit is seconds."
@@ -115,7 +109,7 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
         return f"The trace has no ranges: {cure('ranges', rank.columns.info.kind)}."
-    near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3, 0.4)
+    near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3)
     near = near or [text for text, _ in counts.most_common(3)]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."
 

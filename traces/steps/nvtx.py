@@ -3,25 +3,18 @@
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import NULL, PROCESS_BITS
 from traces.groups import mask_of
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.names.ranges import family, is_step_name
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found
 from traces.steps.rules import leave_out_partial
 from traces.timeline import RankTimeline, Source
-
-ENCLOSED: Final = Limit(
-    0.5,
-    "fraction of the rank's kernels",
-    "ours: a step range holds the work; a data loader's or logger's does not",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +71,7 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
         if found is None or (launches_known and not found.thread_launches):
             continue
         enclosed = int(order.kernels_between(found.start_ns, found.end_ns).sum())
-        enough = enclosed >= ENCLOSED.value * order.kernel_count
+        enough = enclosed >= MOST.value * order.kernel_count
         merits = (len(found) > 1, found.thread_launches, enclosed, -len(found))
         if enough:
             several.append((merits, found))

@@ -12,19 +12,15 @@ import numpy as np
 from traces.account.inferred import signature
 from traces.arrays import BoolArray, IntArray
 from traces.groups import group_of
-from traces.limits import Limit
+from traces.limits import ENOUGH, HALF_A_WALL, WALL
 from traces.names.kernels import COMM_KINDS
 from traces.names.ranges import is_optimizer_name
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop, median_ns
 from traces.steps.nvtx import matching_ranges
-from traces.steps.rules import PARTIAL, leave_out_partial
+from traces.steps.rules import leave_out_partial
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 from traces.training import Roles
-
-ALIKE_START: Final = Limit(
-    16, "kernels", "ours: where a head goes on for so long as the next step begins, the step begins there"
-)
 
 
 def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Found:
@@ -44,7 +40,7 @@ def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Foun
     counts = found.kernel_counts[1:-1]
     usual = median_low(counts)
     step = what[stretches[1 + counts.index(usual)]]
-    longer = [place for place, count in enumerate(counts, 1) if count > (1 + PARTIAL.value) * usual]
+    longer = [place for place, count in enumerate(counts, 1) if count > (1 + HALF_A_WALL.value) * usual]
     start_ns = found.host_start_ns.copy()
     for place in (0, *longer):
         if cut := _where_step_begins(what[stretches[place]], step):
@@ -58,14 +54,14 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
     """How many kernels of a head come before a whole step that is like the given one; 0: none do."""
     if not len(step):
         return 0
-    few = int(PARTIAL.value * len(step))
-    begins = step[: int(ALIKE_START.value)]
+    few = int(HALF_A_WALL.value * len(step))
+    begins = step[: int(ENOUGH.value)]
     first = max(len(head) - len(step) - few, 0)
     cuts = np.arange(first, len(head) - len(step) + few + 1)
     for place, kernel in enumerate(begins):
         cuts = cuts[head[cuts + place] == kernel]
     left = len(head) - cuts
-    alike = _shared(head, step)[cuts] >= (1 - PARTIAL.value) * np.maximum(left, len(step))
+    alike = _shared(head, step)[cuts] >= (1 - HALF_A_WALL.value) * np.maximum(left, len(step))
     cuts, left = cuts[alike], left[alike]
     return int(cuts[np.argmin(np.abs(left - len(step)))]) if len(cuts) else 0
 
@@ -83,12 +79,6 @@ def _shared(head: IntArray, step: IntArray) -> IntArray:
     return np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
 
 
-TOGETHER: Final = Limit(
-    0.1,
-    "fraction of the period",
-    "ours: a mixture of experts has an optimizer for its dense part and one for its experts, one after the "
-    "other; the nearest work between two steps, a forward and backward, is most of the period",
-)
 _COLLECTIVE_KEYS: Final = [COMM_KINDS.index(kind) for kind in ("all_reduce", "other_comm")]
 """What gathers and reductions are by their names alone."""
 _LEAST_GAP_NS: Final = 1_000
@@ -153,12 +143,13 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
     """The least gap between two clusters; None where no gap is.
 
     A level fits where every gap from it on is a tenth of the period that results, and every gap below is
-    not. Where several fit, the one with the greatest jump in length below it: optimizers that launch many
+    not: a mixture of experts has an optimizer for its dense part and one for its experts, one after the
+    other. Where several fit, the one with the greatest jump in length below it: optimizers that launch many
     small kernels, and an evaluation between two steps, fit at their own level too, by a smaller jump.
     """
     ordered = np.sort(gap_ns)
     parted = len(ordered) - np.arange(len(ordered))
-    limit_ns = TOGETHER.value * (int(ordered.sum()) + own_ns) / np.maximum(parted, 1)
+    limit_ns = WALL.value * (int(ordered.sum()) + own_ns) / np.maximum(parted, 1)
     below = np.concatenate(([0], ordered[:-1]))
     fits = (ordered >= limit_ns) & (below < limit_ns) & (ordered > below)
     if not fits.any():
@@ -198,7 +189,7 @@ def _repeats(found: Found, order: HostOrder, roles: Roles) -> bool:
     and a step has whatever there is of forward and of backward.
     """
     head, *whole, tail = found.kernel_counts
-    if sum(whole) < (1 - PARTIAL.value) * max(head, tail):
+    if sum(whole) < (1 - HALF_A_WALL.value) * max(head, tail):
         return False
     starts, ends = found.host_start_ns[1:-1], found.host_end_ns[1:-1]
     return all(_most_have(role, order, starts, ends) for role in (roles.forward, roles.backward))
@@ -218,14 +209,14 @@ def _without_parts(found: Found) -> Found:
     usual = median_ns(kept or counts)
     head = _judged_head(head, found.kernel_counts[0], usual)
     tail = drop(tail, f"partial: the recording ends after {found.kernel_counts[-1]} of {usual} kernels")
-    worth = np.array(found.kernel_counts) > PARTIAL.value * usual
+    worth = np.array(found.kernel_counts) > HALF_A_WALL.value * usual
     worth[1:-1] = True
     return replace(found, steps=[head, *whole, tail]).take(worth)
 
 
 def _judged_head(head: Step, count: int, usual: int) -> Step:
-    if count < (1 - PARTIAL.value) * usual:
+    if count < (1 - HALF_A_WALL.value) * usual:
         return drop(head, f"partial: {count} kernels where the others have {usual}")
-    if count > (1 + PARTIAL.value) * usual:
+    if count > (1 + HALF_A_WALL.value) * usual:
         return drop(head, f"begins before its step: {count} kernels where the others have {usual}")
     return head

@@ -15,11 +15,10 @@ from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.launchers import equal_replays
 from traces.launches import grid_numbers
-from traces.limits import Limit
+from traces.limits import ENOUGH, HALF_A_WALL, MOST, NEARLY_ALL, Limit
 from traces.spelling import percent
 from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, Steps, drop
-from traces.steps.rules import PARTIAL
 from traces.timeline import Bucket, RankTimeline, Source
 from traces.training import Roles
 
@@ -120,29 +119,7 @@ def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
     return start_ns
 
 
-MATCH: Final = Limit(
-    0.9,
-    "fraction of the kernels beyond chance",
-    "ours: steps repeat their kernels but for what routing changes; the layers of one real forward pass, cut "
-    "short by other work, match to 0.86",
-)
-REPETITIONS: Final = Limit(
-    2, "periods", "ours: what was recorded once does not repeat; two is Megatron's default"
-)
-LEAST_KERNELS: Final = Limit(16, "kernels", "ours: one layer's forward and backward take more")
-INNER: Final = Limit(
-    0.5,
-    "fraction of the kernels beyond chance",
-    "ours: a model repeats its layers, so a forward pass repeats itself inside (0.99 measured); the "
-    "blocks of a real recording repeat exactly and hold nothing that does (0.2), and are no step",
-)
-INPUTS: Final = Limit(
-    0.75, "fraction of the stretches", "ours: a copy just before the first kernel may lie in the one before"
-)
-STANDS_OUT: Final = Limit(
-    2.0, "times the next largest", "ours: launch latencies differ by less, waits for the host by far more"
-)
-_LEAST_FRAC: Final = 1 - PARTIAL.value
+_LEAST_FRAC: Final = 1 - HALF_A_WALL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +138,8 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     """
     places = _busiest_compute_stream(rank)
     for sequence in _sequences(rank, places):
-        longest = len(sequence.codes) // int(REPETITIONS.value)
-        lags = [pair for pair in matching_lags(sequence.codes, 1, longest) if pair[0] >= MATCH.value]
+        longest = len(sequence.codes) // 2  # what was recorded once does not repeat
+        lags = [pair for pair in matching_lags(sequence.codes, 1, longest) if pair[0] >= NEARLY_ALL.value]
         while lags:
             best, _ = lags[0]
             lag = min(lag for match, lag in lags if match >= best - TIED.value)
@@ -178,13 +155,16 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
 
 
 def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps) -> bool:
-    """Whether what repeats is a step: with an optimizer, or with an input copied in nearly every one."""
+    """Whether what repeats is a step: with an optimizer, or with an input copied in most of them.
+
+    A copy just before the first kernel may lie in the one before.
+    """
     if roles.optimizer.any():
         return True
     rows = rank.activities
     inputs = rows.copies("memcpy_h2d")
     place = steps.used_at(rows.start_ns[inputs])
-    return len(distinct(place[place >= 0])) >= INPUTS.value * len(steps.used)
+    return len(distinct(place[place >= 0])) > MOST.value * len(steps.used)
 
 
 def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
@@ -227,14 +207,14 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     rows, places, codes = rank.activities, sequence.places, sequence.codes
     phase, why = _cut(rows.start_ns[places], rows.end_ns[places], lag)
     starts = np.arange(phase, len(places), lag)
-    if phase > PARTIAL.value * lag:
+    if phase > HALF_A_WALL.value * lag:
         starts = np.concatenate(([0], starts))
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
     expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]  # a cut one has its end
     counts = np.diff(starts, append=len(codes))
     alike = np.add.reduceat((codes == expected).astype(np.int64), starts) / counts
-    kept = counts > PARTIAL.value * lag
+    kept = counts > HALF_A_WALL.value * lag
     return _Periods(lag, why, cuts[:-1][kept], cuts[1:][kept], counts[kept], alike[kept])
 
 
@@ -256,10 +236,10 @@ def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
     unknown = np.sum(by_phase < 0, axis=0)
     middle = by_phase[unknown + (len(by_phase) - unknown - 1) // 2, np.arange(lag)]
     phase, left_over = int(np.argmax(middle)), len(start_ns) % lag
-    if left_over <= PARTIAL.value * lag and phase > left_over:
+    if left_over <= HALF_A_WALL.value * lag and phase > left_over:
         return 0, "from the first recorded"
     others_ns = np.delete(middle, phase).max(initial=0)  # a period of one kernel has no other gap
-    if middle[phase] < STANDS_OUT.value * others_ns:
+    if others_ns > MOST.value * middle[phase]:
         return phase, "cut somewhere, as no gap stands out"
     return phase, "from the largest gap that returns"
 
@@ -275,7 +255,7 @@ def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
     """Leave out a piece of `count` kernels that is too short, or of which too few are as in the model."""
     if count < _LEAST_FRAC * lag:
         return drop(step, f"partial: {count} kernels where the others have {lag}")
-    if alike < MATCH.value:
+    if alike < NEARLY_ALL.value:
         return drop(step, f"other work: {percent(alike)} of its kernels are as in the others")
     return step if step.length_ns > 0 else drop(step, "no GPU work")
 
@@ -287,8 +267,8 @@ def _is_step(periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequen
     it, it is no single layer, nor with layers that repeat in it.
     """
     start_ns, end_ns = step_borders(order, periods.host_start_ns, periods.host_end_ns)
-    used = (periods.counts >= _LEAST_FRAC * lag) & (periods.alike >= MATCH.value) & (end_ns > start_ns)
-    if lag < LEAST_KERNELS.value or not used.any():
+    used = (periods.counts >= _LEAST_FRAC * lag) & (periods.alike >= NEARLY_ALL.value) & (end_ns > start_ns)
+    if lag < ENOUGH.value or not used.any():
         return False
 
     def everywhere(role: BoolArray) -> bool:
@@ -300,4 +280,4 @@ def _is_step(periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequen
     if everywhere(roles.forward) and everywhere(roles.backward):
         return True
     inner = matching_lags(sequence.codes[:lag], 2, lag // 2)
-    return bool(inner) and inner[0][0] >= INNER.value
+    return bool(inner) and inner[0][0] >= MOST.value

@@ -13,59 +13,25 @@ from traces.arrays import BoolArray, IntArray
 from traces.columns import NULL, PROCESS_BITS, Calls, HostSpans
 from traces.groups import passing
 from traces.intervals import covered_ns, instants_of
-from traces.limits import Limit
+from traces.limits import FEWEST, HALF_A_WALL, MOST, WALL, Limit
 from traces.spelling import counted, duration, percent
 from traces.steps.found import Found, Step, Steps, drop, from_steps
 from traces.timeline import RankTimeline
 
-PARTIAL: Final = Limit(
-    0.05,
-    "fraction of the kernels of the other steps",
-    "ours: a whole step of one trace repeats its kernels; routing changes their shapes, rarely their number",
-)
 SLOW_MAD: Final = Limit(
     3.0, "scaled median absolute deviations", "usual outlier rule; 1.4826 scales to sigma"
 )
-SLOW_FRAC: Final = Limit(
-    0.05,
-    "fraction of the median step",
-    "measured on real recordings: the deviation rule alone drops a good step in 19-33 % of captures",
+SLOW_STEPS: Final = Limit(8, "steps", "measurement.md: with fewer the deviation is not known")
+EXCEPTIONS: Final = Limit(
+    0.2,
+    "fraction of the steps",
+    "ours: loaders of five workers hold up one step in five, which is how the run goes",
 )
-FEWEST: Final = Limit(3, "steps", "ours: of two neither is the exception")
-SLOW_STEPS: Final = Limit(8, "steps", "ours: with fewer the deviation is not known")
-ALIKE: Final = Limit(
-    0.05,
-    "interquartile range over the median",
-    "ours, as for slow steps: what the first does not share is its own",
+RHYTHM: Final = Limit(
+    0.2, "fraction of the median step", "measurement.md: data loaders alternate by far more"
 )
-BESIDE: Final = Limit(
-    0.1,
-    "interquartile range over what the first takes more",
-    "ours: benchmarks of others vary by a tenth, and their first call takes twenty times as long",
-)
-EXCEPTIONS: Final = Limit(0.2, "fraction of the steps", "ours: what more of them do is how the run goes")
-RHYTHM: Final = Limit(0.2, "fraction of the median step", "ours: data loaders alternate by far more")
-FAR: Final = Limit(0.25, "fraction of the steps", "ours: what a quarter of the steps show is no exception")
-ROUNDS: Final = Limit(
-    3,
-    "steps far off",
-    "ours: three at equal distances, from end to end, are chance in one of fifty runs of 16",
-)
-BEYOND: Final = Limit(
-    2.0,
-    "times the longest other step",
-    "ours: a rhythm comes back to its longest step; first batches of real recordings take 10 to 50 times it",
-)
-WARM_UP: Final = Limit(
-    0.5, "of what the first step takes more", "ours: the greater part of it is initialisation"
-)
-FLUSH: Final = Limit(
-    0.05,
-    "fraction of the step",
-    "ours, as for slow steps: writing for microseconds at a border changes nothing",
-)
-AGREE: Final = Limit(
-    0.05, "fraction of the median step", "ours, as for slow steps: a wrong unit differs by far more"
+FAR: Final = Limit(
+    0.25, "fraction of the steps", "measurement.md: what a quarter of the steps show is no exception"
 )
 _SCALE: Final = 1.4826
 _CAPTURE_CALLS: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture")
@@ -107,7 +73,7 @@ def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
     at_end = (start_ns < step.end_ns) & (step.end_ns <= end_ns)
     within_ns = np.minimum(end_ns, step.end_ns) - np.maximum(start_ns, step.start_ns)
     longest_ns = int(within_ns[at_start | at_end].max(initial=0))
-    if longest_ns <= FLUSH.value * step.length_ns:
+    if longest_ns <= HALF_A_WALL.value * step.length_ns:
         return step
     return drop(step, f"profiler flush: {longest_ns} ns of it at its border")
 
@@ -126,7 +92,7 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     """
     ordered = sorted(count for count in kernel_counts if count)
     others_of = {count: _median_without(ordered, count) for count in ordered}
-    least = {count: (1 - PARTIAL.value) * (others or 0) for count, others in others_of.items()}
+    least = {count: (1 - HALF_A_WALL.value) * (others or 0) for count, others in others_of.items()}
     whole = [count for count in ordered if count >= least[count]]  # a part is nothing to have more than
 
     def judged(step: Step, count: int) -> Step:
@@ -135,7 +101,7 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
         if count < least[count]:
             return drop(step, f"partial: {count} kernels where the others have {others_of[count]}")
         others = _median_without(whole, count)
-        return replace(step, has_more=others is not None and count > (1 + PARTIAL.value) * others)
+        return replace(step, has_more=others is not None and count > (1 + HALF_A_WALL.value) * others)
 
     return [*map(judged, steps, kernel_counts)]
 
@@ -163,13 +129,14 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
         return steps
     first, rest = used[0], used[1:]
     lengths = [steps[place].length_ns for place in rest]
-    if steps[first].length_ns <= (1 + SLOW_FRAC.value) * max(lengths):
+    if steps[first].length_ns <= (1 + HALF_A_WALL.value) * max(lengths):
         return steps
     more_ns = steps[first].length_ns - median(lengths)
     loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
-    initialises = loading_ns > WARM_UP.value * more_ns
+    initialises = loading_ns > MOST.value * more_ns
     if alternate(lengths):
-        is_warm_up = steps[first].length_ns > BEYOND.value * max(lengths)
+        # a rhythm comes back to its longest step
+        is_warm_up = max(lengths) < MOST.value * steps[first].length_ns
     else:
         is_warm_up = initialises or _alike(lengths, more_ns)
     if not is_warm_up:
@@ -182,7 +149,7 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
 def _alike(lengths_ns: list[int], more_ns: float) -> bool:
     """Whether at least two lengths lie together, by themselves or beside an excess that is far larger."""
     low, high = np.percentile(lengths_ns, (25, 75))
-    limit_ns = max(ALIKE.value * median(lengths_ns), BESIDE.value * more_ns)
+    limit_ns = max(HALF_A_WALL.value * median(lengths_ns), WALL.value * more_ns)
     return len(lengths_ns) >= 2 and bool(high - low < limit_ns)
 
 
@@ -193,7 +160,7 @@ def alternate(lengths_ns: list[int]) -> bool:
     """
     middle = median(lengths_ns)
     far = [abs(length - middle) > RHYTHM.value * middle for length in lengths_ns]
-    return sum(far) >= max(2, FAR.value * len(lengths_ns)) or _in_turn(far, int(ROUNDS.value))
+    return sum(far) >= max(2, FAR.value * len(lengths_ns)) or _in_turn(far, int(FEWEST.value))
 
 
 def _in_turn(far: Sequence[bool], rounds: int) -> bool:
@@ -227,13 +194,13 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
     if few:
         usual_ns = max((step.length_ns for step in steps.used if not step.has_more), default=max(lengths))
-        limit_ns, most = (1 + SLOW_FRAC.value) * usual_ns, (len(lengths) - 1) // 2
+        limit_ns, most = (1 + HALF_A_WALL.value) * usual_ns, (len(lengths) - 1) // 2
     else:
         spread = _SCALE * median(abs(length - middle) for length in lengths)
-        limit_ns = middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
+        limit_ns = middle + max(SLOW_MAD.value * spread, HALF_A_WALL.value * middle)
         most = max(int(EXCEPTIONS.value * len(lengths)), 1)
     far = [length > limit_ns for length in lengths]
-    if sum(far) > most or _in_turn(far, 2 if few else int(ROUNDS.value)) or (not few and alternate(lengths)):
+    if sum(far) > most or _in_turn(far, 2 if few else int(FEWEST.value)) or (not few and alternate(lengths)):
         return steps
     slow = {step.index: step for step, is_far in zip(steps.used, far, strict=True) if is_far}
     recorded = tuple(
@@ -253,7 +220,7 @@ def disagreement_of(ways: list[Steps]) -> str | None:
     others = [
         f"{steps.what}: {duration(length)} ({counted(len(steps.used), 'step')})"
         for steps, length in medians[1:]
-        if abs(length - middle) > AGREE.value * middle
+        if abs(length - middle) > HALF_A_WALL.value * middle
     ]
     if not others:
         return None

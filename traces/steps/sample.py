@@ -9,13 +9,12 @@ from traces.intervals import Spans, spans
 from traces.limits import Limit
 from traces.steps.found import Step, Steps
 
-MOST: Final = Limit(
+STEPS: Final = Limit(
     32, "steps", "ours: costs of simulated runs of 100 to 300 steps were within 0.2 points of a replay of all"
 )
 WHOLE: Final = Limit(
     1_500_000, "activities", "ours: a replay of so many takes half a gigabyte; without steps, more are sliced"
 )
-SLICES: Final = Limit(32, "slices", "ours: as many as there are steps of a sample")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,12 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     used, before = steps.used, {one.end_ns: one.start_ns for one in steps.recorded}
     if not used and activities > WHOLE.value:
         return _slices(steps.windows, WHOLE.value / activities)
-    if len(used) <= MOST.value:
+    if len(used) <= STEPS.value:
         pairs = [(one.start_ns, one.end_ns) for one in used] or [(a, b) for a, b in steps.windows.pairs()]
         whole = spans((before.get(pairs[0][0], pairs[0][0]), pairs[-1][1]))
         return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
     in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
-    parts = np.array_split(np.arange(len(in_order)), int(MOST.value))
+    parts = np.array_split(np.arange(len(in_order)), int(STEPS.value))
     groups = [[in_order[place] for place in places] for places in parts]
     found = sorted(((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index)
     return Sample(
@@ -76,7 +75,7 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
 
 def _slices(windows: Spans, frac: float) -> Sample:
     """The middle of each of equal parts of a window; slices and what precedes them are a fraction of it."""
-    borders = np.linspace(windows.start_ns[0], windows.end_ns[-1], int(SLICES.value) + 1).astype(np.int64)
+    borders = np.linspace(windows.start_ns[0], windows.end_ns[-1], int(STEPS.value) + 1).astype(np.int64)
     parts_ns = np.diff(borders)
     middle_ns, half_ns = borders[:-1] + parts_ns // 2, (parts_ns * frac / 2).astype(np.int64)
     return Sample(

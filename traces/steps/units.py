@@ -10,14 +10,15 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.host import COPIED
+from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray
 from traces.columns import HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
+from traces.limits import FEWEST, HALF_A_WALL, MOST
 from traces.names.ranges import cause_of_range, family
 from traces.steps.found import Found, Step
-from traces.steps.rules import FEWEST, PARTIAL, SLOW_STEPS, WARM_UP
+from traces.steps.rules import SLOW_STEPS
 from traces.timeline import RankTimeline
 
 _HANDICAPS: Final = ("data", "gc", "lazy_init", "logging")
@@ -42,7 +43,7 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     usual_ns = median(steps[place].length_ns for place in used)
     result = list(steps)
     for at, place in enumerate(used):
-        more_ns = WARM_UP.value * (steps[place].length_ns - usual_ns)
+        more_ns = MOST.value * (steps[place].length_ns - usual_ns)
         if copies_more[at] or 0 < more_ns < apart_ns[at] - np.median(np.delete(apart_ns, at)):
             result[place] = replace(steps[place], has_more=True)
     return result
@@ -52,14 +53,14 @@ def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tu
     """Which steps launch more large copies to the host than the usual one, and when the first of each ran."""
     rows, sizes = rank.activities, rank.columns.copies.size_bytes
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
-    out = out[sizes[rows.row[out]] >= COPIED.value]
+    out = out[sizes[rows.row[out]] >= LARGE.value]
     launch_ns = rows.take(out).launched_ns
     order = np.argsort(launch_ns, kind="stable")
     out, launch_ns = out[order], launch_ns[order]
     so_far = np.append(0, np.cumsum(sizes[rows.row[out]]))
     begin, end = (np.searchsorted(launch_ns, border_ns) for border_ns in (begin_ns, end_ns))
     copied = so_far[end] - so_far[begin]
-    more: BoolArray = copied > (1 + PARTIAL.value) * np.median(copied)
+    more: BoolArray = copied > (1 + HALF_A_WALL.value) * np.median(copied)
     return more, np.append(rows.start_ns[out], 0)[begin]
 
 

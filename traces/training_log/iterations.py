@@ -10,7 +10,7 @@ iterations that the profiler recorded, and those far above the rest, such as one
 """
 
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, median
@@ -22,7 +22,7 @@ from traces.settings.settings import Settings
 from traces.training_log.log import Iteration, TrainingLog
 
 WORDS: Final = (b"elapsed time per iteration", b"Step Time :")
-KEPT: Final = Limit(100_000, "iterations", "ours: a long run's newest, and bounded")
+KEPT: Final = Limit(100_000, "of a kind", "ours: a long run's newest, and every rank of the largest; bounded")
 _NUMBER: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)"
 _END: Final = r"(?:[^0-9.]|$)"
 """Behind a number that goes no further."""
@@ -150,6 +150,10 @@ class SteadyStep:
     @property
     def count(self) -> int:
         return len(self.used)
+
+    @property
+    def left_out_by_reason(self) -> dict[str, int]:
+        return dict(sorted(Counter(one.reason for one in self.left_out).items()))
 
 
 def steady_step(log: TrainingLog) -> SteadyStep | None:

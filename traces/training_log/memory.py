@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from traces.limits import Limit
 from traces.patterns import Pattern, compiled
+from traces.training_log.iterations import KEPT
 from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory, TrainingLog
 
-RANKS_KEPT: Final = Limit(20_000, "ranks", "ours: above the largest runs, and bounded")
 _FRAME: Final = compiled(r'File "([^"]*)", line [0-9]+, in (\w+)')
 _RANK: Final = compiled(r"(?i)^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ")
 _STAGES: Final[Mapping[Stage, Pattern]] = {
@@ -67,7 +66,7 @@ class Tracebacks:
         for stage, names in _STAGES.items():
             if names.search(place):
                 rank = rank_of(text)
-                if rank in self._passed or len(self._passed) < RANKS_KEPT.value:
+                if rank in self._passed or len(self._passed) < KEPT.value:
                     self._passed.setdefault(rank, set()).add(stage)
                 return
 
@@ -81,7 +80,6 @@ WORDS: Final = (
     *(b"memory", b"Traceback (most recent", b'File "'),
     *(b"OutOfMemory", b"OUT_OF_MEMORY", b"ErrorMemoryAllocation", b"_ALLOC_FAILED"),
 )
-KEPT: Final = Limit(10_000, "reports", "ours: every rank of a large run, and bounded")
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
 _REPORT: Final = compiled(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
 _UNIT_BYTES: Final[Mapping[str, float]] = {"MB": 1024.0**2, "GB": 1e9}

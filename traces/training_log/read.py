@@ -29,7 +29,6 @@ from traces.training_log.log import LoggedMemory, Message, OutOfMemory, Theoreti
 LONGEST_LINE: Final = Limit(
     65_536, "bytes", "ours: far above any line of a trainer; progress bars go above it"
 )
-SKIPPED_KEPT: Final = Limit(1_000, "lines", "ours: enough to look them up, and bounded")
 _CHUNK_BYTES: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 
@@ -46,7 +45,9 @@ class DamagedLog(InputError):
     """The compressed log is truncated or damaged."""
 
 
-MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause prints the same each time; bounded")
+MESSAGES_KEPT: Final = Limit(
+    1_000, "lines of one kind", "ours: enough to look them up; a cause prints the same each time"
+)
 _NOT_A_NUMBER: Final = ("norm: nan", "norm: inf")
 """Of an iteration line, which no known line is beside these."""
 _COLOUR: Final = compiled(r"\x1b\[[0-9;]*m")
@@ -154,7 +155,7 @@ class _Reading:
             if len(line) > LONGEST_LINE.value or not _decodes(line):
                 lines[place] = b""
                 self._skipped_count += 1
-                if len(self._skipped) < SKIPPED_KEPT.value:
+                if len(self._skipped) < MESSAGES_KEPT.value:
                     self._skipped.append(self._line_count + 1 + place)
         return b"\n".join(lines)
 
@@ -178,7 +179,7 @@ class _Reading:
             return False
         if step.iteration is not None:
             self._iterations.add(step.iteration)
-        if step.memory is not None and len(self._memory) < memory.KEPT.value:
+        if step.memory is not None and len(self._memory) < iterations.KEPT.value:
             self._memory.append(step.memory)
         if step.loading_frac is not None:
             self._loading_fracs.append(step.loading_frac)
@@ -198,10 +199,10 @@ class _Reading:
 
     def _memory_report(self, number: int, text: str) -> bool:
         report = memory.logged_memory(number, text)
-        if report and len(self._memory) < memory.KEPT.value:
+        if report and len(self._memory) < iterations.KEPT.value:
             self._memory.append(report)
         computed = memory.theoretical_memory(number, text)
-        if computed and len(self._theoretical) < memory.KEPT.value:
+        if computed and len(self._theoretical) < iterations.KEPT.value:
             self._theoretical.append(computed)
         return report is not None or computed is not None
 
@@ -212,7 +213,7 @@ class _Reading:
             self._versions.setdefault(package, version)
         if memory.is_out_of_memory(text):
             error = memory.out_of_memory(number, text, self._tracebacks.end(text))
-            if len(self._out_of_memory) < memory.KEPT.value:
+            if len(self._out_of_memory) < iterations.KEPT.value:
                 self._out_of_memory.append(error)
             self._failed = True
             self._first_error = self._first_error or Message("out-of-memory", number)

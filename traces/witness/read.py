@@ -8,17 +8,12 @@ from typing import Final
 from traces.errors import InputError, NotAWitness
 from traces.files.dumped import DumpKind, read_dumped
 from traces.files.plain_pickle import PICKLE, NotPlain, read_plain
-from traces.limits import Limit
 from traces.witness.dump import Dump
 from traces.witness.flight_recorder import NotADump, dump_of, is_dump
 from traces.witness.inspector import NotInspector, dumps_of
 
-MOST: Final = Limit(
-    256 << 20, "bytes", "ours: 2,000 entries, PyTorch's default, take some 2 MB with their stacks"
-)
 _WITNESS: Final = DumpKind(
     "dump",
-    MOST,
     "Give dumps of PyTorch's Flight Recorder, or JSON of NCCL Inspector",
     NotAWitness,
     (NotPlain, NotADump, NotInspector),

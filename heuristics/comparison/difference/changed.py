@@ -17,7 +17,7 @@ from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
 from traces.missing import OrMissing, known
 from traces.patterns import compiled
 from traces.sections.rank import Rank
@@ -28,10 +28,7 @@ PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te"
 
 _VERSIONS: Final = frozenset(("container", *(f"{package}_version" for package in PACKAGES)))
 _TRUST: Final[tuple[Source, ...]] = ("configuration", "log", "given")
-MOVED: Final = Limit(
-    0.01, "of kernel work", "ours: a share of work moves with its times; a graph more or less moves more"
-)
-CALLS: Final = Limit(1, "a step", "ours: less than one a step is by chance")
+ONCE: Final = Limit(1, "a step", "ours: what comes less often is a library's own, now and then")
 EXCHANGES: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
 _FAMILY: Final = compiled(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
@@ -176,11 +173,11 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
         "detected.ep_overlap": Observed(known(detected.ep_overlap)),
         "detected.training_step": Observed(known(detected.training_step)),
         "detected.precision": Observed(_precision(rank)),
-        "detected.graph_share_frac": Observed(known(detected.graph_share_frac), MOVED.value),
+        "detected.graph_share_frac": Observed(known(detected.graph_share_frac), LITTLE.value),
         "detected.recompute": Observed(_run_again(rank)),
         "dispatcher.kernels": Observed(_exchange_kernels(rank)),
-        "memory.allocator_calls_per_step": Observed(_per_step(rank, memory.allocator_calls), CALLS.value),
-        "memory.offload_copies_per_step": Observed(_per_step(rank, memory.offload_copies), CALLS.value),
+        "memory.allocator_calls_per_step": Observed(_per_step(rank, memory.allocator_calls), ONCE.value),
+        "memory.offload_copies_per_step": Observed(_per_step(rank, memory.offload_copies), ONCE.value),
         **{f"comm_blocks.{kind}": Observed(blocks) for kind, blocks in _comm_blocks(rank).items()},
         "steps.source": Observed(rank.steps.source if rank.steps.found else "none"),
         "steps.dropped": Observed(tuple(sorted(one.reason for one in rank.steps.dropped))),
@@ -191,7 +188,7 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
 def _precision(rank: Rank) -> str | None:
     """What matrix work is known to run in, `bf16+fp8` for two; the one of all where no shares are known."""
     shares = rank.detected.precision_shares_frac
-    main = sorted(name for name, frac in shares.items() if frac > MOVED.value)
+    main = sorted(name for name, frac in shares.items() if frac > LITTLE.value)
     return "+".join(main) or known(rank.detected.precision)
 
 

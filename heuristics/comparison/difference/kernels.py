@@ -6,24 +6,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby, zip_longest
 from math import hypot, sqrt
+from statistics import NormalDist
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_capture
 from heuristics.result.compared import Change, Grid, KernelDelta
-from traces.limits import Limit
+from traces.limits import LITTLE, WALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.statistics.interval import LEVEL
 
-ERRORS: Final = Limit(
-    3, "standard errors", "ours: of 4,732 kernels of 120 unchanged simulated pairs, 1 in 200 differs by more"
-)
-MOVED_FRAC: Final = Limit(0.01, "of the duration", "ours: one kernel a side has no scatter, clocks have")
-COMPUTE_FRAC: Final = Limit(
-    0.08,
-    "of the duration",
-    "ours: of 3,825 compute kernels of 120 unchanged simulated pairs, 1 differs by more; one name serves "
-    "GEMMs of several sizes, whose scatter is not that of their mean",
-)
 BORDER: Final = Limit(
     1, "kernel a recording", "ours: one that runs across the border of the windows counts on one side only"
 )
@@ -64,17 +56,24 @@ def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
     if not same_capture(base, new):
         return ()
     ends_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
-    pairs = ((one, other, _change(one, other, *ends_ns)) for one, other in _pair_kernels(base, new))
-    found = (_delta(one, other, change) for one, other, change in pairs if change)
+    pairs = list(_pair_kernels(base, new))
+    errors = _errors(len(pairs))
+    changes = (_change(one, other, *ends_ns, errors) for one, other in pairs)
+    found = (_delta(*pair, change) for pair, change in zip(pairs, changes, strict=True) if change)
     return tuple(sorted(found, key=_place))
 
 
+def _errors(kernels: int) -> float:
+    """Beyond how many standard errors none of so many kernels moves by chance (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / max(kernels, 1))
+
+
 def _change(
-    base: Kernels | None, new: Kernels | None, base_end_ns: Fraction, new_end_ns: Fraction
+    base: Kernels | None, new: Kernels | None, base_end_ns: Fraction, new_end_ns: Fraction, errors: float
 ) -> Change | None:
     """What is not the same on both sides, where a side lists all that it has of it."""
     if base is not None and new is not None and base.grid == new.grid:
-        return _moved(base, new)
+        return _moved(base, new, errors)
     if base is not None and base.work_per_step_ns <= new_end_ns:
         return None
     if new is not None and new.work_per_step_ns <= base_end_ns:
@@ -82,13 +81,13 @@ def _change(
     return "new" if base is None else "gone" if new is None else "grid"
 
 
-def _moved(base: Kernels, new: Kernels) -> Change | None:
+def _moved(base: Kernels, new: Kernels, errors: float) -> Change | None:
     """What moved of the same kernels, of two things what moves more work; None where nothing did."""
     more, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
     count_moved = abs(more) > Fraction(int(BORDER.value), min(base.steps, new.steps))
     by_count_ns = abs(more) * (base.each_ns + new.each_ns) if count_moved else 0
     by_each_ns = abs(longer_ns) * (base.per_step + new.per_step)
-    if not _duration_moved(base, new, alone=not count_moved):
+    if not _duration_moved(base, new, errors, alone=not count_moved):
         by_each_ns = Fraction(0)
     if not by_count_ns and not by_each_ns:
         return None
@@ -97,13 +96,13 @@ def _moved(base: Kernels, new: Kernels) -> Change | None:
     return "slower" if longer_ns > 0 else "faster"
 
 
-def _duration_moved(base: Kernels, new: Kernels, *, alone: bool) -> bool:
+def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) -> bool:
     """Whether one takes longer by more than its error, or clocks, tell. `alone`: their count is as before."""
     apart_ns, shorter_ns = abs(new.each_ns - base.each_ns), min(base.each_ns, new.each_ns)
-    if alone and base.key.startswith("compute.") and apart_ns > COMPUTE_FRAC.value * shorter_ns:
+    if alone and base.key.startswith("compute.") and apart_ns > WALL.value * shorter_ns:
         return True
     error_ns = hypot(*(each.std_ns / sqrt(max(each.count - 1, 1)) for each in (base, new)))
-    return apart_ns > max(ERRORS.value * error_ns, MOVED_FRAC.value * shorter_ns)
+    return apart_ns > max(errors * error_ns, LITTLE.value * shorter_ns)
 
 
 def _delta(base: Kernels | None, new: Kernels | None, change: Change) -> KernelDelta:

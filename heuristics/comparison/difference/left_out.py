@@ -6,23 +6,10 @@ of them. So where a side leaves out many, the interval holds that of the used st
 """
 
 from dataclasses import replace
-from typing import Final
 
-from heuristics.comparison.difference.interval import Interval, interval_of
-from traces.limits import Limit
+from traces.limits import FEWEST, WALL
 from traces.sections.rank import Rank
-
-OFTEN: Final = Limit(
-    0.1,
-    "of the steps of a side",
-    "ours: half of what is an exception in one recording; of 31 simulated pairs whose batches are late by "
-    "chance or in turns, 6 went the wrong way or were false alarms, all with 14 to 17 % left out on a side",
-)
-SEVERAL: Final = Limit(
-    3,
-    "hiccups of a side",
-    "ours: one or two of few steps are a pause of that recording, whatever their share",
-)
+from traces.statistics.interval import Interval, interval_of
 
 
 def counted_too(found: Interval, base: Rank, new: Rank) -> Interval:
@@ -44,7 +31,7 @@ def counted_too(found: Interval, base: Rank, new: Rank) -> Interval:
 def leaves_out_many(rank: Rank) -> bool:
     """Whether hiccups are so many that they may be how the run goes."""
     steps = rank.steps
-    return len(steps.slow) >= SEVERAL.value and len(steps.slow) > OFTEN.value * (
+    return len(steps.slow) >= FEWEST.value and len(steps.slow) > WALL.value * (
         len(steps.used) + len(steps.slow)
     )
 

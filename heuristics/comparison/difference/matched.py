@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_capture
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.tables import Group, LedgerRow, WallId
@@ -25,11 +25,6 @@ _OPEN: Final = {
     "ep_a2a": (*_DIRECTED, "ep_a2a"),
 }
 """Kinds of exchanges whose purpose or direction is unknown, each with all that such an exchange may be."""
-TOLD: Final = Limit(
-    0.05,
-    "of the exchanges",
-    "ours: at the borders of a window a few are unresolved; more is a recording that resolves less",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +176,7 @@ def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
     """
     for kind, whole in _OPEN.items():
         one, other = _part(base, kind, whole), _part(new, kind, whole)
-        if one is not None and other is not None and abs(one - other) > TOLD.value:
+        if one is not None and other is not None and abs(one - other) > HALF_A_WALL.value:
             return partial(_renamed, kind, whole)
     return str
 

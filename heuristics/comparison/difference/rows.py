@@ -12,7 +12,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
 from heuristics.comparison.difference.matched import (
     Matched,
     OneSide,
@@ -24,24 +23,14 @@ from heuristics.comparison.difference.matched import (
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import LITTLE, QUARTER
 from traces.missing import OrMissing, gap, known
 from traces.sections.rank import Rank
+from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
-SMALL_FRAC: Final = Limit(
-    0.005,
-    "of the step",
-    "ours: 95 % of the 1,052 rows of 40 unchanged simulated pairs with 2 or 5 steps a side differ by less",
-)
-"""Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
-MUCH: Final = Limit(
-    0.25, "of the step's difference", "ours: who reads of a change looks for its largest parts"
-)
-FEW: Final = gap(
-    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
-)
+FEW: Final = gap(say("comparison.few-steps", least=LEAST), say("comparison.few-steps-cure", least=MANY.value))
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
 _NOT_ALIGNED: Final = gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
 _NO_WORK: Final = gap(say("comparison.no-work"), say("comparison.no-work-cure"))
@@ -94,14 +83,14 @@ class Facts(Struct, frozen=True):
 def attribute(base: Rank, new: Rank) -> Attribution:
     """The difference by row. Sides that do not differ have the row `noise` alone, with 0."""
     base_ns, new_ns = mean_step_ns(base), mean_step_ns(new)
-    step_ns, few = (base_ns + new_ns) / 2, min(step_count(base), step_count(new)) < LEAST.value
+    step_ns, few = (base_ns + new_ns) / 2, min(step_count(base), step_count(new)) < LEAST
     has_account = all(
         known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)
     )
     has_modules = all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in (base, new))
     modules = (scatter_of(row, step_ns) for row in group_rows(base, new, "moe")) if has_modules else ()
     rows = budget_rows(base, new)
-    much_ns = Fraction(str(MUCH.value)) * abs(new_ns - base_ns)
+    much_ns = Fraction(str(QUARTER.value)) * abs(new_ns - base_ns)
     scattered = [scatter_of(row, step_ns) for row in split_noise(rows, step_ns)[1] if row.delta_ns]
     return Attribution(
         step_delta_ns=round(new_ns - base_ns),
@@ -242,7 +231,7 @@ def _size(one: Scatter) -> tuple[Fraction, str]:
 def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
     """Noise is a difference of 0, and one whose 95 % interval holds 0.
 
-    With too few steps for an interval it is one below `SMALL_FRAC` of `step_ns`, the mean step of both
+    With too few steps for an interval it is one below `LITTLE` of `step_ns`, the mean step of both
     sides, that is no more than the ranges of both sides together. A row of one number a side, as without
     steps, has no scatter: it is noise only where it does not differ.
     """
@@ -252,7 +241,7 @@ def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
     if interval is not None:
         return Scatter(row, interval, interval.low_ns <= 0 <= interval.high_ns)
     size_ns = abs(row.delta_ns)
-    is_small = size_ns < Fraction(str(SMALL_FRAC.value)) * step_ns
+    is_small = size_ns < Fraction(str(LITTLE.value)) * step_ns
     return Scatter(row, None, is_small and size_ns <= _range_ns(row.base) + _range_ns(row.new))
 
 

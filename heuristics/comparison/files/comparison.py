@@ -6,30 +6,31 @@ would decide. What a known change explains is read from its measurements elsewhe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import ceil, log
+from collections.abc import Iterable, Iterator, Sequence
+from math import log
 from typing import Final, Literal
 
 from heuristics.comparison.comparable import held_together, table, text_of
-from heuristics.comparison.difference.drift import BLOCKS
-from heuristics.comparison.difference.interval import LEAST, MANY, interval_of
 from heuristics.comparison.difference.rows import FEW
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import Made, Observed, Size, explain, made_changes, together
 from heuristics.comparison.files.logs import compared_lengths, section
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked, answered
-from heuristics.comparison.size import MATTERS, Judged, judge_gate, size_of
-from heuristics.result.compared import Comparable, ComparedSize, Difference
+from heuristics.comparison.size import Judged, about, furthest, judge_gate, needed, size_of
+from heuristics.result.compared import Comparable, ComparedSize, Difference, Ends
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
 from heuristics.result.gate import Gate
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
+from traces.limits import LITTLE
 from traces.missing import gap, known, or_gap
+from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.settings.spelling import spelled
 from traces.spelling import chosen, duration, percent, signed
+from traces.statistics.drift import BLOCKS
+from traces.statistics.interval import LEAST, MANY, interval_of
 
 _NO_LOG: Final = gap(say("files.no-log"), say("files.no-log-cure"))
 _NO_SIZE: Final = gap(say("files.no-size"), say("files.no-size-cure", least=f"{MANY.value:.0f}"))
@@ -50,18 +51,17 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
     size = _measured(base, new, logs)
     comparable = _comparable(base, new, made, logs)
     observed = _observed(size, logs)
-    judged = _judged(_Asked(size, comparable, logs, changed, (base, new)))
+    judged = _judged(size, comparable, logs, _unmeasured(logs, changed, (base, new)))
     guides = base.given.guidance, new.given.guidance
-    return ComparedFiles(
+    return copied(
+        ComparedFiles,
+        judged,
         schema_version=SCHEMA_VERSION,
         tool=Tool("moe-diag", "", guides[0] if guides[0] == guides[1] else None),
         kind="files_comparison",
         warnings=(),
         missing=(),
         redacted=True,
-        verdict=judged.verdict,
-        because=judged.because,
-        record=judged.record,
         comparable=comparable,
         base=_side(base, logs[0], new),
         new=_side(new, logs[1], base),
@@ -79,15 +79,14 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
 def _side(side: FileSide, log_: FilesLog | None, other: FileSide) -> FilesSide:
     said = side.against(other).settings.by_knob if side.has_configuration else {}
     framework = side.run.config.settings.framework
-    return FilesSide(
-        name=side.name,
-        config=side.config,
+    return copied(
+        FilesSide,
+        side,
         framework=or_gap(framework, _NO_CONFIGURATION),
         gpu=or_gap(side.run.gpu, _NO_GPU),
         versions=dict(versions_of(side)),
         settings_count=len(said),
         defaults_count=sum(one.said == DEFAULT for one in said.values()),
-        legal=side.legal,
         problems_count=side.problems,
         log=log_ or _NO_LOG,
     )
@@ -192,68 +191,58 @@ def _of_logs(logs: Sequence[FilesLog | None]) -> Iterator[Difference]:
 # The verdict.
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What a verdict rests on."""
-
-    size: ComparedSize | None
-    comparable: Comparable
-    logs: Sequence[FilesLog | None]
-    changed: Sequence[EffectiveChange]
-    sides: tuple[FileSide, FileSide]
-
-
-def _judged(asked: _Asked) -> Judged:
-    moving = tuple(_moving(asked.logs))
-    if asked.comparable.state == "no":
-        no = [one for one in asked.comparable.differences if one.state == "no"]
+def _judged(
+    size: ComparedSize | None,
+    comparable: Comparable,
+    logs: Sequence[FilesLog | None],
+    unmeasured: Iterable[str],
+) -> Judged:
+    """The verdict; `unmeasured`: why there is none, where no step was measured."""
+    moving = tuple(_moving(logs))
+    if comparable.state == "no":
+        no = [one for one in comparable.differences if one.state == "no"]
         because = (say("files.not-alike", what=one.what, because=one.because) for one in no)
         return Judged("not_comparable", (*because, *moving), "")
-    lost = [bool(one and one.out_of_memory) for one in asked.logs]
+    lost = [bool(one and one.out_of_memory) for one in logs]
     if lost[0] != lost[1]:
-        side = _SIDES[lost[1]]
-        out = say("files.out-of-memory", side=side)
+        out = say("files.out-of-memory", side=_SIDES[lost[1]])
         return Judged("undecided", (out, *moving), say("files.record-memory"))
-    if asked.size is None or (ends := asked.size.ends_ns) is None:
-        return Judged("undecided", (*_unmeasured(asked), *moving), _record())
+    if size is None or (ends := size.ends_ns) is None:
+        record = say("files.record-logs", least=f"{MANY.value:.0f}")
+        return Judged("undecided", (*unmeasured, *moving), record)
     if ends[0] <= 0 <= ends[1]:
-        return _around_zero(asked.size, ends, moving)
+        return _around_zero(size, ends, moving)
     way = "above" if ends[0] > 0 else "below"
     verdict: Literal["regression", "improvement"] = "regression" if ends[0] > 0 else "improvement"
     other = say("files.other-runs")
     return Judged(verdict, (say("files.certain", way=way), *moving, other), "")
 
 
-def _record() -> str:
-    return say("files.record-logs", least=f"{MANY.value:.0f}")
-
-
-def _unmeasured(asked: _Asked) -> Iterator[str]:
+def _unmeasured(
+    logs: Sequence[FilesLog | None], changed: Sequence[EffectiveChange], sides: Sequence[FileSide]
+) -> Iterator[str]:
     """Why no step decides, and where the configurations say nothing either, so."""
-    there = [one is not None for one in asked.logs]
+    there = [one is not None for one in logs]
     if all(there):
-        counts = [one.steady_count if one else 0 for one in asked.logs]
-        yield say("files.few-logged", base=counts[0], new=counts[1], least=f"{LEAST.value:.0f}")
+        counts = [one.steady_count if one else 0 for one in logs]
+        yield say("files.few-logged", base=counts[0], new=counts[1], least=f"{LEAST}")
     elif any(there):
         yield say("files.one-log", side=_SIDES[there[1]])
     else:
         yield say("files.no-logs")
-    both = all(side.has_configuration for side in asked.sides)
-    if both and not any(one.effect == "may" for one in asked.changed):
+    both = all(side.has_configuration for side in sides)
+    if both and not any(one.effect == "may" for one in changed):
         yield say("files.same-settings")
 
 
-def _around_zero(size: ComparedSize, ends: tuple[int, int], moving: tuple[str, ...]) -> Judged:
-    shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
-    furthest_ns = max(-ends[0], ends[1])
-    furthest = percent(furthest_ns / shorter_ns)
-    if furthest_ns <= MATTERS.value * shorter_ns:
-        return Judged("no_change", (say("files.holds-zero", furthest=furthest), *moving), "")
-    half_ns = (ends[1] - ends[0]) / 2  # about what such logs can show
-    narrow_ns = max(abs(size.delta_ns), MATTERS.value * shorter_ns - abs(size.delta_ns), 1)
-    count = max(ceil(min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2), int(MANY.value))
-    record = say("files.record-longer", count=f"{float(f'{count:.1e}'):,.0f} iterations")
-    return Judged("undecided", (say("files.holds-zero-wide", furthest=furthest), *moving), record)
+def _around_zero(size: ComparedSize, ends: Ends, moving: tuple[str, ...]) -> Judged:
+    """By the lengths of a log's iterations, as `size.py` has it of recorded steps."""
+    furthest_frac = furthest(size, ends)
+    told = percent(furthest_frac)
+    if furthest_frac <= LITTLE.value:
+        return Judged("no_change", (say("files.holds-zero", furthest=told), *moving), "")
+    record = say("files.record-longer", count=f"{about(needed(size, ends))} iterations")
+    return Judged("undecided", (say("files.holds-zero-wide", furthest=told), *moving), record)
 
 
 def _moving(logs: Sequence[FilesLog | None]) -> Iterator[str]:

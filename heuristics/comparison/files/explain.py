@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, log
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
 from heuristics.config.hardware import family_named
@@ -20,8 +20,9 @@ from heuristics.result.compared_files import EffectiveChange, Explanation, Measu
 from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
 from traces.missing import gap
+from traces.sections.section import copied
 from traces.spelling import percent, signed
 
 ELSEWHERE: Final = Limit(
@@ -33,13 +34,12 @@ ELSEWHERE: Final = Limit(
 SAME: Final = Limit(
     1.5, "times", "ours: two releases of one model on one GPU differ by that (MTP: 6.8 to 11 % a step)"
 )
-EXACT: Final = Limit(
-    0.005, "of a step", "ours: what is measured as no change elsewhere may be this much here"
-)
 
 Here = Literal["same", "near", "other"]
-_ORDER: Final[tuple[Here, ...]] = ("same", "near", "other")
-_FITS: Final = ("covers", "open", "direction", "against")
+Fit = Literal["covers", "open", "direction", "against"]
+Explained = Literal["step", "drift", "memory", "out_of_memory"]
+_ORDER: Final[tuple[Here, ...]] = get_args(Here)
+_FITS: Final = get_args(Fit)
 Observed = Literal["out_of_memory", "drift"]
 
 
@@ -100,7 +100,7 @@ class Made:
             return None
         factor = SAME.value if self.here == "same" else ELSEWHERE.value
         ends = [end * by for end in self.range for by in (factor, 1 / factor)]
-        return min(ends) - EXACT.value, max(ends) + EXACT.value
+        return min(ends) - LITTLE.value, max(ends) + LITTLE.value
 
     @property
     def memory(self) -> float | None:
@@ -149,99 +149,107 @@ def _way(known: Known, base: Config, new: Config) -> bool | None:
     return None if True not in ways else ways.index(True) == 0
 
 
+@dataclass(frozen=True)
+class _Held:
+    """A known change that is made, held against the difference that was observed."""
+
+    made: Made
+    size: Size
+
+    @property
+    def is_toward(self) -> bool:
+        """Whether its range has an end on the side of zero that the size lies on."""
+        ratio, ends = self.size.ratio, self.made.range
+        return ratio is not None and ends is not None and any(end * ratio[0] > 0 for end in ends)
+
+    @cached_property
+    def fit(self) -> Fit:
+        ratio, wide = self.size.ratio, self.made.wide
+        if ratio is None or wide is None:
+            return "open"
+        overlaps = wide[0] <= ratio[2] and ratio[1] <= wide[1]
+        if overlaps and (not self.size.is_certain or self.is_toward):
+            return "covers"
+        return "direction" if self.is_toward else "against"
+
+    @cached_property
+    def explains(self) -> tuple[Explained, ...]:
+        found: list[Explained] = []
+        size, known, ends = self.size, self.made.known, self.made.range
+        moved = size.moved or {}
+        bears = ends is not None and max(map(abs, ends)) > LITTLE.value
+        if bears and (size.ratio is None or self.fit in ("covers", "direction")):
+            found.append("step")
+        toward = "base" if self.made.mirrored else "new"
+        if "drift" in known.moves and moved.get("drift") == toward:
+            found.append("drift")
+        more = self.made.memory
+        if size.memory is not None and more is not None and (size.memory - 1) * (more - 1) > 0:
+            found.append("memory")
+        if "out_of_memory" in known.moves and (side := moved.get("out_of_memory")):
+            needs = toward if more is None or more == 1 else "new" if more > 1 else "base"
+            if needs == side:
+                found.append("out_of_memory")
+        return tuple(found)
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """What comes first: what memory or drift asks for, how the range fits, how near, and how close."""
+        asked = bool(self.size.moved) and not {*self.explains} & {"out_of_memory", "drift"}
+        middle = 0.0 if self.made.range is None else sum(self.made.range) / 2
+        far = -abs(middle) if self.size.ratio is None else abs(middle - self.size.ratio[0])
+        return float(asked), float(_FITS.index(self.fit)), float(_ORDER.index(self.made.here)), far
+
+    def confidence(self, several: bool) -> Level:
+        """High where it alone was measured on such a run and covers the size, low where it points its way."""
+        if "out_of_memory" in self.explains:
+            return "medium"
+        if self.fit != "covers":
+            return "low"
+        here = self.made.here
+        return "high" if here == "same" and not several else "low" if here == "other" else "medium"
+
+    @property
+    def because(self) -> Iterator[str]:
+        made, ratio = self.made, self.size.ratio
+        if made.range is not None and made.wide is not None:
+            yield _range(made, made.range, made.wide)
+        if ratio is not None and made.range is not None:
+            yield say(f"files.fit-{self.fit}", size=_part(ratio[0]))
+        for what in ("drift", "out_of_memory", "memory"):
+            if what in self.explains:
+                yield say(f"files.moves-{what.replace('_', '-')}")
+
+
 def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
     """All known changes as explanations, the likeliest first."""
     several = sum(one.range is not None for one in made) > 1
-    found = [(_rank(one, size), _explanation(one, size, several)) for one in made]
-    return tuple(explanation for _, explanation in sorted(found, key=lambda pair: pair[0]))
+    held = sorted((_Held(one, size) for one in made), key=lambda one: one.rank)
+    return tuple(_explanation(one, several) for one in held)
 
 
-def _rank(one: Made, size: Size) -> tuple[float, ...]:
-    """What comes first: what memory or drift asks for, then how the range fits, how near, and how close."""
-    asked = bool(size.moved) and not {*_explains(one, size)} & {"out_of_memory", "drift"}
-    fit, middle = _FITS.index(_fit(one, size)), 0.0 if one.range is None else sum(one.range) / 2
-    observed = size.ratio[0] if size.ratio else None
-    far = -abs(middle) if observed is None else abs(middle - observed)
-    return float(asked), float(fit), float(_ORDER.index(one.here)), far
-
-
-def _fit(one: Made, size: Size) -> Literal["covers", "direction", "against", "open"]:
-    if size.ratio is None or one.range is None or one.wide is None:
-        return "open"
-    low, high = size.ratio[1:]
-    if one.wide[0] <= high and low <= one.wide[1] and (size.is_certain is False or _toward(one, size)):
-        return "covers"
-    return "direction" if _toward(one, size) else "against"
-
-
-def _toward(one: Made, size: Size) -> bool:
-    """Whether its range has an end on the side of zero that the size lies on."""
-    return (
-        one.range is not None and size.ratio is not None and any(end * size.ratio[0] > 0 for end in one.range)
-    )
-
-
-def _explains(one: Made, size: Size) -> tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]:
-    found: list[Literal["step", "drift", "memory", "out_of_memory"]] = []
-    moved = size.moved or {}
-    bears = one.range is not None and max(map(abs, one.range)) > EXACT.value
-    if bears and (size.ratio is None or _fit(one, size) in ("covers", "direction")):
-        found.append("step")
-    toward = "base" if one.mirrored else "new"
-    if "drift" in one.known.moves and moved.get("drift") == toward:
-        found.append("drift")
-    if size.memory is not None and one.memory is not None and (size.memory - 1) * (one.memory - 1) > 0:
-        found.append("memory")
-    if "out_of_memory" in one.known.moves and (side := moved.get("out_of_memory")):
-        more = one.memory
-        needs = toward if more is None or more == 1 else "new" if more > 1 else "base"
-        if needs == side:
-            found.append("out_of_memory")
-    return tuple(found)
-
-
-def _explanation(one: Made, size: Size, several: bool) -> Explanation:
-    known, fit, explains = one.known, _fit(one, size), _explains(one, size)
+def _explanation(held: _Held, several: bool) -> Explanation:
+    made, known = held.made, held.made.known
     none = gap(say("files.no-step"), say("files.no-step-cure"))
-    ends = [exp(end) - 1 for end in one.wide] if one.wide else None
-    return Explanation(
-        id=known.id,
-        title=known.mirrored if one.mirrored else known.title,
-        knobs=one.knobs,
-        fit=fit,
-        explains=explains,
-        step_low_frac=ends[0] if ends else none,
-        step_high_frac=ends[1] if ends else none,
-        confidence=_confidence(one, fit, explains, several),
-        because=tuple(_because(one, size, fit, explains)),
-        measured=tuple(_elsewhere(one, here, each) for here, each in one.nearest),
-        next=known.next,
+    low, high = (exp(end) - 1 for end in made.wide) if made.wide else (none, none)
+    return copied(
+        Explanation,
+        known,
+        made,
+        held,
+        title=known.mirrored if made.mirrored else known.title,
+        step_low_frac=low,
+        step_high_frac=high,
+        confidence=held.confidence(several),
+        because=tuple(held.because),
+        measured=tuple(_elsewhere(made, here, each) for here, each in made.nearest),
     )
-
-
-def _confidence(one: Made, fit: str, explains: Sequence[str], several: bool) -> Level:
-    """High where it alone was measured on such a run and covers the size, low where it points its way."""
-    if "out_of_memory" in explains:
-        return "medium"
-    if fit != "covers":
-        return "low"
-    return "high" if one.here == "same" and not several else "low" if one.here == "other" else "medium"
-
-
-def _because(one: Made, size: Size, fit: str, explains: Sequence[str]) -> Iterator[str]:
-    if one.range is not None and one.wide is not None:
-        yield _range(one, one.range, one.wide)
-    if size.ratio is not None and one.range is not None:
-        yield say(f"files.fit-{fit}", size=_part(size.ratio[0]))
-    for what in ("drift", "out_of_memory", "memory"):
-        if what in explains:
-            yield say(f"files.moves-{what.replace('_', '-')}")
 
 
 def _range(one: Made, range_: tuple[float, float], wide: tuple[float, float]) -> str:
     """What was measured elsewhere, and what it may be here."""
     where, (low, high), (least, most) = say(f"files.here-{one.here}"), map(_part, range_), map(_part, wide)
-    if max(map(abs, range_)) <= EXACT.value:
+    if max(map(abs, range_)) <= LITTLE.value:
         return say("files.measured-none", where=where)
     if low == high:
         return say("files.measured-one", where=where, low=low, least=least, most=most)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
-from heuristics.comparison.difference.drift import LEAST, Drift, drift_of
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL
 from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.sections.section import copied
+from traces.statistics.drift import Drift, drift_of
+from traces.statistics.interval import MANY
 from traces.training_log.iterations import steady_step
 from traces.training_log.log import Iteration, LoggedMemory, TrainingLog
 
-MIDDLE: Final = Limit(
-    0.8, "of the iterations", "ours: what a reader takes for how steps vary, without the rare ones"
-)
 _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_reserved"], ...]] = (
     "allocated",
     "peak_allocated",
     "reserved",
     "peak_reserved",
 )
-_FEW: Final = gap(say("files.few-iterations", least=f"{LEAST.value:.0f}"), say("files.few-iterations-cure"))
+_FEW: Final = gap(say("files.few-iterations", least=f"{MANY.value:.0f}"), say("files.few-iterations-cure"))
 _NONE: Final = gap(say("files.no-steady"), say("files.few-iterations-cure"))
 _UNPRINTED: Final = gap(say("files.not-printed"), say("files.not-printed-cure"))
 
@@ -40,7 +39,7 @@ def section(log: TrainingLog) -> FilesLog:
         name=log.name,
         iteration_count=len(log.iterations),
         steady_count=len(used),
-        left_out=dict(sorted(Counter(one.reason for one in (steady.left_out if steady else ())).items())),
+        left_out=steady.left_out_by_reason if steady else {},
         first_iteration=used[0].index if used else _NONE,
         last_iteration=used[-1].index if used else _NONE,
         median_ns=or_gap(steady.median_ns if steady else None, _NONE),
@@ -72,8 +71,9 @@ def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
 def told(found: Drift) -> DriftOf:
     """A drift as the document has it."""
     first, last = round(found.first), round(found.last)
-    return DriftOf(
-        state=found.state,
+    return copied(
+        DriftOf,
+        found,
         first=first,
         last=last,
         change=last - first,
@@ -81,8 +81,6 @@ def told(found: Drift) -> DriftOf:
         each=found.slope,
         each_low=found.low,
         each_high=found.high,
-        chance=found.chance,
-        count=found.count,
         jump_at=None if found.at is None else round(found.at),
     )
 
@@ -102,7 +100,7 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
         return one, other
     by_index = [{each.index: each.length_ns for each in used} for used in both]
     shared = sorted(by_index[0].keys() & by_index[1].keys())
-    if len(shared) < LEAST.value:
+    if len(shared) < MANY.value:
         return one, other
     kept = [[lengths[place] for place in shared] for lengths in by_index]
     line = drift_of(shared, [sum(pair) / 2 for pair in zip(*kept, strict=True)])
@@ -120,7 +118,7 @@ def _middle(lengths: Sequence[int]) -> tuple[int | None, int | None]:
     """Between which the middle of the sorted lengths lies."""
     if not lengths:
         return None, None
-    outside = round(len(lengths) * (1 - MIDDLE.value) / 2)
+    outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
     return lengths[outside], lengths[len(lengths) - 1 - outside]
 
 
@@ -139,7 +137,7 @@ def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     by_rank: dict[int | None, list[LoggedMemory]] = defaultdict(list)
     for report in log.memory:
         by_rank[report.rank].append(report)
-    few = gap(say("files.no-report", least=f"{LEAST.value:.0f}"), say("files.no-report-cure"))
+    few = gap(say("files.no-report", least=f"{MANY.value:.0f}"), say("files.no-report-cure"))
     for figure in _FIGURES:
         series = [
             [size for one in reports if (size := getattr(one, f"{figure}_bytes")) is not None]

@@ -37,7 +37,7 @@ from traces.spelling import between, percent, rounded, signed
 
 _PATH: Final = "normal"
 NEAREST: Final = Limit(4, "published rows", "ours: the nearest ones; older releases of a row are slower")
-MOST: Final = Limit(
+WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
 _CODES: Final = {"BF16": "bf16", "FP8": "fp8_cs", "MXFP8": "fp8_mx", "NVFP4": "nvfp4"}
@@ -123,7 +123,7 @@ def _brought(row: Reference, run: Run) -> _Brought:
     low = sum(min(0.0, one.wide[0]) if one.wide[1] > 0 else one.wide[0] for one in counted if one.wide)
     high = sum(max(0.0, one.wide[1]) if one.wide[0] < 0 else one.wide[1] for one in counted if one.wide)
     left = tuple(one for one in made if one.wide is not None and one.here == "other")
-    return _Brought(row, max(exp(low), 1 / MOST.value), min(exp(high), MOST.value), counted, left)
+    return _Brought(row, max(exp(low), 1 / WIDEST.value), min(exp(high), WIDEST.value), counted, left)
 
 
 def _settings_of(row: Reference, run: Run) -> Settings:

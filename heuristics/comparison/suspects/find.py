@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
+from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import asked
@@ -19,27 +19,13 @@ from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, LITTLE, MOST, WALL, Limit
 from traces.patterns import compiled
+from traces.sections.section import copied
 from traces.spelling import in_ms, signed_ms
 
-MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
-LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: less is not worth an A/B run")
-LARGE: Final = Limit(0.1, "fraction of all that moved", "ours: a judgement: smaller parts stand in the table")
-OPPOSED: Final = Limit(
-    0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
-)
-SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")
-SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")
-WEIGHTS: Final[dict[Level, Limit]] = {
-    "high": Limit(1.0, "weight", "ours: changed and observed"),
-    "medium": Limit(
-        0.7,
-        "weight",
-        "ours: a judgement: goes before up to twice as much that is neither changed nor observed",
-    ),
-    "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that changed or was observed"),
-}
+LISTED: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
+SHOWN: Final = Limit(3, "lines", "ours: all rows and all changes stand in their tables")
 _OURS: Final = "ours: the row itself"
 UNPROVEN: Final = "row."
 """How the id of a row begins that moved without a proven cause."""
@@ -52,7 +38,8 @@ class Found:
     """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
 
     `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain. `is_known`: a
-    published cause, or one that was seen to change, which no other suspect stands for.
+    published cause, or one that was seen to change, which no other suspect stands for. `weight`: of the three
+    things that speak for a cause, rows that moved, what was observed and what changed, how many do.
     """
 
     suspect: Suspect
@@ -63,7 +50,7 @@ class Found:
 
     @property
     def weight(self) -> float:
-        return WEIGHTS[self.suspect.confidence].value
+        return (1 + _LEVELS.index(self.suspect.confidence)) / len(_LEVELS)
 
 
 def with_explained(facts: Facts) -> Facts:
@@ -87,10 +74,10 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     large = [
         one
         for one in ranked
-        if one.gross_ns >= LEAST.value * view.moved_ns and not _is_beside_noise(view, one)
+        if one.gross_ns >= HALF_A_WALL.value * view.moved_ns and not _is_beside_noise(view, one)
     ]
     kept = _without_repeats(iter([*large, *_unexplained(view, large)]))
-    kept = sorted(kept, key=lambda one: _place(view, one))[: int(MOST.value)]
+    kept = sorted(kept, key=lambda one: _place(view, one))[: int(LISTED.value)]
     return tuple(_with_control(view, one.suspect) for one in kept)
 
 
@@ -99,14 +86,14 @@ def _is_beside_noise(view: View, found: Found) -> bool:
     rows = view.facts.attribution.rows
     noise_ns = sum(abs(row.delta_ns) for row in rows if row.row == NOISE)
     step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
-    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
+    return found.gross_ns < min(noise_ns, LITTLE.value * step_ns)
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
     """Large rows that moved and that no suspect explains, each with where to look: no cause is made up."""
     explained = {row for one in found for row in (*one.suspect.rows, *one.hidden)}
     for name, row in view.rows.items():
-        if name not in explained and abs(row.delta_ns) >= LARGE.value * view.moved_ns:
+        if name not in explained and abs(row.delta_ns) >= WALL.value * view.moved_ns:
             suspect = Suspect(
                 id=f"{UNPROVEN}{name}",
                 title=say("comparison.row-title"),
@@ -159,15 +146,14 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
     signs = (*_hidden_sentences(view, hidden), *_signs(rule, view)) if observed else ()
     seen = (*signs, *_change_sentences(view, changed))
     sure = _LEVELS[bool(observed) + bool(changed)]
-    suspect = Suspect(
-        id=rule.id,
+    suspect = copied(
+        Suspect,
+        rule,
         title=rule.title if view.sign == 1 else rule.mirrored,
         rows=tuple(row.row for row in rows),
         explains_ns=view.sign * sum(row.delta_ns for row in rows),
         confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
         because=(*_row_sentences(view, rows), *seen),
-        next=rule.next,
-        source=rule.source,
         seen=seen,
     )
     return Found(
@@ -208,7 +194,7 @@ def _signs(rule: Rule, view: View) -> Iterator[str]:
 
 
 def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
-    most = int(SHOWN_ROWS.value)
+    most = int(SHOWN.value)
     largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
     for row in largest[:most]:
         yield say(
@@ -226,7 +212,7 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
 
 
 def _change_sentences(view: View, changes: Sequence[ComparedChange]) -> Iterator[str]:
-    for one in changes[: int(SHOWN_CHANGES.value)]:
+    for one in changes[: int(SHOWN.value)]:
         if one.withheld:
             yield say("comparison.change-withheld", what=one.what)
         else:
@@ -252,7 +238,7 @@ def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
     """Where a suspect stands: of two that are alike what changed goes first, then as the rules are listed."""
     suspect, places = found.suspect, _rule_places()
     against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0
-    opposed = against and abs(suspect.explains_ns) >= OPPOSED.value * found.gross_ns
+    opposed = against and abs(suspect.explains_ns) >= MOST.value * found.gross_ns
     place = places.get(suspect.id, len(places))
     return opposed, -found.gross_ns * found.weight, not found.spoken_for, place, suspect.id
 

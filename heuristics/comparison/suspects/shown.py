@@ -9,14 +9,12 @@ from functools import partial
 from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import way
-from heuristics.comparison.difference.rows import SMALL_FRAC
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
-    MAIN,
     Part,
     kernels_of,
     main_part,
@@ -32,20 +30,12 @@ from heuristics.facts.dictionary import enter, fact
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, LITTLE, MOST
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.settings.precision import BITS
 from traces.spelling import in_ms, signed_ms, spoken
 
-LESS: Final = Limit(
-    0.05, "fraction of kernel work", "ours: a judgement: what one small module of a layer holds"
-)
-NARROWER: Final = Limit(
-    0.05,
-    "fraction of the mean bits of matrix work",
-    "ours: a judgement: what one small module of a layer holds",
-)
 TF32_BITS: Final = 19
 
 
@@ -87,7 +77,7 @@ def narrowed(view: View) -> bool | None:
         _mean_bits(side.rank.detected.precision_shares_frac) for side in (view.before, view.after)
     )
     if before and after:
-        return after <= (1 - NARROWER.value) * before
+        return after <= (1 - HALF_A_WALL.value) * before
     told = [side.rank.detected for side in (view.before, view.after)]
     if any(one.precision_shares_frac and known(one.precision) is None for one in told):
         return None
@@ -102,12 +92,12 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
     """Bits of an element, in the mean of matrix work of known format; TF32 multiplies 19 of its 32."""
     bits = {name: TF32_BITS if name == "tf32" else BITS[name] for name in shares if name in BITS}
     whole_frac = sum(shares[name] for name in bits)
-    return sum(bits[name] * shares[name] for name in bits) / whole_frac if whole_frac >= MAIN.value else None
+    return sum(bits[name] * shares[name] for name in bits) / whole_frac if whole_frac >= MOST.value else None
 
 
 def _grew(name: str, view: View) -> bool | None:
     more_ns, steps = _delta(name, view), view.before.rank.lengths_ns
-    return None if more_ns is None else more_ns >= SMALL_FRAC.value * sum(steps) / len(steps)
+    return None if more_ns is None else more_ns >= LITTLE.value * sum(steps) / len(steps)
 
 
 def _gpu_ns(view: View) -> int:
@@ -133,7 +123,7 @@ def late_rank_came(view: View) -> bool:
 
 def _is_most(name: str, patterns: Iterable[str], view: View) -> bool:
     more_ns, grown_ns = _delta(name, view), sum(row.delta_ns for row in view.grew(patterns))
-    return more_ns is not None and grown_ns > 0 and more_ns >= MAIN.value * grown_ns
+    return more_ns is not None and grown_ns > 0 and more_ns >= MOST.value * grown_ns
 
 
 @fact
@@ -160,7 +150,7 @@ def stretches_more(view: View) -> bool | None:
     grown_ns = view.delta_ns(CLASSES)
     if more is None or beside_ns is None:
         return None
-    return grown_ns > 0 and more * beside_ns >= MAIN.value * grown_ns
+    return grown_ns > 0 and more * beside_ns >= MOST.value * grown_ns
 
 
 FamilyWay = Part | Literal["buckets"]
@@ -180,7 +170,7 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
     if told and key in BUCKETED and not is_same and same_kernels(view):
         least_ns = min(abs(told["count"]), abs(told["duration"]))
         cancels = told["count"] * told["duration"] < 0
-        if cancels and abs(told["count"] + told["duration"]) <= MAIN.value * least_ns:
+        if cancels and abs(told["count"] + told["duration"]) <= MOST.value * least_ns:
             return "buckets"
     part = main_part(patterns, view)
     is_more = after > before and not is_same and seen_alike(view)
@@ -236,19 +226,19 @@ def _calls(patterns: Iterable[str], view: View) -> str:
 @fact
 def more_pageable(view: View) -> bool | None:
     """More of the input is copied from pageable memory."""
-    return None if (more := _delta("pageable", view)) is None else more >= MAIN.value
+    return None if (more := _delta("pageable", view)) is None else more >= MOST.value
 
 
 @fact
 def ungraphed(view: View) -> bool | None:
     """Less runs in graphs."""
-    return None if (more := _delta("graphs", view)) is None else -more >= LESS.value
+    return None if (more := _delta("graphs", view)) is None else -more >= HALF_A_WALL.value
 
 
 @fact
 def regraphed(view: View) -> bool:
     """More or less runs in graphs."""
-    return abs(_delta("graphs", view) or 0.0) >= LESS.value
+    return abs(_delta("graphs", view) or 0.0) >= HALF_A_WALL.value
 
 
 @fact
@@ -284,7 +274,7 @@ def host_grew(view: View) -> bool:
 @fact
 def gpu_shrank(view: View) -> bool:
     """The GPU's work got shorter by most of that."""
-    return _gpu_ns(view) <= -MAIN.value * view.delta_ns(named("@own"))
+    return _gpu_ns(view) <= -MOST.value * view.delta_ns(named("@own"))
 
 
 @fact

@@ -7,36 +7,17 @@ whole hides its own.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, get_args
 
-from heuristics.comparison.difference.subject import Subject, same_capture, same_count
+from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import fact
 from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
 from heuristics.words import say
-from traces.limits import Limit
+from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
 from traces.spelling import in_ms
 
-MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
-SLOWER: Final = Limit(
-    0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
-)
-SPREAD: Final = Limit(
-    0.5, "of the slowdown", "ours: a judgement: what waits for memory loses less with the clock"
-)
-SHARE: Final = Limit(
-    0.05, "fraction of compute", "ours: a judgement: smaller classes are a few short kernels"
-)
-MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be judged")
-EXCHANGED: Final = Limit(
-    0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
-)
-MIXED: Final = Limit(
-    0.05,
-    "fraction of the class",
-    "ours: a judgement: with more than this of it in other kernels a class is not the same",
-)
 Part = Literal["count", "duration", "overlap"]
 _PARTS: Final[tuple[Part, ...]] = get_args(Part)
 _WHOLE: Final = "compute.graph_replay"
@@ -83,7 +64,7 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
     if not told:
         return None
     part = max(_PARTS, key=lambda one: told[one])
-    return part if told[part] >= MAIN.value * sum(row.delta_ns for row in rows) else None
+    return part if told[part] >= MOST.value * sum(row.delta_ns for row in rows) else None
 
 
 Way = Literal["more", "number", "exchanged", "grid", "slower"]
@@ -108,13 +89,13 @@ def way_of(row_name: str, view: View) -> Way | None:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
             work_ns[one.change] = work_ns.get(one.change, 0.0) + max(sides)
     gone, came = _part(work_ns.get("gone"), row.base_ns), _part(work_ns.get("new"), row.new_ns)
-    if min(gone, came) >= EXCHANGED.value:
+    if min(gone, came) >= QUARTER.value:
         return "exchanged"
-    if _part(work_ns.get("grid"), max(row.base_ns, row.new_ns)) >= EXCHANGED.value:
+    if _part(work_ns.get("grid"), max(row.base_ns, row.new_ns)) >= QUARTER.value:
         return "grid"
     part, alike = main_part([row_name], view), same_count(row.base_count, row.new_count)
     if part == "duration":
-        is_mixed = min(gone, came) > MIXED.value or max(gone, came) >= EXCHANGED.value
+        is_mixed = min(gone, came) > HALF_A_WALL.value or max(gone, came) >= QUARTER.value
         return "number" if not alike else None if is_mixed else "slower"
     return "more" if part == "count" and row.new_count > row.base_count and not alike else None
 
@@ -167,15 +148,15 @@ def slower_alike(view: View) -> str | None:
     times = {
         name: (after[name][0] / each_ns - 1, work_ns)
         for name, (each_ns, work_ns) in before.items()
-        if work_ns >= SHARE.value * total_ns
+        if work_ns >= HALF_A_WALL.value * total_ns
         and name in after
         and same_count(base.counts.get(name, 0.0), new.counts.get(name, 0.0))
     }
     told_ns = sum(work_ns for _, work_ns in times.values())
-    if len(times) < 3 or told_ns < MOST.value * total_ns:
+    if len(times) < FEWEST.value or told_ns < MOST.value * total_ns:
         return None
     mean = sum(longer * work_ns for longer, work_ns in times.values()) / told_ns
-    if mean < SLOWER.value or any(abs(one - mean) > SPREAD.value * mean for one, _ in times.values()):
+    if mean < SAME_COUNT.value or any(abs(one - mean) > MOST.value * mean for one, _ in times.values()):
         return None
     least, most = min(times.values())[0], max(times.values())[0]
     return say(
@@ -192,10 +173,10 @@ def more_work(view: View) -> bool:
     counts, later = view.before.counts, view.after.counts
     times = [later.get(name, 0.0) / count for name, count in counts.items() if name in CLASSES and count >= 1]
     mean = after / before
-    alike = [abs(one - mean) <= SPREAD.value * (mean - 1) for one in times]
+    alike = [abs(one - mean) <= MOST.value * (mean - 1) for one in times]
     back, later_back = pair("backward", view)
     goes_back = not back or (later_back > back and not same_count(back, later_back))
-    return len(times) >= 3 and sum(alike) >= len(alike) - 1 and goes_back
+    return len(times) >= FEWEST.value and sum(alike) >= len(alike) - 1 and goes_back
 
 
 @fact
@@ -210,7 +191,7 @@ def runs_again(view: View) -> bool | None:
 @fact
 def ungrouped(view: View) -> bool:
     (grouped, left), (gemms, more) = pair("grouped", view), pair("gemms", view)
-    return bool(grouped) and left <= (1 - MAIN.value) * grouped and more > gemms and seen_alike(view)
+    return bool(grouped) and left <= (1 - MOST.value) * grouped and more > gemms and seen_alike(view)
 
 
 @fact

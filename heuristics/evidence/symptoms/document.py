@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.words import say
 from traces.errors import InputError
-from traces.nearest import nearest_names
+from traces.nearest import nearest
 from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
 from traces.sections.rank import Dispatcher
@@ -194,9 +195,10 @@ class Document(Rank, frozen=True):
 
 
 _INNER: Final[Mapping[str, type[Part]]] = {
-    **{"budget_frac": Budget, "absent_frac": Absent, "a2a": A2a, "sm": Sm, "memory": Memory},
-    **{"detected": Detected, "kernels": Kernels, "run": Ranks, "late": Late, "capture": Recorded, "log": Log},
+    **{name: type(one) for name, one in asdict(Document()).items() if isinstance(one, Part)},
+    "late": Late,
 }
+"""Objects by their names, which stand in one place each."""
 _TIMED: Final = ("a2a", "sm", "memory", "late")
 """Objects with times of their own."""
 _TOP: Final = {*Result.__struct_fields__, *result_rank.Rank.__struct_fields__}
@@ -265,11 +267,6 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
             yield say("evidence.not-read", what=no_symptom(key, names, place))
         elif isinstance(value, dict) and key in _INNER:
             yield from _unread(_INNER[key], value, f"{place}{key}.")
-
-
-def nearest(key: str, known: Collection[str]) -> str | None:
-    """What is likely meant by a key, if anything that is known."""
-    return next(iter(nearest_names(key, sorted(known), 1, 0.5)), None)
 
 
 def no_symptom(key: str, known: Collection[str], place: str) -> str:

@@ -17,7 +17,7 @@ from heuristics.evidence.evidence import RunEvidence, observed_by
 from heuristics.evidence.symptoms.document import Late, Recorded
 from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
 from heuristics.figures.figures import Figures, Parts, Read, compute_again_ns, frac_of
-from heuristics.findings.recorded import PERTURBED
+from heuristics.fixes.host import ROUTER_KERNELS
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
@@ -28,7 +28,7 @@ from heuristics.walls.price import Price, Unpriced, unmeasurable
 from heuristics.walls.verdict import verdict_of
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import WALL, Limit
+from traces.limits import LITTLE, WALL, Limit
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.sections.cause import Cause
@@ -49,12 +49,6 @@ FILLED: Final = Limit(
 )
 ONE_BY_ONE: Final = Limit(
     6, "GEMMs of a MoE layer", "ours: grouped, forward has two and backward four; more run expert by expert"
-)
-SHOWN: Final = Limit(0.001, "fraction of the windows", "ours: what reads 0.0 % needs no word")
-FUSED_ROUTER: Final = Limit(
-    31,
-    "kernels of a layer",
-    "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide, 2.1.4: what the router fusion leaves of 72",
 )
 _HOST_LATE: Final = (Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER)
 """Why a rank is late, where its host is why."""
@@ -109,7 +103,7 @@ def _as_configured(rank: Figures, config: Config) -> Figures:
 def _unusable(capture: Recorded) -> Missing | None:
     """Why nothing recorded so can tell a wall, and what to record; None where it can."""
     perturbed = capture.perturbation_frac
-    if perturbed is not None and perturbed > PERTURBED.value:
+    if perturbed is not None and perturbed > WALL.value:
         reason = say("evidence.perturbed", longer_frac=perturbed)
         return Missing("symptoms.capture.perturbation_frac", reason, say("evidence.record-less"))
     if capture.missing_events:
@@ -286,7 +280,7 @@ def _unfused(rank: Figures) -> Parts:
     """Routing and permutation where their parts run one by one: a fused kernel moves their data once."""
     seen = rank.observed
     apart = {
-        "router": (seen.router_kernels_per_layer or 0) > FUSED_ROUTER.value,
+        "router": (seen.router_kernels_per_layer or 0) > ROUTER_KERNELS.value,
         "permute": seen.permute_fused is False,
     }
     return {name: ns for name, ns in (rank.by_class_ns or {}).items() if apart.get(name)}
@@ -339,7 +333,7 @@ def _unpriced(symptoms: Symptoms, unknown: str, wall: WallId, absent: bool = Fal
     widest = max(symptoms.ranks, key=_unlaunched_frac)
     most, idle_ns = _unlaunched_frac(widest), widest.budget_ns.get("idle")
     idle = None if idle_ns is None else idle_ns / widest.window_ns
-    if idle is not None and most - idle >= SHOWN.value:
+    if idle is not None and most - idle >= LITTLE.value:
         said = say("evidence.idle-beside", reason=reason, idle_frac=idle, rest_frac=most - idle)
         why = replace(why, reason=said)
     return Unpriced(why, most)

@@ -22,7 +22,6 @@ from heuristics.evidence.symptoms.document import (
     Rank,
     Recorded,
     in_parts,
-    nearest,
     no_symptom,
     unread,
     window_ns,
@@ -38,9 +37,11 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.sections.cause import Cause
 from traces.sections.rank import Memory
+from traces.sections.section import copied
 from traces.sections.tables import WallId
 from traces.training_log.log import Stage
 
@@ -198,23 +199,18 @@ def _memory(told: Rank) -> Memory:
 def _observed(told: Rank) -> Observed:
     seen, kernels = told.detected, told.kernels
     modules, full = _recomputed(seen, told.memory.recompute_modules)
-    return Observed(
+    return copied(
+        Observed,
+        seen,
+        kernels,
         framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
-        moe=seen.moe,
         training=seen.training_step,
         gpu=None if told.gpu is None else gpu_named(told.gpu),
         dispatcher=seen.dispatcher or "unknown",
-        internode=seen.internode,
-        ep_overlap=seen.ep_overlap,
         graph_frac=seen.graph_share_frac,
         recompute_modules=modules,
         recompute_full=full,
         allocator_calls_per_step=told.memory.allocator_calls_per_step,
-        precision=seen.precision,
-        grouped_gemm=seen.grouped_gemm,
-        expert_gemms_per_layer=kernels.expert_gemms_per_layer,
-        permute_fused=seen.permute_fused,
-        router_kernels_per_layer=kernels.router_kernels_per_layer,
         short_kernel_frac=first_known(kernels.short_kernel_frac, seen.short_kernel_frac),
     )
 

@@ -15,17 +15,13 @@ from typing import Final
 
 from heuristics.config.versions import numbers
 from heuristics.config.view import Trust
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import Limit
 from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
 from traces.settings.settings import Settings, Value
-
-HEAD_DIM: Final = Limit(
-    128, "elements", "the head size of most published models; nothing is computed with it"
-)
 
 _OF_MOE_RECIPES: Final[Mapping[str, Value]] = {
     "add_bias_linear": False,
@@ -73,7 +69,7 @@ def derived(fields: Mapping[str, Value]) -> dict[str, Value]:
 def assumed_sizes(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
     """Sizes nobody said, small and legal for the parallel layout that is."""
     heads = lcm(count(fields, TP), count(fields, "num_query_groups"))
-    head_dim = count(fields, "kv_channels", int(HEAD_DIM.value))
+    head_dim = count(fields, "kv_channels", RECIPES["head_size"].whole)
     stages = count(fields, PP) * count(fields, VIRTUAL_STAGES)
     step = lcm(count(fields, EP), count(fields, "moe_router_num_groups"))
     experts = step * -(-count(fields, "moe_router_topk", 2) // step)

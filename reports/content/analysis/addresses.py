@@ -20,13 +20,12 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import ended, how_to_learn, joined
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL
 from traces.missing import Missing, known
 from traces.sections.addresses import Address, Addresses, GpuAddress
 from traces.sections.rank import Rank
 from traces.spelling import percent, printable
 
-WORTH: Final = Limit(0.03, "fraction of the window", "ours: what costs less is in the table")
 _NAMED: Final = 2
 _WIDTH: Final = 60
 _SHORT: Final = 44
@@ -47,7 +46,7 @@ def address_words(rank: Rank) -> Words:
     named = [
         words(Code(_short(one)), f" ({percent(one.starved_ns / window_ns)})")
         for one in late
-        if one.name and one.starved_ns >= WORTH.value * window_ns
+        if one.name and one.starved_ns >= HALF_A_WALL.value * window_ns
     ]
     return words("Late launches are mostly in ", joined(named[:_NAMED], ", "), ".") if named else ()
 

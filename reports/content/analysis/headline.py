@@ -7,8 +7,6 @@ from msgspec import UNSET
 
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.result import Result
-from heuristics.walls.host_overhead import EXPOSED_INPUT
-from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.addresses import address_words
 from reports.content.analysis.called import called
@@ -27,7 +25,7 @@ from reports.content.analysis.unproven import (
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, is_set, name_of, sentence
 from reports.measures import measures
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, LITTLE, Limit
 from traces.missing import known
 from traces.sections.rank import Rank, Steps
 from traces.sections.run import Late
@@ -50,7 +48,7 @@ def data_line(result: Result, walls: list[Wall]) -> str:
         return ""
     if any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls):
         return f"{_waits(rank, loading)} {_copies(rank, loading, LITTLE)}".strip()
-    return _copies(rank, loading, EXPOSED_INPUT)
+    return _copies(rank, loading, HALF_A_WALL)
 
 
 def _waits(rank: Rank, loading: DataLoading) -> str:

@@ -2,22 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.blocks import Entry, Hue, Quantity, Row, Span, Table, Term, Words, row, table
 from reports.measures import measures
-from traces.limits import Limit
+from traces.limits import WALL
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank, Steps
 from traces.sections.section import Section
 from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
-
-UNLIKE: Final = Limit(
-    0.1, "of the mean", "as defined: a median that differs by as much stands beside the mean"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ class Scale:
 
 def beside_mean(mean_ns: float, median_ns: float) -> str:
     """The median, where a mean alone would mislead who knows how long a usual step is."""
-    if not mean_ns or abs(median_ns - mean_ns) < UNLIKE.value * mean_ns:
+    if not mean_ns or abs(median_ns - mean_ns) < WALL.value * mean_ns:
         return ""
     return f", median {milliseconds(median_ns)}"
 

@@ -10,14 +10,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.walls.price import UNNAMED
 from reports.content.blocks import Code, Step, Words, words
 from reports.content.names import is_cure, kernel_name, listed, name_of, sentence
 from traces.cures import cure
-from traces.limits import WALL
+from traces.limits import MOST, WALL
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import percent
@@ -186,7 +185,7 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     if not cost_ns:
         return 0.0
     part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / cost_ns)
-    return cost * part if part > DIRECT.value or cost * part >= WALL.value else 0.0
+    return cost * part if part > MOST.value or cost * part >= WALL.value else 0.0
 
 
 def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:

@@ -69,7 +69,7 @@ def _changed(one: ComparedChange, everything: bool) -> Words:
         sides = ((one.base, one.said_base), (one.new, one.said_new))
         base, new = (_value(one.what, value, width) if said else _UNSAID for value, said in sides)
         if base == new:  # alike as shortened
-            base, new = (_plainly(value, width) for value, _ in sides)
+            base, new = (plainly(value, width) for value, _ in sides)
         values = (base, " -> ", new)
     line = words(_name(one), ": ", *values, f" ({one.source})")
     if not everything:
@@ -100,10 +100,10 @@ def _value(what: str, value: object, width: int) -> Span:
         return {**STEPS_BY}[value]
     if what.endswith("_frac") and isinstance(value, int | float):
         return Code(percent(value))
-    return _plainly(value, width)
+    return plainly(value, width)
 
 
-def _plainly(value: object, width: int) -> Code:
+def plainly(value: object, width: int) -> Code:
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         text = ", ".join(value) or "none"
     else:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
+from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side, exit_of
 from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate
 from reports.content.analysis.times import beside_mean
@@ -147,7 +147,7 @@ def _under(compared: Compared) -> Iterator[str]:
         pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
         yield f"Against the first recording of base alone it is {pair}; the rows below explain that."
     if gate := compared.gate:
-        yield _gate(gate, compared.ends_with)
+        yield _gate(gate, exit_of(compared.verdict, gate))
 
 
 def _gate(gate: Gate, code: Exit) -> str:

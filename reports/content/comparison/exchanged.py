@@ -9,13 +9,10 @@ from heuristics.result.compared import Compared, Exchange, ExchangeChange, Worke
 from reports.content.blocks import Code, Entry, Sentence, Table, Term, table, words
 from reports.content.comparison.difference import moved, per_step
 from reports.content.names import kernel_name, name_of
-from traces.limits import Limit
+from traces.limits import LITTLE
 from traces.missing import known
 from traces.spelling import in_ms, milliseconds
 
-SHOWN: Final = Limit(
-    0.01, "of the step", "ours: kernels that differ by less do not explain a difference worth a post-mortem"
-)
 _COUNTED: Final = "{what}: {base_count} -> {new_count}, {base_ms} -> {new_ms}."
 _SENTENCES: Final[dict[ExchangeChange, str]] = {
     "exchanged": "{what}: {base} {base_ms} -> {new} {new_ms}.",
@@ -30,7 +27,7 @@ _NAMED: Final = 2
 
 def exchanged(compared: Compared) -> Iterator[Sentence]:
     """The exchanges that moved most, a line each, where they are large beside a step."""
-    least_ns = SHOWN.value * max(compared.base.step_ns, compared.new.step_ns)
+    least_ns = LITTLE.value * max(compared.base.step_ns, compared.new.step_ns)
     large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
     for place, one in enumerate(large[:_LINES]):
         yield Sentence(words(_line(one)), "" if place else "Other kernels")

@@ -1,7 +1,7 @@
 """The page of two runs compared by configurations and logs: how much, what differs, what explains it."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from heuristics.result.compared import ComparedSize
@@ -12,7 +12,6 @@ from heuristics.result.compared_files import (
     FilesLog,
     FilesSide,
     MeasuredElsewhere,
-    MemoryOf,
 )
 from reports.content.blocks import (
     Block,
@@ -24,7 +23,6 @@ from reports.content.blocks import (
     Page,
     Part,
     Sentence,
-    Span,
     Tone,
     Words,
     items,
@@ -32,11 +30,12 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.comparison.causes import limit
+from reports.content.comparison.changed import plainly
 from reports.content.comparison.difference import LABELS, both
-from reports.content.names import ended, sentence
+from reports.content.names import codes, ended, sentence
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
-from traces.spelling import between, chosen, counted, duration, gigabytes, percent, printable, rounded, signed
+from traces.spelling import between, chosen, counted, duration, gigabytes, percent, rounded, signed
 
 _CHANGED: Final = 8
 _EXPLAINED: Final = 2
@@ -150,28 +149,9 @@ def _limits(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
 
 def _logs(compared: ComparedFiles) -> Iterator[Block]:
     sides = known(compared.base.log), known(compared.new.log)
-    rows = [(name, *values) for name, values in _rows(sides) if any(values)]
-    if rows:
+    told = [(name, *("" if log is None else of(log) for log in sides)) for name, of in _FIGURES_OF_A_LOG]
+    if rows := [row for row in told if any(row[1:])]:
         yield table("What the logs hold", ("", "base", "new"), rows)
-
-
-def _rows(sides: tuple[FilesLog | None, FilesLog | None]) -> Iterator[tuple[str, tuple[str, str]]]:
-    def pair(of: object) -> tuple[str, str]:
-        assert callable(of)
-        one, other = (of(side) if side is not None else "" for side in sides)
-        return one, other
-
-    yield "typical step (median)", pair(lambda log: _time(log.median_ns))
-    yield "middle 80 % of the steps", pair(_spread)
-    yield "trend over the log", pair(lambda log: _trend(known(log.drift), duration))
-    yield "steady iterations", pair(lambda log: f"{log.steady_count:,} of {log.iteration_count:,}")
-    for reason, name in _LEFT_OUT.items():
-        yield f"left out: {name}", pair(lambda log, reason=reason: f"{log.left_out.get(reason, 0) or ''}")
-    yield "model TFLOP/s per GPU", pair(lambda log: _rate(log.tflops_per_gpu))
-    yield "tokens/s per GPU", pair(lambda log: _rate(log.tokens_per_s_per_gpu))
-    for figure, name in _FIGURES.items():
-        yield name, pair(lambda log, figure=figure: _memory(log, figure))
-    yield "out of memory", pair(lambda log: "yes" if log.out_of_memory else "")
 
 
 def _time(value: OrMissing[int]) -> str:
@@ -184,8 +164,7 @@ def _spread(log: FilesLog) -> str:
     return "" if low is None or high is None else between(duration(low), duration(high))
 
 
-def _trend(drift: DriftOf | None, spelled: object) -> str:
-    assert callable(spelled)
+def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
     if drift is None:
         return ""
     if drift.state == "none":
@@ -199,17 +178,30 @@ def _rate(value: OrMissing[float]) -> str:
     return "" if rate is None else rounded(rate)
 
 
-def _memory(log: FilesLog, figure: str) -> str:
+def _left_out(reason: str, log: FilesLog) -> str:
+    return f"{log.left_out.get(reason, 0) or ''}"
+
+
+def _memory(figure: str, log: FilesLog) -> str:
     found = next((one for one in log.memory if one.figure == figure), None)
     if found is None:
         return ""
-    moves = _moves(found)
+    drift = known(found.drift)
+    moves = "" if drift is None or drift.state == "none" else f", {_trend(drift, gigabytes)}"
     return f"{gigabytes(found.most_bytes)}{moves}"
 
 
-def _moves(found: MemoryOf) -> str:
-    drift = known(found.drift)
-    return "" if drift is None or drift.state == "none" else f", {_trend(drift, gigabytes)}"
+_FIGURES_OF_A_LOG: Final[tuple[tuple[str, Callable[[FilesLog], str]], ...]] = (
+    ("typical step (median)", lambda log: _time(log.median_ns)),
+    ("middle 80 % of the steps", _spread),
+    ("trend over the log", lambda log: _trend(known(log.drift), duration)),
+    ("steady iterations", lambda log: f"{log.steady_count:,} of {log.iteration_count:,}"),
+    *((f"left out: {name}", partial(_left_out, reason)) for reason, name in _LEFT_OUT.items()),
+    ("model TFLOP/s per GPU", lambda log: _rate(log.tflops_per_gpu)),
+    ("tokens/s per GPU", lambda log: _rate(log.tokens_per_s_per_gpu)),
+    *((name, partial(_memory, figure)) for figure, name in _FIGURES.items()),
+    ("out of memory", lambda log: "yes" if log.out_of_memory else ""),
+)
 
 
 def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
@@ -221,7 +213,7 @@ def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
         return
     for place, one in enumerate(shown):
         first = _BEFORE["covers"] if "out_of_memory" in one.explains else _BEFORE[one.fit]
-        said = words(f"{one.title} (", *_joined(one.knobs), f"). Confidence {one.confidence}.")
+        said = words(f"{one.title} (", codes(one.knobs), f"). Confidence {one.confidence}.")
         yield Sentence(said, "OR" if place and one.fit == shown[0].fit else first, Tone.NOTICE)
         sure = (words(f"To be sure: {ended(one.next)}"),)
         yield Items((*(words(sentence(because)) for because in one.because), *(sure if not place else ())))
@@ -243,13 +235,6 @@ def _none(compared: ComparedFiles) -> str:
     if not compared.base.settings_count or not compared.new.settings_count:
         return "What changed is not known without both configurations: give them as BASE and NEW."
     return "Unknown: none of the settings that differ has a measured effect on a step or on memory."
-
-
-def _joined(names: tuple[str, ...]) -> Iterator[Span]:
-    for place, name in enumerate(names):
-        if place:
-            yield ", "
-        yield Code(name)
 
 
 def _changed(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
@@ -284,17 +269,11 @@ def _change(one: EffectiveChange, everything: bool) -> Words:
     base, new = (
         words("not set in it")
         if said == "unknown"
-        else words(Code(printable(_spelled(value), width)), " (default)" if said == "default" else "")
+        else words(plainly(value, width), " (default)" if said == "default" else "")
         for value, said in ((one.base, one.base_said), (one.new, one.new_said))
     )
     places = f" ({one.base_said}; {one.new_said})" if everything else ""
     return words(Code(one.what), ": ", base, " -> ", new, places)
-
-
-def _spelled(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _measured(compared: ComparedFiles) -> Iterator[Block]:

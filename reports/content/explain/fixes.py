@@ -12,12 +12,14 @@ from heuristics.facts.groups import FEW_CHOICES, SMALL_EXPERT
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
+from heuristics.fixes.needs import limit_place
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
 from heuristics.guides.modules import MODULES
 from heuristics.guides.situation import LARGE_EP, SMALL_EP
 from heuristics.guides.table import Row, facts_of, table
 from heuristics.incidents.incident import known_issues
+from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
@@ -224,9 +226,10 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from items("Not in one plan with", map(_titled, fix.excludes))
     yield from items("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
-    yield from limit_items(
-        (f"heuristics.fixes.{one.replace('.', ':')}" for one in fix.limits), "Numbers in it"
-    )
+    limits = [":".join(limit_place(one)) for one in fix.limits if one not in RECIPES]
+    yield from limit_items(limits, "Limits in it")
+    recipes = (RECIPES[one] for one in fix.limits if one in RECIPES)
+    yield from items("Numbers in it", (f"{one.value:g} {one.unit}: {one.source}" for one in recipes))
     yield from items("Sources", fix.sources)
 
 

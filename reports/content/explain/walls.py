@@ -70,7 +70,7 @@ def _value(limit: Limit) -> str:
 
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_ORDER: Final = ["heuristics.plan.gains:DIRECT", "heuristics.plan.refusals:TOUCHED"]
+_ORDER: Final = ["traces.limits:MOST", "traces.limits:HALF_A_WALL"]
 _EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
@@ -81,7 +81,7 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
         "traces.measure.host_copies:FILLS",
         "traces.measure.recompute:TWICE",
     ),
-    "communication": ("heuristics.fixes.needs:WAITING",),
+    "communication": ("traces.limits:MOST",),
     "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.account.device:LATENCY"),
     "compute": ("traces.measure.sm_launches:SMALL_KERNEL", "traces.measure.sm_launches:PERSISTENT_GRID"),
 }

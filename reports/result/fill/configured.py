@@ -1,6 +1,5 @@
 """What files say of a run: `configuration`, `memory_estimate`, and `log`."""
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -8,10 +7,11 @@ import msgspec
 from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
-from reports.result.fill.plan import GIVE, copied
+from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.sections.section import copied
 from traces.sizes.memory import MemoryEstimate
 from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import overlaps_on
@@ -41,7 +41,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
             for knob, one in sorted(settings.by_knob.items())
         ),
         problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
-        checked=tuple(copied(one, Answered) for one in checked.own_answers),
+        checked=tuple(copied(Answered, one) for one in checked.own_answers),
     )
 
 
@@ -65,26 +65,24 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     if found is None:
         return gap("no training log was given", "give the training log: --log FILE")
     peak = peak_memory(found)
-    left_out = Counter(one.reason for one in (steady.left_out if steady else ()))
     last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
     unsteady = gap("it holds no steady iterations", "give a longer log")
     unnumbered = gap("it numbers no iterations", "give a longer log")
     how = "give the log from its start, where trainers report it"
     unreported = gap("no report of memory in it has that", how)
-    return typed.Log(
-        name=found.name,
-        line_count=found.line_count,
+    return copied(
+        typed.Log,
+        found,
         iteration_count=len(found.iterations),
         last_iteration=found.iterations[-1].index if found.iterations else unnumbered,
         planned_iterations=or_gap(found.planned_iterations, unnumbered),
         steady_count=steady.count if steady else 0,
-        left_out=dict(sorted(left_out.items())),
+        left_out=steady.left_out_by_reason if steady else {},
         steady_step_ns=or_gap(steady.median_ns if steady else None, unsteady),
         iterations_ns=tuple(one.length_ns for one in last),
         spread_ns=or_gap(steady.spread_ns if steady else None, unsteady),
         peak_allocated_bytes=or_gap(peak.allocated_bytes if peak else None, unreported),
         peak_reserved_bytes=or_gap(peak.reserved_bytes if peak else None, unreported),
         skipped_lines=found.skipped,
-        versions=found.versions,
         overlaps_on=overlaps_on(found),
     )

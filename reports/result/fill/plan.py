@@ -1,9 +1,7 @@
 """`fixes`, `levers` and `refused`: what to try, and what not."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
-
-from msgspec import Struct
+from typing import Final
 
 from heuristics.fixes.change import lines, sentences
 from heuristics.fixes.fix import Gain
@@ -16,19 +14,12 @@ from heuristics.result import judged as typed
 from heuristics.run.run import Run
 from traces.missing import Missing, gap
 from traces.patterns import compiled
+from traces.sections.section import copied
 
-S = TypeVar("S", bound=Struct)
 GIVE: Final = "give the run's configuration: --config FILE"
 _MEASURE: Final = gap(
     "no measurement of this change is published with its shape", "measure it on one run of your own"
 )
-
-
-def copied(found: Any, kind: type[S], /, **other: Any) -> S:
-    """A section with the fields of what was measured; `other`: those that are made of something else."""
-    names = kind.__struct_fields__
-    own = {name: getattr(found, name) for name in names if name not in other and hasattr(found, name)}
-    return kind(**own, **other)
 
 
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
@@ -50,10 +41,10 @@ def fix(
     arms = {name: lines(one, run) for name, one in planned.fix.arms(run).items()} if run else {}
     gains = (f"{gain.text} ({gain.source})" for gain in _own_first(planned.fix.gains, run))
     return copied(
-        planned.fix,
         typed.Fix,
+        planned.fix,
         knobs=planned.knobs,
-        preconditions=tuple(copied(one, typed.Precondition) for one in planned.preconditions),
+        preconditions=tuple(copied(typed.Precondition, one) for one in planned.preconditions),
         checked=checked,
         after=planned.after,
         room=room,
@@ -100,7 +91,7 @@ def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...
         said = (
             f"the change{after} breaks no rule by itself; the errors of the configuration are corrected first"
         )
-    asked = (copied(one, typed.Checked) for one in told.answers.get(planned.fix.id, ()))
+    asked = (copied(typed.Checked, one) for one in told.answers.get(planned.fix.id, ()))
     return (typed.Checked("rules", "ok", said), *asked)
 
 
@@ -111,11 +102,4 @@ def refused(judgement: Judgement) -> tuple[typed.Refused, ...]:
 
 def refused_fix(one: Refused) -> typed.Refused:
     """One change that is not in the plan, and who says so."""
-    return copied(
-        one.fix,
-        typed.Refused,
-        because=one.because,
-        unlocked_by=one.unlocked_by,
-        source=one.source or "; ".join(one.fix.sources),
-        kind=one.kind,
-    )
+    return copied(typed.Refused, one.fix, one, source=one.source or "; ".join(one.fix.sources))

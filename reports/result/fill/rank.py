@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from heuristics.findings.recorded import is_finding
 from heuristics.walls.price import wall_of
-from reports.result.fill.plan import copied
 from traces.cures import cures
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, gap, known, or_gap, unless
 from traces.replay.changes.costs import Costs
 from traces.sections import rank as typed
+from traces.sections.section import copied
 from traces.steps.found import no_steps
 from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
@@ -25,8 +25,8 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     either = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
     window_ns, comm_ns, copy_ns = budget.window_ns, budget.exposed_comm_ns, budget.exposed_copy_ns
     return copied(
-        found,
         typed.Rank,
+        found,
         process=or_gap(found.process, gap("the trace names no process for these kernels", cure["process"])),
         gpu=or_gap(
             found.gpu and found.gpu.name, gap("the trace does not record which GPU this was", cure["gpu"])
@@ -66,7 +66,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
 
 def _replay(costs: Costs) -> typed.Replay:
     savings = (typed.Saving(one.kind, one.low_ns, one.high_ns) for one in costs.changes)
-    return copied(costs.proofs, typed.Replay, changes=tuple(savings))
+    return copied(typed.Replay, costs.proofs, changes=tuple(savings))
 
 
 def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
@@ -81,22 +81,18 @@ def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
 def _steps(found: RankMeasurements) -> typed.Steps:
     steps, lengths, costs = found.steps, found.steps.lengths_ns(), known(found.costs)
     unstepped = no_steps(found.kind)
-    return typed.Steps(
-        source=steps.source,
-        what=steps.what,
-        used=tuple(copied(step, typed.Step) for step in steps.used),
-        dropped=tuple(copied(step, typed.Dropped, reason=step.dropped) for step in steps.dropped),
+    return copied(
+        typed.Steps,
+        steps,
+        used=tuple(copied(typed.Step, step) for step in steps.used),
+        dropped=tuple(copied(typed.Dropped, step, reason=step.dropped) for step in steps.dropped),
         median_ns=or_gap(steps.median_ns, unstepped),
-        slow=steps.slow,
         replayed=tuple(step.index for step in sample_of(steps).steps) if costs else (),
         replayed_ns=costs.replayed_ns if costs else 0,
         disagreement=steps.disagreement or "",
         min_ns=or_gap(min(lengths, default=None), unstepped),
         max_ns=or_gap(max(lengths, default=None), unstepped),
         mean_ns=sum(lengths) // len(lengths) if lengths else unstepped,
-        unit=steps.unit,
-        hiccups_ns=steps.hiccups_ns,
         outside_ns=steps.outside,
         alternating=len(lengths) >= SLOW_STEPS.value and alternate(lengths),
-        warm_up=steps.warm_up,
     )

@@ -1,6 +1,7 @@
 """The whole result of a run: of traces, or of a configuration judged without one."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
@@ -25,10 +26,14 @@ from traces.patterns import compiled
 from traces.sections.hang import Hang, Witness
 from traces.sections.memory_snapshot import MemorySnapshot
 from traces.sections.run import Run
+from traces.sections.section import copied
 from traces.spelling import in_ms, percent
 from traces.witness.watchdog import hang_of_log
 
 _NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
+_NO_FILES: Final = SimpleNamespace(
+    workflow=(), rules=NOT_GIVEN, experiments=NOT_GIVEN, throughput=NOT_GIVEN, findings=()
+)
 _COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
 _OPEN: Final = ("wall", "kind", "bound", "runner_up", "confidence", "next_wall", "next_wall_frac")
 S = TypeVar("S", bound=Struct)
@@ -62,12 +67,15 @@ def result_of_run(
     """
     if hang is None and (logged := judgement.run.log) is not None:
         hang = hang_of_log(logged)
-    seen, plan, files = judged is not False, judgement.plan, judgement.from_files
+    seen, plan, files = judged is not False, judgement.plan, judgement.from_files or _NO_FILES
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
     if isinstance(judgement.combined, Missing):
         left.append(judgement.combined)
     made = _plain(
-        Result(
+        copied(
+            Result,
+            judgement,
+            files,
             schema_version=SCHEMA_VERSION,
             tool=Tool("moe-diag", version, judgement.run.config.guidance),
             about=about,
@@ -86,20 +94,11 @@ def result_of_run(
             levers=fixes(judgement, plan.levers),
             combined=known(judgement.combined) or (),
             refused=refused(judgement),
-            choices=judgement.choices,
             configuration=configuration(judgement, redact),
-            config_findings=files.findings if files else (),
-            defects=files.defects if files else (),
-            incidents=files.incidents if files else UNSET,
-            rules=files.rules if files else NOT_GIVEN,
-            workflow=files.workflow if files else (),
-            experiments=files.experiments if files else NOT_GIVEN,
+            config_findings=files.findings,
             memory_estimate=memory_estimate(judgement),
-            throughput=files.throughput if files else NOT_GIVEN,
             log=log(judgement),
             given=given(judgement.known, redact),
-            forced_routing=judgement.forced_routing,
-            normal=files.normal if files else UNSET,
             hang=UNSET if hang is None else advised(hang),
             witness=witness,
             memory_snapshot=memory_snapshot,

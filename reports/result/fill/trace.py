@@ -8,6 +8,7 @@ from traces.columns import Gpu, TraceInfo
 from traces.cures import cures
 from traces.missing import gap, or_gap
 from traces.sections import trace as typed
+from traces.sections.section import copied
 from traces.sections.trace import Messages
 
 
@@ -26,16 +27,14 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
     """One recording. `perturbation_frac`: of the whole run."""
     info, cure = read.info, cures(read.info.kind)
     uncompared = gap("no length of a step without the profiler is known", "give the training log: --log FILE")
-    return typed.Trace(
-        name=info.name,
+    return copied(
+        typed.Trace,
+        info,
         path=UNSET if read.path is None else read.path,
-        kind=info.kind,
         exporter_version=info.exporter_version
         or gap("the trace does not record who wrote it", cure["version"]),
         schema=info.schema or gap("the trace has no schema version", cure["version"]),
-        reader=info.reader,
         gpus=tuple(_gpu(one) for one in info.gpus),
-        missing_tables=info.missing_tables,
         nccl_messages=or_gap(read.messages, gap("the trace holds no NCCL payloads", cure["payloads"])),
         capture=typed.Capture(
             or_gap(read.correlation_frac, gap("no single kernels were recorded", cure["graphs"])),

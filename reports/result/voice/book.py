@@ -12,7 +12,6 @@ from traces.patterns import compiled, literal
 from traces.settings.line_parts import LOADS, UNSAFE, is_layout
 
 LONGEST: Final = Limit(3_000, "characters", "ours: twice the longest sentence of any result that was seen")
-MOST_PARTS: Final = Limit(60, "parts of one text", "ours: twice those of any result that was seen")
 MOST_TRIES: Final = Limit(40_000, "parts of texts", "ours: ten times those of any result that was seen")
 _WORD: Final = compiled(r"[A-Za-z]+")
 _SMALL: Final = frozenset(
@@ -119,8 +118,6 @@ class Reading:
         if not text or self._is_one(text):
             return True
         ends = _borders(text)
-        if len(ends) > MOST_PARTS.value:
-            return False
         starts = [0]
         for end, after in ends:
             if any(self._is_one(text[start:end]) for start in starts):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,14 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
     monkeypatch.setattr(module, "PATIENCE", Limit(0.5, "seconds", "a test"))
 
     def ask(work: Callable[..., None], patience_s: float = 60) -> list[Answer]:
-        calls, answers = Calls(Tools(tmp_path / "kept"), bounds_of(tmp_path, "1s", None)), list[Answer]()
+        bounds, answers = bounds_of(tmp_path), list[Answer]()
+        calls = Calls(Tools(tmp_path / "kept"), replace(bounds, time_s=1))
 
         async def talk() -> None:
             with monkeypatch.context() as patched, anyio.move_on_after(patience_s):
                 patched.setattr(module, "_work", work)
                 answers.append(await calls.answer("explain", {"word": "COM-2"}))
-            calls._bounds = bounds_of(tmp_path, "60s", None)
+            calls._bounds = bounds
             answers.append(await calls.answer("explain", {"word": "COM-2"}))
 
         anyio.run(talk)
@@ -74,7 +76,7 @@ def test_a_process_that_takes_no_signal_is_killed(
     began_s = time.monotonic()
     late, right = asked(work)
     assert late == Answer(late.text, is_error=True)
-    assert late.text.startswith("| not finished within --timeout 1s")
+    assert late.text.startswith("| not finished within 1 s")
     assert not right.is_error
     assert time.monotonic() - began_s < 30
     assert processes_of(ended[0]) == []
@@ -84,6 +86,20 @@ def test_a_process_that_was_killed_is_said_to_be(asked: Callable[..., list[Answe
     killed, right = asked(processes.killed)
     assert killed.text.startswith("| the process of this call was ended from outside")
     assert not right.is_error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system bounds memory")
+def test_a_call_beyond_its_memory_ends_and_the_next_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "large.json").write_text(f'{{"traceEvents": [], "x": [{"0.5," * 9_000_000}0.5]}}')
+    calls = Calls(Tools(tmp_path / "kept"), replace(bounds_of(tmp_path), memory_bytes=300 << 20))
+
+    async def talk() -> list[Answer]:
+        large = await calls.answer("analyze", {"paths": ["large.json"]})
+        return [large, await calls.answer("explain", {"word": "COM-2"})]
+
+    large, after = anyio.run(talk)
+    assert "large.json needs more memory than the 300 MB allowed" in large.text
+    assert not after.is_error
 
 
 def test_more_than_an_answer_is_none(asked: Callable[..., list[Answer]]) -> None:

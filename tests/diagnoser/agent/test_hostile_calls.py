@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from diagnoser.agent.answers import DATA, FRAME, SIZE
+from diagnoser.agent.answers import DATA, FRAME
+from reports.write.brief import SIZE
 from tests.hostile.calls import SECRET, filled, hostile_calls
 from tests.places import ROOT
 
@@ -88,7 +89,7 @@ def test_two_hundred_hostile_calls_are_answered_within_bounds(tmp_path: Path) ->
         wrong.extend((what, tool, text[:300]) for what in wrong_with(tool, text, is_error))
 
     async def whole() -> None:
-        line = ["-m", "diagnoser", "mcp", "--keep", str(tmp_path / "kept"), "--timeout", "20s"]
+        line = ["-m", "diagnoser", "mcp", "--keep", str(tmp_path / "kept")]
         given = {"PYTHONPATH": str(ROOT), "MOE_DIAG_TRACEBACK": "1"}
         started = StdioServerParameters(command=sys.executable, args=line, cwd=root, env=given)
         async with stdio_client(started, errlog=errors) as streams, ClientSession(*streams) as client:

@@ -331,7 +331,7 @@ def test_a_rank_with_another_share_of_the_same_step_has_other_kernels_but_no_oth
     assert of_results(*sides) == "step!, pipeline-parallel size"
 
 
-@pytest.mark.parametrize(("shared", "what"), [(10, "step!, kernel set!"), (20, "kernel set"), (90, "")])
+@pytest.mark.parametrize(("shared", "what"), [(10, "step!, kernel set!"), (25, "kernel set"), (90, "")])
 def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, what: str) -> None:
     sides = [
         rank(kernels=(kernel("both", shared), kernel(f"only in {side}", 100 - shared)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from heuristics.comparison.difference.interval import LEAST
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.judged import Fix
 from tests.doubles.comparison import log, rank, result, trace
 from tests.doubles.result import double
 from traces.recording.options import SPARE, Question, asked
+from traces.statistics.interval import LEAST
 
 MS = 1_000_000
 
@@ -59,5 +59,5 @@ def test_what_the_plan_gains_at_least_is_enough_to_show() -> None:
 
 def test_each_recording_that_can_be_compared_leaves_enough_whole_steps() -> None:
     for question in (Question.WALLS, Question.RANKS, Question.REGRESSION):
-        assert asked(question).steps - SPARE >= LEAST.value
+        assert asked(question).steps - SPARE >= LEAST
         assert asked(question).because

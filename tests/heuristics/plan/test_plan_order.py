@@ -13,9 +13,10 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.plan.gains import Gain
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned, in_paying_order
-from heuristics.run.repairs import FIRST, LateRank, comes_first
+from heuristics.run.repairs import LateRank, comes_first
 from heuristics.run.run import Run
 from tests.doubles.opinions import a_fix, catalogue_of, paying
+from traces.limits import HALF_A_WALL
 from traces.sections.cause import Cause
 from traces.sections.tables import WallId
 
@@ -118,7 +119,7 @@ def test_a_repair_of_little_does_not_lead() -> None:
     found = [one.fix.id for one in plan(waiting(Cause.SLOW_HOST, 0.03)).fixes]
     assert found[0] != "HST-1"
     assert "HST-1" in found
-    assert [comes_first(frac) for frac in (None, 0.049, FIRST.value)] == [False, False, True]
+    assert [comes_first(frac) for frac in (None, 0.049, HALF_A_WALL.value)] == [False, False, True]
 
 
 def test_a_replayed_saving_of_one_rank_is_less_by_the_waiting_for_the_late_one() -> None:

@@ -7,7 +7,8 @@ from typing import Final
 import pytest
 
 from heuristics.config.observed import Observed
-from heuristics.rules.megatron.request import HEAD_DIM, assumed_sizes, derived, smallest_world
+from heuristics.recipes import RECIPES
+from heuristics.rules.megatron.request import assumed_sizes, derived, smallest_world
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 
@@ -15,7 +16,7 @@ TP, CP, PP, EP = (
     f"{name}_parallel_size" for name in ("tensor_model", "context", "pipeline_model", "expert_model")
 )
 VPP, ETP = "virtual_pipeline_model_parallel_size", "expert_tensor_parallel_size"
-HEAD: Final = int(HEAD_DIM.value)
+HEAD: Final = RECIPES["head_size"].whole
 
 
 @pytest.mark.parametrize(

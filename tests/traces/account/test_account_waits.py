@@ -88,8 +88,10 @@ def test_a_copy_call_waits_for_no_copy_of_another_call() -> None:
     assert blocked(run) == {"memcpy_h2d": 5, "memcpy_d2h": 5}
 
 
-@pytest.mark.parametrize(("launches", "held"), [(999, 90), (998, 0)])
-def test_a_launch_waits_for_room_where_a_thousand_are_in_flight(launches: int, held: float) -> None:
+@pytest.mark.parametrize(("launches", "held"), [(919, 90), (918, 0)])
+def test_a_launch_waits_for_room_where_nearly_as_many_are_in_flight_as_the_queue_holds(
+    launches: int, held: float
+) -> None:
     run = begun()
     for number in range(launches):
         run.work("gemm", 1_000 + number, 1_001 + number, launch=(number // 20, number // 20 + 1))
@@ -213,12 +215,8 @@ def polls_of(run: Run) -> list[tuple[float, float, bool]]:
     [
         (polling(), 3),
         (polling((5, 5)), 0),  # two may be chance
-        (polling((5, 5, 5, 5, 100)), 5),  # four of five come soon
-        (polling((5, 5, 5, 100)), 0),  # three of four
-        (polling((15, 5, 5, 5, 5)), 5),  # 10 from the usual, however short that is
-        (polling((15.1, 5, 5, 25, 5)), 0),
-        (polling((70, 40, 40, 40, 40)), 5),  # three quarters of the usual
-        (polling((71, 40, 40, 72, 40)), 0),
+        (polling((5, 5, 5, 100)), 4),
+        (polling((5, 5, 5, 300)), 0),  # three of four
         (polling((199,) * 3), 3),
         (polling((200,) * 3), 0),  # no host that polls comes as late
         (polling(later=(0, 0, 0)), 3),
@@ -255,8 +253,8 @@ def test_a_kernel_that_ended_within_a_call_was_not_polled_for() -> None:
 def test_a_kernel_that_is_polled_by_name_was_not_where_the_host_called_meanwhile(
     within: bool, count: int
 ) -> None:
-    """After one of three layers the host comes 194 us later, so that its pauses tell nothing."""
-    run = polling((5, 199, 5), name="token_counts")
+    """After one of three layers the host comes 205 us later, so that its pauses tell nothing."""
+    run = polling((5, 210, 5), name="token_counts")
     if within:
         run.call("malloc", 2_120, 2_122)
     assert len(polls_of(run)) == count

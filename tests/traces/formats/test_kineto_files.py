@@ -62,13 +62,13 @@ def other_gzip(folder: Path) -> Path:
 
 
 BAD: list[tuple[Callable[[Path], Path], type[Exception], str]] = [
-    (truncated, DamagedTrace, "breaks off or is damaged"),
+    (truncated, DamagedTrace, "breaks off, is damaged"),
     (truncated_gzip, DamagedTrace, "is truncated"),
     (spoiled_gzip, DamagedTrace, "gzip data cannot be unpacked"),
     (other_gzip, NotATrace, "unpack it first"),
-    (lambda folder: write(folder / "a", "{"), DamagedTrace, "at character 1 of 1"),
-    (lambda folder: write(folder / "a", "[" * 100_000), DamagedTrace, "no JSON"),
-    (lambda folder: write(folder / "a", '{"a": 1' + "0" * 5000 + "}"), DamagedTrace, "no JSON"),
+    (lambda folder: write(folder / "a", "{"), NotATrace, "breaks off before its events"),
+    (lambda folder: write(folder / "a", "[" * 100_000), NotATrace, "export_chrome_trace"),
+    (lambda folder: write(folder / "a", '{"a": 1' + "0" * 5000 + "}"), NotATrace, "export_chrome_trace"),
     (lambda folder: write(folder / "a", '{"budget_ns": {}}'), NotATrace, "export_chrome_trace"),
     (lambda folder: write(folder / "a", '{"traceEvents": []}'), NotATrace, "export_chrome_trace"),
     (lambda folder: write(folder / "a", '{"schemaVersion": 1}'), NotATrace, "export_chrome_trace"),

@@ -59,8 +59,8 @@ def test_unknown_kernels_are_probably_communication_where_streams_and_waits_say_
     assert kernel.probably_communication is (apart_us > 0)
 
 
-def test_a_stream_of_unknown_kernels_that_holds_most_of_all_compute_is_the_models() -> None:
-    for known_us, apart in ((15, True), (14, False)):
+def test_a_stream_of_unknown_kernels_that_holds_nearly_all_compute_is_the_models() -> None:
+    for known_us, apart in ((7, True), (6, False)):
         run = Run()
         for step in run.steps(3, every=100):
             step.work("gemm", 0, known_us)
@@ -110,8 +110,8 @@ def test_kernels_of_a_graph_share_a_launch_and_copies_are_no_kernel_work() -> No
 @pytest.mark.parametrize(
     ("lengths", "precision"),
     [
-        ({"gemm": 20, FP8: 10}, "bf16"),
-        ({"gemm": 19, FP8: 10}, "mixed"),
+        ({"gemm": 11, FP8: 10}, "bf16"),
+        ({"gemm": 10, FP8: 10}, "mixed"),
         ({"gemm": 10, "_grouped_gemm_kernel": 10}, "bf16"),
         ({"gemm": 10, "_grouped_gemm_kernel": 11}, None),
         ({FP8: 10, "quantize_mxfp8_kernel": 1}, "mxfp8"),
@@ -120,7 +120,7 @@ def test_kernels_of_a_graph_share_a_launch_and_copies_are_no_kernel_work() -> No
         ({"norm": 10}, None),
     ],
 )
-def test_precision_is_that_of_two_thirds_of_the_gemm_work_that_tells_it(
+def test_precision_is_that_of_most_of_the_gemm_work_that_tells_it(
     lengths: dict[str, int], precision: str | None
 ) -> None:
     """What lies outside of the window has no part in it."""

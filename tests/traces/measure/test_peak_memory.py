@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from bench.simulate.recording import Recording
 from tests.recordings.kineto import GEMM, PID, Event, call, on_gpu, write
 from tests.recordings.launches import rank_of
+from traces.addresses.measure import READ
 from traces.formats.memory_snapshot import Allocation, DeviceMemory
 from traces.formats.open import read_trace
 from traces.intervals import spans
 from traces.measure.memory import memory_curve, peak_memory
-from traces.measure.memory_snapshot import STACKS, snapshot_of, used_over_entries
+from traces.measure.memory_snapshot import snapshot_of, used_over_entries
 from traces.missing import Missing
 from traces.timeline import build
 
@@ -245,7 +246,7 @@ def test_without_a_history_no_peak_is_known() -> None:
 
 
 def test_of_many_stacks_the_largest_are_listed_and_alike_ones_are_one() -> None:
-    most = int(STACKS.value)
+    most = int(READ.value)
     several = tuple(held(10 + place, by=f"f{place}") for place in range(most + 2))
     (found,) = snapshot_of([replace(EXAMPLE, allocations=(*several, held(3, by="f0"), held(1, 0)))]).devices
     assert [one.size_bytes for one in found.stacks_at_peak][:2] == [10 + most + 1, 10 + most]

@@ -24,12 +24,12 @@ def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster()
 
 def test_what_was_queued_before_the_recording_takes_room_in_the_queue_as_well() -> None:
     run = Run()
-    for number in range(250):
+    for number in range(600):
         run.work("gemm", 10 * number, 10 * number + 10, launched=False)
-    run.work("gemm", 2_500, 2_510, launch=(5, 6))
-    run.work("gemm", 2_510, 2_520, launch=(7, 8))
-    # returns 1 after the 20th of those has ended, so 233 launches were in the queue
-    run.work("gemm", 2_520, 2_530, launch=(10, 201))
+    run.work("gemm", 6_000, 6_010, launch=(5, 6))
+    run.work("gemm", 6_010, 6_020, launch=(7, 8))
+    # returns 1 after the 20th of those has ended, so 583 launches were in the queue
+    run.work("gemm", 6_020, 6_030, launch=(10, 201))
     found = again(run)
     assert by_call(found.graph.timing.waits) == {2: [(19, us(1))]}
     assert found.graph.timing.own_ns[2] == us(1)
@@ -107,15 +107,15 @@ def waits_of(run: Run) -> dict[int, list[tuple[int, int]]]:
     return by_call(again(run).graph.timing.waits)
 
 
-@pytest.mark.parametrize(("back", "work"), [(250, 1), (250.001, 2)])
+@pytest.mark.parametrize(("back", "work"), [(150, 1), (150.001, 2)])
 def test_a_small_copy_within_so_long_before_the_return_says_more_than_what_ended_later(
     back: float, work: int
 ) -> None:
-    """The copy ends at 100 and the exchange at 240: 150 us is as long as a call returns after its work."""
+    """The copy ends at 100 and the exchange at 140: 50 us is as long as a call returns after its work."""
     run = Run()
     run.work("gemm", -50, 0)
     run.work("d2h", 90, 100, launch=20, size_bytes=256)
-    run.work("send_recv", 95, 240, launch=23, stream=20)
+    run.work("send_recv", 95, 140, launch=23, stream=20)
     run.call("sync", 30, back)
     assert [one for one, _ in waits_of(run)[3]] == [work]
 
@@ -148,22 +148,21 @@ def test_a_copy_call_of_over_twenty_waits_for_a_copy_that_begins_fifty_after_it_
 
 
 def queued(ended: int, launch: tuple[float, float]) -> bool:
-    """Whether a launch behind 250 kernels of 10 us, from 1,000 on, waits until the one `ended` has ended."""
+    """Whether a launch behind 600 kernels of 10 us, from 1,000 on, waits until the one `ended` has ended."""
     run = begun()
-    for number in range(250):
-        run.work("gemm", 1_000 + 10 * number, 1_010 + 10 * number, launch=(2 * number, 2 * number + 1))
-    run.work("gemm", 3_500, 3_510, launch=launch)
-    return waits_of(run).get(251) == [(ended, US)]
+    for number in range(600):
+        run.work("gemm", 1_000 + 10 * number, 1_010 + 10 * number, launch=(1.5 * number, 1.5 * number + 1))
+    run.work("gemm", 7_000, 7_010, launch=launch)
+    return waits_of(run).get(601) == [(ended, US)]
 
 
 @pytest.mark.parametrize(
     ("ended", "length", "waits"),
     [
-        (51, 700, True),  # 200 launches were in flight
-        (52, 700, False),
-        (20, 6, True),
-        (20, 5, False),  # five times the usual launch, of 1
-        (20, 0.5, False),
+        (90, 700, True),  # 511 launches were in flight, half of the queue
+        (91, 700, False),
+        (20, 11, True),
+        (20, 10, False),  # ten times the usual launch, of 1
     ],
 )
 def test_a_launch_waits_for_room_where_it_is_long_and_many_are_in_flight(
@@ -177,11 +176,11 @@ def test_a_launch_waits_for_room_where_it_is_long_and_many_are_in_flight(
 def test_a_launch_returns_soon_after_there_is_room(room: float, waits: bool) -> None:
     """The queue stands still from 1,010 on for 100 us."""
     run = begun()
-    for number in range(250):
+    for number in range(600):
         begin = 1_000 + 10 * number + (100 if number else 0)
-        run.work("gemm", begin, begin + 10, launch=(2 * number, 2 * number + 1))
-    run.work("gemm", 3_700, 3_710, launch=(600, 1_010 + room))
-    assert (251 in waits_of(run)) is waits
+        run.work("gemm", begin, begin + 10, launch=(1.5 * number, 1.5 * number + 1))
+    run.work("gemm", 7_200, 7_210, launch=(900, 1_010 + room))
+    assert (601 in waits_of(run)) is waits
 
 
 @pytest.mark.parametrize(("gap", "residual"), [(4, 0), (4.001, 2.001)])

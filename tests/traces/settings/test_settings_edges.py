@@ -102,8 +102,8 @@ def test_problems_are_told_once_and_a_hundred_at_most() -> None:
 @pytest.mark.parametrize(
     ("knob", "raw", "value"),
     [
-        ("num_layers", 10**18 - 1, 10**18 - 1), ("num_layers", 10**18, NotAValue), ("num_layers", -4, -4),
-        ("num_layers", "9" * 18, 10**18 - 1), ("num_layers", "9" * 19, NotAValue), ("num_layers", 4.0, 4),
+        ("num_layers", 10**15, 10**15), ("num_layers", 10**15 + 1, NotAValue), ("num_layers", -4, -4),
+        ("num_layers", "9" * 15, 10**15 - 1), ("num_layers", "9" * 16, NotAValue), ("num_layers", 4.0, 4),
         ("num_layers", "1_000", 1000), ("num_layers", [4], 4), ("num_layers", [], NotAValue),
         ("num_layers", True, NotAValue), ("num_layers", "null", None), ("num_layers", " ", None),
         ("optimizer.lr", "1e-3", 0.001), ("optimizer.lr", True, NotAValue), ("optimizer.lr", "inf",

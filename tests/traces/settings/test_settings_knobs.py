@@ -8,7 +8,7 @@ from tests.configurations.spelling import read_back
 from tests.places import DATA
 from traces.settings.effective import effective, recipe
 from traces.settings.knobs import Knob, by_flag, by_path, knobs, known_in, release
-from traces.settings.names import lm_flags, nearest, shown
+from traces.settings.names import shown
 from traces.settings.read import read_configuration
 from traces.settings.settings import Framework, Settings, Value, settings
 from traces.settings.spelling import can_spell, in_section, spell, with_twins
@@ -46,12 +46,6 @@ def test_a_default_that_moved_is_told_only_where_the_release_is() -> None:
     assert sms.default_in(release("0.19.0")) == (None,)
     assert sms.default_in(None) is None
     assert knobs()["moe_router_topk"].default_in(None) == (2,)
-
-
-def test_the_nearest_name_is_found_and_a_far_one_is_not() -> None:
-    assert nearest("--moe-router-topkk", lm_flags()) == "--moe-router-topk"
-    assert nearest("--moe_grouped_gemm", lm_flags()) == "--moe-grouped-gemm"
-    assert nearest("--xyzzy-plugh", lm_flags()) == ""
 
 
 def test_a_shown_name_has_no_word_that_we_do_not_know() -> None:

@@ -39,17 +39,14 @@ def test_a_whole_number_may_be_a_list_of_one_and_no_dumped_object() -> None:
     assert problems == [("model.num_layers takes a plain value", "")]
 
 
-def test_flags_of_bridges_scripts_with_dashes_are_corrected() -> None:
-    settings, problems = read(f"{RECIPE} -ng 256 --moe-a2a-overlap true")
-    assert settings.value("comm_overlap.overlap_moe_expert_parallel_comm") is True
-    assert problems == [
-        ("--moe-a2a-overlap: flags of Bridge's scripts have underscores", "--moe_a2a_overlap")
-    ]
+def test_flags_of_bridges_scripts_with_dashes_are_none() -> None:
+    _, problems = read(f"{RECIPE} -ng 256 --moe-a2a-overlap true")
+    assert problems == [("--moe-a2a-overlap: no flag of Bridge's scripts that we know", "--moe_a2a_overlap")]
 
 
-def test_a_flag_that_bridges_scripts_have_not_is_named_without_its_unknown_end() -> None:
+def test_a_flag_that_bridges_scripts_have_not_is_named_with_the_one_that_is_meant() -> None:
     _, problems = read(f"{RECIPE} --moe_a2a_overlapp true")
-    assert problems == [("--moe_a2a_...: no flag of Bridge's scripts that we know", "--moe_a2a_overlap")]
+    assert problems == [("--moe_a2a_overlapp: no flag of Bridge's scripts that we know", "--moe_a2a_overlap")]
 
 
 def test_what_a_variable_from_outside_sets_is_unknown() -> None:

@@ -14,7 +14,7 @@ from tests.doubles.opinions import steps_of as lasting
 from traces.errors import EmptySelection, UsageError
 from traces.steps.borders import HostOrder
 from traces.steps.found import Steps, drop, from_steps, one_window
-from traces.steps.sample import MOST, SLICES, WHOLE, sample_of
+from traces.steps.sample import STEPS, WHOLE, sample_of
 from traces.steps.selection import parse_selection
 
 US = 1_000
@@ -273,7 +273,7 @@ def test_a_long_window_without_steps_is_replayed_in_slices() -> None:
     whole = one_window("none", "", 1_000, 1_000 + 3_200)
     found = sample_of(whole, 2 * int(WHOLE.value))
     assert found.steps == ()
-    assert len(found.pairs_ns) == SLICES.value
+    assert len(found.pairs_ns) == STEPS.value
     assert found.pairs_ns[:2] == ((1_050, 1_075), (1_150, 1_175))
     assert found.stretches.pairs()[:2] == [[1_025, 1_075], [1_125, 1_175]]
     assert set(found.stand_for_ns) == {100}
@@ -287,7 +287,7 @@ def long_run(count: int) -> Steps:
 
 
 def test_one_step_more_than_the_limit_makes_a_sample() -> None:
-    most = int(MOST.value)
+    most = int(STEPS.value)
     few, many = sample_of(long_run(most), 10**9), sample_of(long_run(most + 1), 10**9)
     assert (len(few.steps), len(many.steps)) == (most, most)
     assert few.weights == pytest.approx([1.0] * most)

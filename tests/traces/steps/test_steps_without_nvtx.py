@@ -11,6 +11,7 @@ import pytest
 
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
+from traces.limits import NEARLY_ALL
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps import period
 from traces.steps.borders import HostOrder
@@ -440,7 +441,7 @@ def test_a_period_is_left_out_that_is_short_or_other_work_or_takes_no_time(
 
 
 def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(period, "MATCH", replace(period.MATCH, value=1.0))
+    monkeypatch.setattr(period, "NEARLY_ALL", replace(NEARLY_ALL, value=1.0))
     train = Train(first=950)
     for _ in range(3):
         train.step(optimizers=("mystery_update",) * 5)

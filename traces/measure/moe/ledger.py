@@ -6,13 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.account import OPAQUE_GRAPHS
 from traces.account.pieces import REASONS, AbsentPieces
 from traces.arrays import CODE, BoolArray, IntArray
 from traces.cures import cure
-from traces.groups import group_of, places_of_each, sums_of
+from traces.groups import begins, group_of, places_of_each, sums_of
 from traces.intervals import Spans, instants_of, intersect, join, ns_in, subtract
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, NEARLY_ALL
 from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
@@ -26,7 +25,7 @@ from traces.measure.moe.passes import (
     lanes_of,
     passes_of,
 )
-from traces.measure.recompute import TWICE, Recompute
+from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.sections.rank import PASSES, LayerRow, Moe, MoeRow
@@ -145,13 +144,7 @@ def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
     return sums_of(pieces.end_ns - pieces.start_ns, kind[absent.kernel[sync]][pieces.of], len(Kind))
 
 
-BROKEN: Final = Limit(
-    0.1,
-    "fraction of the layer passes",
-    "ours: the edges of a recording cut a few; more means that launches of two microbatches are mixed",
-)
 _GATHERS: Final = (OPERATIONS.index("all_gather"), OPERATIONS.index("reduce_scatter"))
-EDGES: Final = Limit(2, "layer passes", "ours: one cut at each end of the recording")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +185,7 @@ def measure_moe(
     told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
     passes = passes_of(lanes, resolution, told)
     members = members_of(lanes, passes, told)
-    if (refused := _unclear(rank, passes)) is None:
+    if (refused := _unclear(rank, lanes, passes)) is None:
         refused = _untold_recompute(passes, recompute)
     if refused is not None:
         return MoeLedger(refused)
@@ -221,26 +214,32 @@ def measure_moe(
 def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     rows = rank.activities
     replayed = (rows.source == Source.REPLAY) & (ns_in(rows, steps.windows) > 0)
-    opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
+    opaque = rank.opaque_graph_frac > HALF_A_WALL.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
         return gap(reason, cure("graphs", rank.columns.info.kind))
     return None
 
 
-def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
-    """Set where passes do not close: launches of two microbatches in one sequence."""
-    broken = int((~passes.whole | (passes.kind == UNTOLD)).sum())
-    if broken <= EDGES.value + BROKEN.value * len(passes):
+def _unclear(rank: RankTimeline, lanes: Lanes, passes: Passes) -> Missing | None:
+    """Set where passes do not close: launches of two microbatches in one sequence.
+
+    Where a recording begins and ends it may cut the first and the last pass of each lane.
+    """
+    broken = ~passes.whole | (passes.kind == UNTOLD)
+    first = begins(lanes.lane[passes.to_first])
+    mixed = broken & ~first & ~np.append(first[1:], True)
+    if int((~mixed).sum()) >= NEARLY_ALL.value * len(passes):
         return None
-    reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or have no known direction"
+    count = f"{broken.sum()} of {len(passes)}"
+    reason = f"{count} passes through a MoE layer do not close, or have no known direction"
     return gap(reason, cure("launch_threads", rank.columns.info.kind))
 
 
 def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
     """Set where more passes run forward than backward, and nobody can say which of them run again."""
     forward, backward = (int((passes.kind == kind).sum()) for kind in (Kind.FORWARD, Kind.BACKWARD))
-    if recompute.missing is None or not backward or forward <= TWICE.value * backward:
+    if recompute.missing is None or not backward or NEARLY_ALL.value * forward <= backward:
         return None
     reason = f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
     return gap(f"{reason}: {recompute.missing.reason}", recompute.missing.cure)

@@ -17,7 +17,6 @@ from traces.account.waits import token_count_reads
 from traces.arrays import CODE, PLACE, BoolArray, IntArray
 from traces.columns import NULL
 from traces.groups import begins, mask_of
-from traces.limits import Limit
 from traces.names.kernels import KernelClass
 from traces.patterns import compiled
 from traces.resolve.communication import communication_of
@@ -135,9 +134,6 @@ def _part(kernel: KernelClass) -> Part:
     return Part.NONE if kernel.class_ == "comm" else Part.OTHER
 
 
-GRADIENTS: Final = Limit(
-    1.5, "GEMMs per GEMM of a forward pass", "ours: 2 in backward, 1 where it is repeated"
-)
 _TO, _FROM = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
 _BACKWARD_NAME: Final = compiled(r"_bwd|[bB]ackward|_grad")
 
@@ -286,13 +282,15 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
 
 
 def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
-    """Whether a pass has twice the GEMMs of a forward pass: two gradients each, so it is no repetition."""
+    """Whether a pass has rather twice the GEMMs of a forward pass: two gradients each, and no repetition."""
     total = np.concatenate(([0], np.cumsum(np.isin(lanes.part, (Part.GEMM, Part.GROUPED)))))
     count = total[last + 1] - total[first]
     of_forward = count[~by_autograd & (count > 0)]
     if not len(of_forward):
         return np.zeros(len(count), dtype=np.bool_)
-    return count > GRADIENTS.value * np.median(of_forward)
+    usual = np.median(of_forward)
+    twice: BoolArray = np.abs(count - 2 * usual) < np.abs(count - usual)
+    return twice
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:

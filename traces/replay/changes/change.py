@@ -12,7 +12,7 @@ import numpy as np
 
 from traces.account.calls import NONE
 from traces.arrays import IntArray
-from traces.limits import Limit
+from traces.limits import NEARLY_ALL, Limit
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.progress import report
 from traces.replay.edits import Subject
@@ -83,11 +83,6 @@ class Recorded:
         return [names[name] for name in columns.calls.name[self.graph.calls.row].tolist()]
 
 
-SURE: Final = Limit(
-    0.9,
-    "of what a pessimistic replay saves",
-    "ours: replays of simulated runs saved up to a tenth more than the runs with the change did",
-)
 MOST_EVENTS: Final = Limit(
     500_000,
     "events of a rank's replay",
@@ -123,9 +118,9 @@ class Savings:
         return self._bases[0][1]
 
     def sure_ns(self, edits: Sequence[Edit]) -> int:
-        """What pessimistic edits save together on any base, less what replays are off."""
+        """What pessimistic edits save together on any base, nearly all of it: replays are off by a little."""
         low_ns = min(self._saved_ns(edits, base) for base in self._bases)
-        return int(low_ns * SURE.value) if low_ns > 0 else low_ns
+        return int(low_ns * NEARLY_ALL.value) if low_ns > 0 else low_ns
 
     def most_ns(self, edits: Sequence[Edit]) -> int:
         """What optimistic edits save together."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Final
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from traces.account.producers import Producers
 from traces.arrays import PLACE, BoolArray, IntArray
 from traces.columns import COPY_KINDS, NULL
 from traces.intervals import Spans, instants_of, intersect, union
-from traces.limits import Limit
+from traces.limits import HALF_A_WALL, WALL
 from traces.missing import Missing
 from traces.progress import report
 from traces.replay.changes.change import Change, Together
@@ -75,12 +74,6 @@ def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
     kept.key[other] = COPY_KINDS.index("memset")
     kept.name[other], kept.call[other], kept.launch_ns[other] = NONE, NONE, NULL
     return Activities(*(getattr(kept, name) for name in Activities.__slots__))
-
-
-FIRST: Final = Limit(
-    0.10, "fraction of the windows", "ours: as much as a wall; less is not what to change first"
-)
-WORTH: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; below it nobody asks which kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +150,8 @@ class _Pricing:
         left = {wall: self._borders.lengths_ns(self._replayed(whole())) for wall, (whole, _) in walls.items()}
         found = {wall: self._split(after, walls[wall][1]) for wall, after in left.items()}
         capped, whole_ns = self._capped(found["host_overhead"]), self._window_ns
-        worth = {wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns}
-        if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
+        worth = {wall for wall, cost in found.items() if cost.ns >= WALL.value * whole_ns}
+        if found["host_overhead"].ns - capped.ns >= HALF_A_WALL.value * whole_ns:
             worth -= {"host_overhead"}  # what is left is not what was replayed
         found["host_overhead"] = capped
         changed = self._changes(found)
@@ -181,13 +174,13 @@ class _Pricing:
         bases = [(self._timing, lasting_ns)]
         if not np.array_equal(kept.residual_ns, self._timing.residual_ns):
             bases.append((kept, int(self._recorded.sum())))
-        worth_ns = round(WORTH.value * lasting_ns)
+        worth_ns = round(HALF_A_WALL.value * lasting_ns)
         return measure_changes(self._subject, self._graph, bases, self._borders, found, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
         """What an overhead costs; its kinds are edited, and replayed, only where it is enough to be split."""
         cost = self._cost(self._lasting, left)
-        if cost.ns < WORTH.value * int(self._lasting.sum()):
+        if cost.ns < HALF_A_WALL.value * int(self._lasting.sum()):
             return cost
         alone = {kind: self._cost_of(timing, self._lasting).ns for kind, timing in kinds().items()}
         return replace(cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0})

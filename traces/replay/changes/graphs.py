@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import IntArray
-from traces.limits import Limit
+from traces.limits import FEWEST, Limit
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.launches import LAUNCH_KINDS, back_to_back, launched_at_once, merge, uninterrupted
@@ -127,7 +127,6 @@ CALL: Final = Limit(
     2, "launch calls of this recording", "ours, where it has no graph launch: what one call does beside nodes"
 )
 NODE: Final = Limit(200, "ns a kernel", "ours: CUDA 11 took about that; since 12.6 it takes almost none")
-ENOUGH: Final = Limit(5, "graph launches", "ours: a median of fewer is one call's luck")
 
 
 def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
@@ -156,7 +155,7 @@ def _call_ns(recorded: Recorded, size: IntArray) -> IntArray:
     count = recorded.launch_count
     own_ns = recorded.graph.timing.own_ns
     is_graph = np.array(["GraphLaunch" in name for name in recorded.call_names], dtype=np.bool_) & (count > 0)
-    if int(is_graph.sum()) >= ENOUGH.value:
+    if int(is_graph.sum()) >= FEWEST.value:
         return np.full(len(size), int(np.median(own_ns[is_graph])), dtype=np.int64)
     single = (count == 1) & ~is_graph
     one_ns = float(np.median(own_ns[single])) if single.any() else 0.0

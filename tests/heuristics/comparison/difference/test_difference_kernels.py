@@ -54,7 +54,7 @@ OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
     [
         ("nvjet 20x100", "nvjet 20x130", "nvjet slower 300"),
         # what its scatter explains is the same, but for a GEMM of several sizes
-        ("p2p 20x100 std=20 key=comm.cp", "p2p 20x115 std=20 key=comm.cp", ""),
+        ("p2p 20x100 std=30 key=comm.cp", "p2p 20x115 std=30 key=comm.cp", ""),
         ("p2p 20x100 std=5 key=comm.cp", "p2p 20x115 std=5 key=comm.cp", "p2p slower 150"),
         ("nvjet 20x100 std=100", "nvjet 20x115 std=100", "nvjet slower 150"),
         # more often, whatever its mean does; one at the border of the windows is none more

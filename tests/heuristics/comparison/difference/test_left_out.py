@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from heuristics.comparison.difference.interval import Interval, interval_of
 from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
+from traces.statistics.interval import Interval, interval_of
 
 
 def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:

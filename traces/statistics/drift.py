@@ -16,27 +16,15 @@ from math import factorial
 from statistics import fmean, median
 from typing import Final, Literal
 
-from traces.limits import Limit
+from traces.limits import LITTLE, Limit
+from traces.statistics.interval import LEVEL, MANY
 
-LEAST: Final = Limit(
-    8,
-    "values",
-    "ours: as many as an interval of the mean needs (interval.py); all in order are then 1 in 20,160",
-)
 BLOCKS: Final = Limit(
     10,
     "blocks at most",
     "ours: of 400 series without a trend at most 1.5 % pass for one, 1.0 to 5.2 % where each value holds "
     "half of the one before it (10 to 500 values); a climb of 3 % in noise of 2 % is found in 40 % of series "
     "of 47 values, 91 % of 200. 16 blocks pass a slow wander for a trend twice as often",
-)
-CHANCE: Final = Limit(
-    0.01, "probability", "ours: two logs and two figures of memory are asked in one comparison"
-)
-SMALL: Final = Limit(
-    0.01,
-    "of the median",
-    "ours: as a change that matters (size.py); less over a whole log is no trend to act on",
 )
 
 JUMP: Final = Limit(
@@ -47,17 +35,18 @@ JUMP: Final = Limit(
     "noise of 1 % is found in 200 of 200",
 )
 
+ASKED: Final = 4
+"""Series of one comparison, two logs and two figures of memory, which share what may be by chance."""
 State = Literal["rising", "falling", "none"]
-Shape = Literal["slope", "jump"]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """How a series moves; figures are in the unit of its values, per unit of its places.
 
-    `first` and `last`: the fitted line at both ends, or the levels before and after a jump. `shape`: one
-    jump, at place `at`, where that fits the blocks better than a line; `at` is None for a slope. `chance`:
-    how likely unordered values show as much of a trend.
+    `first` and `last`: the fitted line at both ends, or the levels before and after a jump. `at`: the place
+    of one jump, where that fits the blocks better than a line, else None. `chance`: how likely unordered
+    values show as much of a trend.
     """
 
     state: State
@@ -68,8 +57,6 @@ class Drift:
     last: float
     chance: float
     count: int
-    blocks: int
-    shape: Shape
     at: float | None
 
     @property
@@ -78,9 +65,9 @@ class Drift:
 
 
 def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
-    """The drift of values at rising places; None with fewer than `LEAST`. Reversed values mirror it."""
+    """The drift of values at rising places; None with fewer than `MANY`. Reversed values mirror it."""
     count = len(values)
-    if count < LEAST.value:
+    if count < MANY.value:
         return None
     at, means = _blocks(places, values)
     pairs = list(combinations(range(len(means)), 2))
@@ -93,14 +80,13 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
     cut = _cut(means, at, slope, middle)
     if cut is not None:
         first, last = median(means[:cut]), median(means[cut:])
-    is_moving = abs(last - first) > SMALL.value * abs(typical) and (
-        chance <= CHANCE.value or (cut is not None and _is_apart(means[:cut], means[cut:]))
+    is_moving = abs(last - first) > LITTLE.value * abs(typical) and (
+        chance <= (1 - LEVEL) / ASKED or (cut is not None and _is_apart(means[:cut], means[cut:]))
     )
     state: State = "none" if not is_moving else "rising" if last > first else "falling"
     low, high = _ends(slopes, len(means))
     jump = None if cut is None else (at[cut - 1] + at[cut]) / 2
-    shape: Shape = "slope" if cut is None else "jump"
-    return Drift(state, slope, low, high, first, last, chance, count, len(means), shape, jump)
+    return Drift(state, slope, low, high, first, last, chance, count, jump)
 
 
 def _blocks(places: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -135,7 +121,7 @@ def chance_of(count: int, rank_sum: int) -> float:
 def _ends(slopes: Sequence[float], count: int) -> tuple[float, float]:
     """Sen's 95 % interval: slopes as far from the middle as the rank sum goes by chance."""
     most = count * (count - 1) // 2
-    inside = next(wrong for wrong in range(most + 1) if chance_of(count, most - 2 * wrong) > 1 - 0.95)
+    inside = next(wrong for wrong in range(most + 1) if chance_of(count, most - 2 * wrong) > 1 - LEVEL)
     below = max(inside - 1, 0)
     return slopes[below], slopes[len(slopes) - 1 - below]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from numpy.typing import NDArray
 
-from heuristics.comparison.difference.interval import Interval, interval_of, round_of
+from traces.statistics.interval import Interval, interval_of, round_of
 
 MS = 1_000_000
 """Student's t at 97.5 % by steps a side: 7 degrees of freedom for 8 steps, 9 for 10 blocks of 20 steps."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from heuristics.comparison.difference.few_steps import Shift, least_p, shifts_of
-from heuristics.comparison.difference.student import held_within, student
+from traces.statistics.permutation import Shift, least_p, shifts_of
+from traces.statistics.student import student
 
 WHOLE: int = 420
 """Divided by 1 to 7 it is whole, and so are all means of a few multiples."""
@@ -92,4 +92,3 @@ def test_counts_that_can_refuse_nothing_raise() -> None:
 )
 def test_student_s_t_is_that_of_the_tables(freedom: int, t: float) -> None:
     assert student(0.95, freedom) == pytest.approx(t, abs=1e-4)
-    assert held_within(t, freedom) == pytest.approx(0.95, abs=1e-4)

@@ -19,21 +19,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, combinations
-from math import ceil, comb, floor, sqrt
-from statistics import variance
+from math import ceil, comb, floor
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.comparison.difference.student import student
 from traces.limits import Limit
+from traces.statistics.student import welch
 
-WAYS: Final = Limit(
-    600_000, "ways to share out the steps", "ours: all of 4 against 58 steps are tried in under 0.1 s"
+DRAWN_VALUES: Final = Limit(
+    2_500_000, "values", "ours: some 0.1 s; all ways to share out 4 against 58 steps are fewer"
 )
 DRAWN: Final = Limit(20_000, "ways drawn", "ours: where there are more than that; 5 % is then 5 +- 0.3 %")
-DRAWN_STEPS: Final = Limit(2_000_000, "steps drawn", "ours: some 0.1 s, for thousands of steps on a side")
 SEED: Final = 0
 
 Ints = NDArray[np.int64]
@@ -75,9 +73,11 @@ def shifts_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Sh
         raise ValueError(f"{len(base_ns)} and {len(new_ns)} steps refuse no difference at a level of {level}")
     low, high = _ends(moved_ns[changing], exchanged[changing], left_out)
     low_ns, high_ns = ceil(low), floor(high)  # inwards: an end of half a ns is beyond zero
-    welch = _welch(few_ns, many_ns, level) if len(few_ns) != len(many_ns) else (low_ns, high_ns)
-    by_spread = welch[0] < low_ns or welch[1] > high_ns
-    low_ns, high_ns = min(low_ns, welch[0]), max(high_ns, welch[1])
+    by_spread = False
+    if len(few_ns) != len(many_ns):
+        low_of_each_ns, high_of_each_ns = welch(few_ns, many_ns, level)
+        by_spread = low_of_each_ns < low_ns or high_of_each_ns > high_ns
+        low_ns, high_ns = min(low_ns, low_of_each_ns), max(high_ns, high_of_each_ns)
     ends = (-high_ns, -low_ns) if is_mirrored else (low_ns, high_ns)
     return Shift(*ends, p, ways, is_exact, by_spread)
 
@@ -104,21 +104,18 @@ def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[Ints, Int
 @lru_cache(maxsize=4)
 def _ways(few: int, count: int) -> tuple[NDArray[np.intp], bool]:
     """Per way the places of the few in all steps [way, place], but for the recorded one, the first places."""
-    if (every := comb(count, few)) <= WAYS.value:
+    if few * (every := comb(count, few)) <= DRAWN_VALUES.value:
         places = chain.from_iterable(combinations(range(count), few))
         return np.fromiter(places, dtype=np.intp, count=few * every).reshape(-1, few)[1:], True
-    drawn = int(min(DRAWN.value, DRAWN_STEPS.value // count))
-    # Raw bits: the one stream of random numbers that numpy promises never to change.
-    bits = np.random.PCG64(SEED).random_raw(drawn * count).reshape(drawn, count)
+    drawn = int(min(DRAWN.value, DRAWN_VALUES.value // count))
+    bits = raw_bits(drawn * count).reshape(drawn, count)
     return np.argpartition(bits, few, axis=1)[:, :few], False
 
 
-def _welch(few_ns: Sequence[int], many_ns: Sequence[int], level: float) -> tuple[int, int]:
-    """Welch's interval of the first less the second, its degrees of freedom rounded down."""
-    squares = [Fraction(variance(map(Fraction, one))) / len(one) for one in (few_ns, many_ns)]
-    delta_ns = round(Fraction(sum(few_ns), len(few_ns)) - Fraction(sum(many_ns), len(many_ns)))
-    if not (whole := sum(squares)):
-        return delta_ns, delta_ns
-    rest = sum(one**2 / (len(side) - 1) for one, side in zip(squares, (few_ns, many_ns), strict=True))
-    half_ns = ceil(student(level, max(1, floor(whole**2 / rest))) * sqrt(whole))
-    return delta_ns - half_ns, delta_ns + half_ns
+def raw_bits(count: int) -> NDArray[np.uint64]:
+    """64 random bits each, the same ones every time.
+
+    Raw bits are the one stream of random numbers that numpy promises never to change.
+    """
+    bits: NDArray[np.uint64] = np.random.PCG64(SEED).random_raw(count)
+    return bits

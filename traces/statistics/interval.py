@@ -1,7 +1,7 @@
 """The interval of a difference of means over steps or logged iterations.
 
 With `MANY` or more on both sides it is a bootstrap, with fewer the permutation test decides
-(`few_steps.py`), and with less than `LEAST` nothing does. Of the bootstrap:
+(`permutation.py`), and with less than `LEAST` nothing does. Of the bootstrap:
 
 Deviations from each side's mean are drawn with replacement, and the interval is the difference of the means
 give or take the length that `level` of the drawn differences stay below. Four things make it hold with few
@@ -30,30 +30,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.comparison.difference.few_steps import shifts_of
-from heuristics.comparison.difference.student import student
-from traces.limits import Limit
+from traces.limits import MOST, Limit
+from traces.statistics.permutation import DRAWN_VALUES, least_p, raw_bits, shifts_of
+from traces.statistics.student import student
 
-LEAST: Final = Limit(
-    4, "steps a side", "the permutation test: 3 against 3 without overlap are p = 1/10, 4 against 4 are 1/35"
-)
+LEVEL: Final = 0.95
+LEAST: Final = next(count for count in range(1, 100) if least_p(count, count) <= 1 - LEVEL)
+"""Steps a side of which the permutation test can refuse a difference: 4, as 3 against 3 are p = 1/10."""
 MANY: Final = Limit(
     8,
     "steps a side",
     "measurement of this project, section 8: with fewer, what is drawn with replacement varies too little",
 )
-RHYTHM: Final = Limit(
-    0.5,
-    "correlation with what lies a round before",
-    "ours: 0.9 in a real run of two data-loading workers; 0.2 % of 1,000 series of 59 without one show it",
-)
 RESAMPLES: Final = Limit(
     4000, "resamples", "ours: another seed then moves the ends by some 1.5 % of half the interval"
 )
-DRAWN: Final = Limit(
-    1_000_000, "values drawn, at most", "ours: under 0.1 s; only reached by a few values against thousands"
-)
-SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +72,18 @@ class Interval:
         return (self.high_ns - self.low_ns) // 2
 
 
-def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = 0.95) -> Interval | None:
+def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = LEVEL) -> Interval | None:
     """The interval; None with fewer than `LEAST` values on a side. Swapped sides give the mirrored one.
 
     Values in the order they were recorded. Values that never vary give an interval without width.
     """
     fewest = min(len(base_ns), len(new_ns))
-    if fewest < LEAST.value:
+    if fewest < LEAST:
         return None
     if fewest < MANY.value:
         return _of_few(base_ns, new_ns, level)
-    round_ = max(round_of(_shifted(side), int(LEAST.value)) for side in (base_ns, new_ns))
-    if round_ > 1 and LEAST.value <= fewest // round_ < MANY.value:
+    round_ = max(round_of(_shifted(side), LEAST) for side in (base_ns, new_ns))
+    if round_ > 1 and LEAST <= fewest // round_ < MANY.value:
         return _of_few_rounds(base_ns, new_ns, round_, level)
     length = max(1, fewest // int(MANY.value))
     first, second = (_deviations(side, length, level) for side in sorted((tuple(base_ns), tuple(new_ns))))
@@ -152,10 +143,9 @@ def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArra
 def _half_width(first: NDArray[np.float64], second: NDArray[np.float64], level: float) -> float:
     """What `level` of the drawn differences stay below, whichever sign they have."""
     both = np.concatenate((first, second))
-    # Raw bits: the one stream of random numbers that numpy promises never to change.
-    resamples = int(min(RESAMPLES.value, DRAWN.value // both.size))
-    bits = np.random.PCG64(SEED).random_raw(resamples * both.size)
-    of_first, of_second = np.split(bits.reshape(both.size, -1) >> np.uint64(32), [first.size])
+    resamples = int(min(RESAMPLES.value, DRAWN_VALUES.value // both.size))
+    bits = raw_bits(resamples * both.size).reshape(both.size, -1)
+    of_first, of_second = np.split(bits >> np.uint64(32), [first.size])
     own = _means(first, of_first) - _means(second, of_second)
     together = _means(both, of_first) - _means(both, of_second)
     place = min(ceil(level * (resamples + 1)), resamples) - 1
@@ -177,7 +167,7 @@ def round_of(deviations: NDArray[np.float64], least: int = int(MANY.value)) -> i
     whole, nearest = float(deviations @ deviations), 0.0
     for length in range(1, deviations.size // least + 1 if whole else 1):
         alike = float(deviations[length:] @ deviations[:-length]) / whole
-        if length > 1 and alike >= RHYTHM.value and alike >= nearest + RHYTHM.value:
+        if length > 1 and alike >= MOST.value and alike >= nearest + MOST.value:
             return length
         nearest = max(nearest, alike)
     return 1

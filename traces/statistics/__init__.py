@@ -1,0 +1,1 @@
+"""Intervals, tests and trends of few and many values: whoever judges a difference asks here."""

@@ -1,0 +1,49 @@
+"""Student's t: how far the mean of few values lies from the truth, in standard errors."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from math import ceil, cos, floor, pi, sin, sqrt, tan
+from statistics import variance
+
+
+@cache
+def student(level: float, freedom: int) -> float:
+    """What t stays below, whichever its sign, in `level` of all cases, for degrees of freedom from 1 on."""
+    low, high = 0.0, pi / 2
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if _held(middle, freedom) < level else (low, middle)
+    return tan(high) * sqrt(freedom)
+
+
+def _held(angle: float, freedom: int) -> float:
+    """In how many of all cases |t| is below the angle's tangent times the root of the degrees of freedom.
+
+    A finite sum for each whole number of degrees (Abramowitz and Stegun 26.7.3-4).
+    """
+    is_odd = freedom % 2
+    term, added = (cos(angle), 0.0) if is_odd else (1.0, 0.0)
+    for power in range(1 + is_odd, freedom, 2):
+        added += term
+        term *= cos(angle) ** 2 * power / (power + 1)
+    return (angle + sin(angle) * added) * 2 / pi if is_odd else sin(angle) * added
+
+
+def welch(first: Sequence[int], second: Sequence[int], level: float) -> tuple[int, int]:
+    """Welch's interval of the mean of the first less that of the second, its degrees of freedom rounded down.
+
+    Each side varies as its own values do.
+    """
+    squares = [Fraction(variance(map(Fraction, one))) / len(one) for one in (first, second)]
+    delta = round(Fraction(sum(first), len(first)) - Fraction(sum(second), len(second)))
+    if not (whole := sum(squares)):
+        return delta, delta
+    rest = sum(one**2 / (len(side) - 1) for one, side in zip(squares, (first, second), strict=True))
+    half = ceil(student(level, max(1, floor(whole**2 / rest))) * sqrt(whole))
+    return delta - half, delta + half
+
+
+def one_more(values: Sequence[Fraction], level: float) -> tuple[float, int]:
+    """The standard deviation of values, and how far from their mean a further one of them lies at most."""
+    spread = sqrt(variance(values))
+    return spread, ceil(student(level, len(values) - 1) * spread * sqrt(1 + 1 / len(values)))
