@@ -3,18 +3,25 @@
 `base.NAME` and `new.NAME` are of one side, the others of both. None is unknown.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.matched import mean_step_ns
-from heuristics.comparison.difference.subject import Subject, same_capture, sided, whole_replays
+from heuristics.comparison.difference.subject import (
+    Subject,
+    enter_sided,
+    known_at,
+    same_capture,
+    whole_replays,
+)
 from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
 from heuristics.comparison.witnesses import Weighed, copied, weigh
-from heuristics.config.facts import Fact
+from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from traces.limits import HALF_A_WALL, NEARLY_ALL, QUARTER
 from traces.missing import known
@@ -29,6 +36,7 @@ TELLING_TABLES: Final = {
     "cpu_op": "operators",
 }
 """Tables that something is known by alone; the rest is absent where nothing happened to be recorded in it."""
+_NAMES: Final = ("base", "new")
 _ROUTES: Final = {"compute.router", "compute.permute", "compute.grouped_gemm", *EXCHANGES}
 """Keys of kernels that only MoE layers have."""
 _MAY_ROUTE: Final = "comm.sendrecv_unresolved"
@@ -44,18 +52,16 @@ _NEEDED: Final = {"routing mode": "routing", "PP": "pp", "CUDA graphs": "graphs"
 
 
 @dataclass(frozen=True)
-class Sides:
+class Sides(Remembering):
     """Both sides. `cut_otherwise`: their configurations cut the same step another way.
 
-    `stack`: what differs of the stack below a dispatcher. `told`, `held`: facts and conditions asked before.
+    `stack`: what differs of the stack below a dispatcher.
     """
 
     base: Subject
     new: Subject
     cut_otherwise: bool
     stack: tuple[str, ...]
-    told: dict[str, object] = field(default_factory=dict)
-    held: dict[str, bool | None] = field(default_factory=dict)
 
     @cached_property
     def shared_frac(self) -> float | None:
@@ -69,30 +75,41 @@ class Sides:
         return weigh(self.base, self.new) if is_known else Weighed(None, (), ())
 
 
-def _step(side: Subject) -> str:
+def _shows(of: Callable[[Subject], object]) -> Callable[[Subject], object]:
+    """A function that is what a side shows."""
+    enter_sided(Sides, _NAMES, of.__name__, of)
+    return of
+
+
+@_shows
+def step(side: Subject) -> str:
     steps = side.rank.steps
     if not steps.found:
         return "one window"
     return f"by {steps.source}" if steps.unit == "step" else f"{steps.unit}s by {steps.source}"
 
 
-def _number(side: Subject) -> str:
+@_shows
+def number(side: Subject) -> str:
     steps = side.rank.steps
     return counted(len(steps.used), "graph replay" if steps.unit == "replay" else steps.unit)
 
 
-def _step_with_counts(side: Subject) -> str:
+@_shows
+def step_with_counts(side: Subject) -> str:
     rank = side.rank
     count = sum(one.count for one in rank.kernel_table.rows) / len(rank.lengths_ns)
-    return f"{_step(side)}, {count:.0f} kernels"
+    return f"{step(side)}, {count:.0f} kernels"
 
 
-def _kind(side: Subject) -> str | None:
+@_shows
+def kind(side: Subject) -> str | None:
     trains = known(side.rank.detected.training_step)
     return None if trains is None else "training" if trains else "forward only"
 
 
-def _routes(side: Subject) -> str | None:
+@_shows
+def routes(side: Subject) -> str | None:
     """Whether MoE kernels run; unknown where only an exchange of unknown purpose does."""
     keys = {one.key for one in side.rank.kernel_table.rows}
     if keys & _ROUTES:
@@ -100,22 +117,26 @@ def _routes(side: Subject) -> str | None:
     return None if not keys or _MAY_ROUTE in keys else "no MoE kernels"
 
 
-def _moe_layers(side: Subject) -> int | None:
+@_shows
+def moe_layers(side: Subject) -> int | None:
     moe = known(side.rank.moe)
     return known(moe.layers) if moe and side.rank.kernel_table.rows else None
 
 
-def _recorder(side: Subject) -> str | None:
+@_shows
+def recorder(side: Subject) -> str | None:
     return _RECORDERS.get(side.trace.kind, side.trace.kind) if side.trace else None
 
 
-def _release(side: Subject) -> str | None:
+@_shows
+def release(side: Subject) -> str | None:
     """Year and release of `2026.2.1.210`: builds of one release do not matter."""
     version = known(side.trace.exporter_version) if side.trace else None
     return ".".join((version or "").split(".")[:2]) or None
 
 
-def _unrecorded(side: Subject) -> str:
+@_shows
+def unrecorded(side: Subject) -> str:
     tables = side.trace.missing_tables if side.trace else ()
     return ", ".join(sorted({TELLING_TABLES[name] for name in tables if name in TELLING_TABLES})) or "nothing"
 
@@ -124,31 +145,48 @@ def _slowed_frac(side: Subject) -> float | None:
     return known(side.trace.capture.perturbation_frac) if side.trace else None
 
 
-_OF_A_SIDE: Final[Mapping[str, Callable[[Subject], object]]] = {
-    "sms": lambda side: known(side.rank.sm.sm_count),
-    "ranks": lambda side: len(side.result.ranks),
-    "rank": lambda side: known(side.rank.rank),
-    "step": _step,
-    "step_with_counts": _step_with_counts,
-    "unit": lambda side: side.rank.steps.unit,
-    "number": _number,
-    "kind": _kind,
-    "names": lambda side: f"{len({one.name for one in side.rank.kernel_table.rows})} names",
-    "routes": _routes,
-    "moe_layers": _moe_layers,
-    "recorder": _recorder,
-    "release": _release,
-    "schema": lambda side: known(side.trace.schema) or None if side.trace else None,
-    "unrecorded": _unrecorded,
-    "slowed": lambda side: None if (frac := _slowed_frac(side)) is None else percent(frac),
-    "ledger": lambda side: "unknown" if known(side.rank.ledger) is None else "known",
-    "capture": lambda side: "whole replays" if whole_replays(side.rank) else "single kernels",
-    "account": lambda side: "unknown" if known(side.rank.absent_ns) is None else "known",
-    "tool": lambda side: side.result.tool.version,
-    "dispatcher": lambda side: (
-        None if (name := side.rank.detected.dispatcher) in ("none", "unknown") else name
-    ),
-}
+@_shows
+def ranks(side: Subject) -> int:
+    return len(side.result.ranks)
+
+
+@_shows
+def names(side: Subject) -> str:
+    """How many names its kernels have."""
+    return f"{len({one.name for one in side.rank.kernel_table.rows})} names"
+
+
+@_shows
+def schema(side: Subject) -> str | None:
+    return known(side.trace.schema) or None if side.trace else None
+
+
+@_shows
+def slowed(side: Subject) -> str | None:
+    """By how much the profiler slowed it."""
+    return None if (frac := _slowed_frac(side)) is None else percent(frac)
+
+
+@_shows
+def ledger(side: Subject) -> str:
+    return "unknown" if known(side.rank.ledger) is None else "known"
+
+
+@_shows
+def capture(side: Subject) -> str:
+    """What was recorded of CUDA graphs."""
+    return "whole replays" if whole_replays(side.rank) else "single kernels"
+
+
+@_shows
+def account(side: Subject) -> str:
+    return "unknown" if known(side.rank.absent_ns) is None else "known"
+
+
+@_shows
+def dispatcher(side: Subject) -> str | None:
+    name = side.rank.detected.dispatcher
+    return None if name in ("none", "unknown") else name
 
 
 def _gpu(side: int, sides: Sides) -> object:
@@ -156,21 +194,69 @@ def _gpu(side: int, sides: Sides) -> object:
     return found[0][side] if found else None
 
 
-def _same_capture(sides: Sides) -> bool:
+enter_sided(Sides, _NAMES, "sms", known_at("rank.sm.sm_count"))
+enter_sided(Sides, _NAMES, "rank", known_at("rank.rank"))
+enter_sided(Sides, _NAMES, "unit", attrgetter("rank.steps.unit"))
+enter_sided(Sides, _NAMES, "tool", attrgetter("result.tool.version"))
+enter("base.gpu", partial(_gpu, 0), Sides)
+enter("new.gpu", partial(_gpu, 1), Sides)
+
+
+@fact
+def captured_alike(sides: Sides) -> bool:
+    """Both recorded the same of CUDA graphs."""
     return same_capture(sides.base.rank, sides.new.rank)
 
 
-def _same_classes(sides: Sides) -> bool | None:
-    return same_classes(sides.base.rank, sides.new.rank) if _same_capture(sides) else None
+@fact
+def classes_alike(sides: Sides) -> bool | None:
+    """Kernels are of the same classes."""
+    return same_classes(sides.base.rank, sides.new.rank) if captured_alike(sides) else None
 
 
-def _replayed_beside(sides: Sides) -> bool:
+@fact
+def recorded_once(sides: Sides) -> bool:
+    """Both are one recording."""
+    return same_recording(sides.base.rank, sides.new.rank)
+
+
+@fact
+def stepped(sides: Sides) -> bool:
+    """Steps were found on both sides."""
+    return sides.base.rank.steps.found and sides.new.rank.steps.found
+
+
+@fact
+def agree(sides: Sides) -> tuple[str, ...] | None:
+    """Witnesses that the work is the same."""
+    return sides.weighed.agree or None
+
+
+@fact
+def contradict(sides: Sides) -> tuple[str, ...] | None:
+    """Witnesses that it is not."""
+    return sides.weighed.contradict or None
+
+
+@fact
+def shared(sides: Sides) -> str:
+    """How much work is by kernels that both have."""
+    return percent(sides.shared_frac or 0.0)
+
+
+read(Sides, "cut_otherwise")
+read(Sides, "same_work", at="weighed.same")
+
+
+@fact
+def replayed_beside(sides: Sides) -> bool:
     """Whether replays without their kernels stand against steps or blocks of another kind."""
     one, other = (side.rank.steps.unit for side in (sides.base, sides.new))
     return one != other and "replay" in (one, other)
 
 
-def _may_be_one(sides: Sides) -> bool:
+@fact
+def may_be_one(sides: Sides) -> bool:
     """Whether a replay may be what the other side repeats: as many of them, as much input, or as long."""
     one, other = (side.rank for side in (sides.base, sides.new))
     lengths = sorted(map(mean_step_ns, (one, other)))
@@ -178,23 +264,27 @@ def _may_be_one(sides: Sides) -> bool:
     return many or copied(one) == copied(other) != {} or lengths[1] <= Fraction(NEAR.value) * lengths[0]
 
 
-def _other_kernels(sides: Sides) -> bool:
+@fact
+def other_kernels(sides: Sides) -> bool:
     shared = sides.shared_frac
-    return shared is not None and shared < NEARLY_ALL.value and _same_capture(sides)
+    return shared is not None and shared < NEARLY_ALL.value and captured_alike(sides)
 
 
-def _other_programs(sides: Sides) -> bool:
+@fact
+def other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike."""
     kinds = {side.trace.kind for side in (sides.base, sides.new) if side.trace}
     return (sides.shared_frac or 0.0) < QUARTER.value and len(kinds) <= 1
 
 
-def _slowed_otherwise(sides: Sides) -> bool:
+@fact
+def slowed_otherwise(sides: Sides) -> bool:
     one, other = _slowed_frac(sides.base), _slowed_frac(sides.new)
     return one is not None and other is not None and abs(one - other) > HALF_A_WALL.value
 
 
-def _stack_differs(sides: Sides) -> str | None:
+@fact
+def stack_differs(sides: Sides) -> str | None:
     base, new = sides.base.given, sides.new.given
     versions = (
         name
@@ -204,7 +294,8 @@ def _stack_differs(sides: Sides) -> str | None:
     return ", ".join((*sides.stack, *versions)) or None
 
 
-def _stack_unknown(sides: Sides) -> str | None:
+@fact
+def stack_unknown(sides: Sides) -> str | None:
     both = [
         {"container": side.container, **side.given, "graphs": known(side.rank.detected.graph_share_frac)}
         for side in (sides.base, sides.new)
@@ -212,28 +303,5 @@ def _stack_unknown(sides: Sides) -> str | None:
     return ", ".join(name for name, key in _NEEDED.items() if None in [one.get(key) for one in both]) or None
 
 
-ALIKE: Final = Language(
-    {
-        **sided(_OF_A_SIDE, "base", "new"),
-        "base.gpu": Fact(partial(_gpu, 0)),
-        "new.gpu": Fact(partial(_gpu, 1)),
-        "stepped": Fact(lambda sides: sides.base.rank.steps.found and sides.new.rank.steps.found),
-        "same_work": Fact(lambda sides: sides.weighed.same),
-        "agree": Fact(lambda sides: sides.weighed.agree or None),
-        "contradict": Fact(lambda sides: sides.weighed.contradict or None),
-        "same_classes": Fact(_same_classes),
-        "replayed_beside": Fact(_replayed_beside),
-        "may_be_one": Fact(_may_be_one),
-        "same_recording": Fact(lambda sides: same_recording(sides.base.rank, sides.new.rank)),
-        "cut_otherwise": Fact(lambda sides: sides.cut_otherwise),
-        "other_kernels": Fact(_other_kernels),
-        "other_programs": Fact(_other_programs),
-        "shared": Fact(lambda sides: percent(sides.shared_frac or 0.0)),
-        "same_capture": Fact(_same_capture),
-        "slowed_otherwise": Fact(_slowed_otherwise),
-        "stack_differs": Fact(_stack_differs),
-        "stack_unknown": Fact(_stack_unknown),
-    },
-    config=None,
-)
+ALIKE: Final = Language(Sides)
 """What conditions of the table are asked in."""

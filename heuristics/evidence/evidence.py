@@ -17,7 +17,7 @@ from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
 from heuristics.figures.startup import Startup
-from heuristics.guides.facts import EP_KINDS
+from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from heuristics.comparison.files.logs import drift_of_steps
-from heuristics.findings.facts import Case
+from heuristics.findings.case import Case
 from heuristics.findings.recorded import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.guides.memory_use import HEAD_ROOM, estimated, ran_out, too_large

@@ -5,14 +5,21 @@ from typing import Final
 
 from msgspec import Struct
 
+from heuristics.config.view import Config
+from heuristics.findings import dispatchers
+from heuristics.findings.case import Case
 from heuristics.findings.computed import COMPUTED
-from heuristics.findings.facts import CASES, Case
 from heuristics.result.configured import ConfigFinding, FindingState
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import Condition, Language
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from traces.settings.settings import Problem
 from traces.toml_tables import read_table
+
+ROOMS: Final = (dispatchers,)
+"""Where facts of a case stand beside those of case.py."""
+CASES: Final = Language(Case, {Run: "run", Config: "files"})
+"""Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):

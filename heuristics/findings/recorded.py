@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.config.view import Config
-from heuristics.findings.facts import Case
+from heuristics.findings.case import Case
 from heuristics.words import say
 from traces.limits import HALF_A_WALL
 from traces.measure.moe.passes import PassCount

@@ -7,7 +7,7 @@ from typing import Final
 
 from heuristics.config.logic import negated
 from heuristics.fixes.change import Change
-from heuristics.fixes.facts import SM_BACKENDS, backend_to_set, other_backends
+from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
 from heuristics.fixes.needs import all_needed, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.dispatcher import (
@@ -32,7 +32,7 @@ _BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
 def recommended(run: Run) -> Change:
-    return set_to(run, backend_to_set(run))
+    return set_to(run, guided_backend(run))
 
 
 def arms(run: Run) -> Mapping[str, Change]:
@@ -69,7 +69,7 @@ def _ends_shared_overlap(run: Run) -> bool:
 
 def allowed(run: Run) -> tuple[Precondition, ...]:
     """The backend is better than one that is tuned, comes in the guide's order, is installed and allowed."""
-    choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.active.dispatcher
+    choice, backend, now = choose_dispatcher(run), guided_backend(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
     needs = [*needed("better_backend", run, better)]
     for fix in choice.before:
@@ -122,7 +122,7 @@ def sms(run: Run) -> Change:
 
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
-    return next(name for name in (run.active.dispatcher, backend_to_set(run), default) if name in _TUNED)
+    return next(name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED)
 
 
 def tunable(run: Run) -> tuple[Precondition, ...]:

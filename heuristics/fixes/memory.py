@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from heuristics.config.logic import negated
 from heuristics.fixes.change import Change
-from heuristics.fixes.facts import OPTIMIZER_OFFLOAD, layer_offload, turns_offload_down
+from heuristics.fixes.circumstances import OPTIMIZER_OFFLOAD, layer_offload, turns_offload_down
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import all_needed, needed, release
 from heuristics.fixes.precondition import Precondition

@@ -4,21 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, convert
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
-from heuristics.fixes.facts import FIX_FACTS, layer_offload
+from heuristics.fixes.circumstances import layer_offload
 from heuristics.fixes.precondition import Precondition, Release, holds
-from heuristics.rules.condition import Language
+from heuristics.guides.situation import RUNS
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 from traces.spelling import chosen
 from traces.toml_tables import written
-
-_LANGUAGE: Final = Language(FIX_FACTS)
 
 
 class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,14 +35,14 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for text in filter(None, (self.holds, self.when or self.already)):
-            _LANGUAGE.condition(text)
+            RUNS.condition(text)
 
     def of(
         self, run: Run, fact: bool | UnsetType | None = UNSET, words: Mapping[str, str] | None = None
     ) -> tuple[Precondition, ...]:
         """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code tells."""
         asked = self.when or self.already
-        if asked and _LANGUAGE.condition(asked).holds(run) is not True:
+        if asked and RUNS.condition(asked).holds(run) is not True:
             return ()
         if self.already:
             return needed("not_set_yet", run, False, knob=self.already)
@@ -52,11 +50,11 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             package, version = self.release.split()
             return (release(run, package, version, self.text),)  # type: ignore[arg-type]
         if fact is UNSET:
-            fact = _LANGUAGE.condition(self.holds).holds(run) if self.holds else None
+            fact = RUNS.condition(self.holds).holds(run) if self.holds else None
         told = cure(self.record, run.active.recorder) if self.record else ""
         known = {**(words or {}), "record": told}
         text, met_by, told_by = (
-            _LANGUAGE.filled(one, run, known) for one in (self.text, self.met_by, self.told_by or told)
+            RUNS.filled(one, run, known) for one in (self.text, self.met_by, self.told_by or told)
         )
         return (replace(holds(text, fact, met_by, told_by, self.blocks), absent=self.absent),)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.facts import exchange, experts_cut
+from heuristics.fixes.circumstances import exchange, experts_cut
 from heuristics.fixes.needs import all_needed, head_room, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.memory_use import (

@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
-from heuristics.guides.facts import host_visible
+from heuristics.guides.situation import host_visible
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import Asked, asked_by

@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
-from heuristics.guides.facts import ep_share, is_low_precision
-from heuristics.guides.table import GUIDED, Chosen, Refusal, Row, fire
+from heuristics.guides.situation import RUNS, ep_share, runs_low_precision
+from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Condition
@@ -65,7 +65,7 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def _notes() -> Mapping[str, Note]:
     rows = keyed(written("heuristics.guides", "dispatcher.toml")["note"])
-    return read_rows(rows, dict[str, Note], place("heuristics.guides", "dispatcher.toml"), GUIDED.readers)
+    return read_rows(rows, dict[str, Note], place("heuristics.guides", "dispatcher.toml"), RUNS.readers)
 
 
 def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherChoice:
@@ -92,7 +92,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     extras = [extra for backend in backends for extra in backend_extras(run, backend)]
     notes += [one.text for one in before]
     notes += [note for backend in backends for note in backend_notes(run, backend)]
-    if is_low_precision(run):
+    if runs_low_precision(run):
         notes.append(say("guides.low-precision"))
     sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
     of_sizes = [option for option, size in sizes.items() if size is None and "hybridep" in backends]
@@ -162,7 +162,7 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
     of_backend = (one for one in _notes().values() if backend in one.backends)
-    return tuple(GUIDED.filled(one.text, run, words) for one in of_backend if one.holds(run))
+    return tuple(RUNS.filled(one.text, run, words) for one in of_backend if one.holds(run))
 
 
 def sm_knob(run: Run, backend: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.words import say
@@ -125,16 +126,19 @@ def too_large(run: Run) -> TooLarge | None:
     return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
 
 
+@fact
 def ran(run: Run) -> bool:
     """Whether steps of the run were recorded, logged or described."""
     return run.window_ns > 0 or (run.log is not None and bool(run.log.iterations))
 
 
+@fact
 def ran_out(run: Run) -> bool:
     """Whether memory is known to be too small, by the log or by steady steps."""
     return run.does_not_fit or (run.log is not None and bool(run.log.out_of_memory))
 
 
+@fact
 def fits(run: Run) -> bool | None:
     """Whether the run fits: by an error or by having run, else by the estimate beyond its error."""
     if ran_out(run):

@@ -8,11 +8,13 @@ from msgspec import Struct
 from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import all_of
 from heuristics.config.versions import numbers
+from heuristics.facts.dictionary import fact
 from heuristics.recipes import Published
 from heuristics.run.run import Run
 from traces.toml_tables import read_keyed
 
 
+@fact
 def replays(run: Run) -> bool | None:
     """Whether CUDA graphs replay, of whatever implementation."""
     if run.config.graph_impl is not None:
@@ -73,6 +75,7 @@ def has_dense_layers(run: Run) -> bool | None:
     return True if run.active.moe is False else run.config.dense_layers
 
 
+@fact
 def has_shared_experts(run: Run) -> bool | None:
     """Whether every token also goes to shared experts."""
     return False if run.active.moe is False else run.config.shared_experts
@@ -143,6 +146,7 @@ def is_short(run: Run) -> bool:
     return bool(run.config.memory_tight) or run.does_not_fit
 
 
+@fact
 def exhausted(run: Run) -> bool:
     """Whether every selective module is recomputed already or known to be impossible."""
     now = recomputed_now(run)

@@ -9,15 +9,13 @@ from typing import Any, Final, NamedTuple, get_args
 from msgspec import Struct
 
 from heuristics.config.about import Guidance
-from heuristics.guides.facts import GUIDE_FACTS
-from heuristics.rules.condition import Condition, Language
+from heuristics.guides.situation import RUNS
+from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.toml_tables import keyed, place, read_rows, written
 
 EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
-GUIDED: Final = Language(GUIDE_FACTS)
-"""Conditions of the guides' tables."""
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +48,7 @@ def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
     found: dict[Guidance, tuple[Row, ...]] = {}
     for edition in EDITIONS:
         rows = keyed(_of_edition(edition, document["row"], document["source"][edition]))
-        read = read_rows(rows, dict[str, Row], place(package, file), GUIDED.readers)
+        read = read_rows(rows, dict[str, Row], place(package, file), RUNS.readers)
         found[edition] = tuple(read.values())
     return found
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from heuristics.config.trust import TRACE
 from heuristics.config.versions import Package, numbers
-from heuristics.incidents.facts import INCIDENTS, Case
+from heuristics.guides.situation import RUNS
+from heuristics.incidents import course
 from heuristics.result.configured import Incident, IncidentState, Sighting
 from heuristics.result.judged import KnownIssue
 from heuristics.rules.condition import Condition
@@ -24,6 +25,8 @@ from traces.settings.derive import DEFAULT
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 
+ROOMS: Final = (course,)
+"""Where facts stand that rows ask for beside those of fixes."""
 Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
 """What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes longer."""
 SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")
@@ -39,7 +42,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row, under the thread that reports it.
 
     `what`: what happens and why, with its figure; `cure`: what helps, `set` the knobs that do, `fix` the
-    catalogue's. `when`: what must hold of the run, by knobs and facts of `facts.py`; `lines`: ids of lines of
+    catalogue's. `when`: what must hold of the run, by knobs and facts; `lines`: ids of lines of
     a log, of which one must be there, or only speaks for it where the row also stands `without_line`.
     `releases`: by package, the first that has it and the first that has not ("": none yet); any known package
     decides. `gpus`: families, none: any. `fixes`: whose change meets it; without `as_it_is` only these do.
@@ -51,7 +54,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cure: str
     source: str
     kind: Kind
-    when: Condition = INCIDENTS.condition("True")
+    when: Condition = RUNS.condition("True")
     lines: tuple[str, ...] = ()
     without_line: bool = False
     releases: dict[Package | Literal["container"], tuple[str, str]] = {}
@@ -63,9 +66,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     explains: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
-    def seen_lines(self, case: Case) -> tuple[tuple[str, int], ...]:
+    def seen_lines(self, run: Run) -> tuple[tuple[str, int], ...]:
         """Its lines in the run's log, each with the number of the first."""
-        log = case.run.log
+        log = run.log
         if log is None:
             return ()
         first: dict[str, int] = {}
@@ -75,32 +78,32 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             first[OUT_OF_MEMORY] = log.out_of_memory[0].line
         return tuple((id, first[id]) for id in self.lines if id in first)
 
-    def is_possible(self, case: Case) -> bool:
+    def is_possible(self, run: Run) -> bool:
         """Whether nothing that is known of the run speaks against it, and its log shows a line if it must."""
-        is_silent = self.lines and not self.without_line and not self.seen_lines(case)
-        return not is_silent and self.fits(case)
+        is_silent = self.lines and not self.without_line and not self.seen_lines(run)
+        return not is_silent and self.fits(run)
 
-    def fits(self, case: Case) -> bool:
+    def fits(self, run: Run) -> bool:
         """Whether settings, releases and GPU may be those of the row, whatever a log shows."""
-        return False not in (self.when.holds(case), self.released(case), self.on_gpu(case))
+        return False not in (self.when.holds(run), self.released(run), self.on_gpu(run))
 
-    def unknown(self, case: Case) -> tuple[str, ...]:
+    def unknown(self, run: Run) -> tuple[str, ...]:
         """What would decide it and is not known of the run."""
-        release = ("release",) if self.releases and self.released(case) is None else ()
-        gpu = ("gpu",) if self.gpus and self.on_gpu(case) is None else ()
-        names = (one.name for one in self.when.unknown(case)) if self.when.holds(case) is None else ()
+        release = ("release",) if self.releases and self.released(run) is None else ()
+        gpu = ("gpu",) if self.gpus and self.on_gpu(run) is None else ()
+        names = (one.name for one in self.when.unknown(run)) if self.when.holds(run) is None else ()
         return (*release, *gpu, *dict.fromkeys(names))
 
-    def on_gpu(self, case: Case) -> bool | None:
-        gpu = case.run.gpu
+    def on_gpu(self, run: Run) -> bool | None:
+        gpu = run.gpu
         return None if self.gpus and gpu is None else not self.gpus or gpu in self.gpus
 
-    def released(self, case: Case) -> bool | None:
+    def released(self, run: Run) -> bool | None:
         """Whether a package that is known is of an affected release; None where none of them is known."""
         told = [
             numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
             for package, (since, until) in self.releases.items()
-            if (version := version_of(case.run, package)) is not None
+            if (version := version_of(run, package)) is not None
         ]
         return all(told) if told else None if self.releases else True
 
@@ -119,7 +122,7 @@ def incidents() -> Mapping[str, Row]:
 @cache
 def rows(subject: str) -> Mapping[str, Row]:
     """The rows of one table, by id. Raises `WrongRow`."""
-    return read_keyed("heuristics.incidents", f"{subject}.toml", Row, INCIDENTS.readers)
+    return read_keyed("heuristics.incidents", f"{subject}.toml", Row, RUNS.readers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +136,29 @@ class Met:
     seen: tuple[Sighting, ...]
 
 
-def incidents_of(case: Case) -> tuple[Incident, ...]:
+def incidents_of(run: Run) -> tuple[Incident, ...]:
     """What a run meets as it is: seen in its log first, then met by all that is asked, then what may be.
 
     Of rows about one line, those that fit without an "if" stand for it; the others may be.
     """
-    found = [_met(row, case) for row in incidents().values() if row.as_it_is and row.is_possible(case)]
+    found = [_met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)]
     certain = {id for one in found if not one.unknown for id, _ in one.lines}
     told = [_weaker(one, certain) for one in found]
     sure = {one.row.id for one in told if one.state != "possible"}
     kept = [
         one
         for one in told
-        if not sure & {*one.row.unless} and (one.state != "possible" or one.lines or one.row.when.holds(case))
+        if not sure & {*one.row.unless} and (one.state != "possible" or one.lines or one.row.when.holds(run))
     ]
-    return tuple(_told(one, case) for one in sorted(kept, key=_rank))
+    return tuple(_told(one, run) for one in sorted(kept, key=_rank))
 
 
-def _met(row: Row, case: Case) -> Met:
+def _met(row: Row, run: Run) -> Met:
     """Where only lines that several causes print are there, an open condition leaves the row one of them."""
-    lines, unknown = row.seen_lines(case), row.unknown(case)
-    is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(case) is True
+    lines, unknown = row.seen_lines(run), row.unknown(run)
+    is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(run) is True
     state: IncidentState = "seen" if lines and is_witness else "possible" if unknown else "met"
-    seen = tuple(_sightings(row, lines, case))
+    seen = tuple(_sightings(row, lines, run))
     return Met(row, state, unknown, lines, seen)
 
 
@@ -169,27 +172,27 @@ def _rank(one: Met) -> tuple[int, bool, int]:
     return STATES.index(one.state), bool(one.unknown), -len(one.seen)
 
 
-def _told(one: Met, case: Case) -> Incident:
+def _told(one: Met, run: Run) -> Incident:
     row = one.row
     return copied(
         Incident,
         row,
         one,
-        what=INCIDENTS.filled(row.what, case),
-        cure=INCIDENTS.filled(row.cure, case),
+        what=RUNS.filled(row.what, run),
+        cure=RUNS.filled(row.cure, run),
         releases=tuple(release_words(*ends) for ends in row.releases.items()),
         only_if=one.unknown,
     )
 
 
-def _sightings(row: Row, lines: tuple[tuple[str, int], ...], case: Case) -> Iterator[Sighting]:
+def _sightings(row: Row, lines: tuple[tuple[str, int], ...], run: Run) -> Iterator[Sighting]:
     """Lines of the log, versions, then settings that the condition names and somebody wrote."""
     for id, line in lines:
         yield Sighting("log", id, f"line {line}")
     for package in row.releases:
-        if (version := version_of(case.run, package)) is not None:
+        if (version := version_of(run, package)) is not None:
             yield Sighting("evidence", f"{say(f'incidents.{package}')} {version}", "")
-    by_knob = case.run.config.written.by_knob
+    by_knob = run.config.written.by_knob
     for knob in row.when.knobs:
         if knob in by_knob and by_knob[knob].said not in (DEFAULT, TRACE):
             yield Sighting("configuration", knob, by_knob[knob].said)
@@ -200,15 +203,15 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
 
     `sets`: knobs that the fix sets; all others are the run's.
     """
-    changed = Case(run.changed(sets))
+    changed = run.changed(sets)
     return tuple(
         copied(
             KnownIssue,
             row,
-            what=INCIDENTS.filled(row.what, changed),
+            what=RUNS.filled(row.what, changed),
             releases=tuple(release_words(*one) for one in row.releases.items()),
             only_if=row.unknown(changed),
-            workaround=INCIDENTS.filled(row.cure, changed),
+            workaround=RUNS.filled(row.cure, changed),
         )
         for row in incidents().values()
         if fix in row.fixes and row.fits(changed)  # it has not run so yet: no log shows the line

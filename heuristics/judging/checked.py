@@ -20,7 +20,6 @@ from heuristics.findings.defects import defects_of
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
-from heuristics.incidents.facts import Case
 from heuristics.incidents.incident import incidents_of
 from heuristics.plan.allowed import OWN, Ask, plan_asked
 from heuristics.plan.planned import Plan, Rejection
@@ -122,7 +121,7 @@ def judge_files(
         or any(one.answer == "rejected" for one in own)
         or any(one.state == "illegal" for one in findings)
     )
-    published = incidents_of(Case(run, evidence.idle_frac))
+    published = incidents_of(run)
     better = {
         id: one.id for one in published if one.state != "possible" and not one.only_if for id in one.explains
     }

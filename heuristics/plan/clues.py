@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
 
 from msgspec import Struct
 
-from heuristics.config.facts import Fact
+from heuristics.facts.dictionary import fact
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS, waited_for_data
+from heuristics.guides.situation import EP_KINDS, RUNS
 from heuristics.plan.gains import before_others
-from heuristics.rules.condition import Condition, Language
+from heuristics.rules.condition import Condition
 from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
 from traces.limits import WALL
@@ -30,7 +29,8 @@ class Clue(Struct, frozen=True, forbid_unknown_fields=True):
     tuning: bool = True
 
 
-def _fragmented(run: Run) -> bool:
+@fact
+def fragmented(run: Run) -> bool:
     """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd sizes."""
     if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.active.allocator_calls_per_step:
         return True
@@ -46,12 +46,8 @@ def _unallocated(one: OutOfMemory) -> bool:
     return reserved - allocated >= WALL.value * capacity
 
 
-def _ran_out_in(run: Run) -> frozenset[str]:
-    stages = [one.stage for one in run.log.out_of_memory] if run.log else []
-    return frozenset(filter(None, (*stages, run.active.out_of_memory)))
-
-
-def _overlap_is_at_hand(run: Run) -> bool:
+@fact
+def overlap_is_at_hand(run: Run) -> bool:
     """Expert all-to-all of plain alltoall costs most, no flex package is known, and one flag hides it."""
     whole, experts = run.cost_ns("communication", ()), run.cost_ns("communication", EP_KINDS)
     if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
@@ -60,34 +56,37 @@ def _overlap_is_at_hand(run: Run) -> bool:
     return plain and not any(one.stops for one in CATALOGUE["COM-1"].preconditions(run))
 
 
-def _uneven_routing(run: Run) -> bool:
+@fact
+def uneven_routing(run: Run) -> bool:
     """Tokens make a rank late; where several ranks were replayed, by as much as is repaired first."""
     replayed = run.late is not None and run.late.saved_frac is not None
     told = run.active.late_cause == Cause.ROUTING_IMBALANCE
     return told and (not replayed or "COM-11" in before_others(run))
 
 
-_FACTS: Final[Mapping[str, Fact]] = {
-    **GUIDE_FACTS,
-    "fragmented": Fact(_fragmented),
-    "data_waits": Fact(lambda run: (waited_for_data(run) or 0.0) >= WALL.value),
-    "host_by_kind": Fact(lambda run: bool(run.cost_by_kind_ns.get("host_overhead"))),
-    "ran_out_in": Fact(_ran_out_in),
-    "experts_overlap": Fact(
-        lambda run: run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
-    ),
-    "uneven_routing": Fact(_uneven_routing),
-    "wide_matrices": Fact(lambda run: (run.active.wide_frac or 0.0) >= WALL.value),
-    "overlap_is_at_hand": Fact(_overlap_is_at_hand),
-}
-"""What clues ask of a run, by name."""
+@fact
+def host_by_kind(run: Run) -> bool:
+    """Whether host overhead is told apart by kind."""
+    return bool(run.cost_by_kind_ns.get("host_overhead"))
+
+
+@fact
+def experts_overlap(run: Run) -> bool | None:
+    """Whether EP overlap runs, or is asked for by any of its switches."""
+    return run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
+
+
+@fact
+def wide_matrices(run: Run) -> bool:
+    """Whether matrix work in wide formats takes as much as a wall."""
+    return (run.active.wide_frac or 0.0) >= WALL.value
 
 
 @cache
 def clues() -> Mapping[WallId, tuple[Clue, ...]]:
     """Those of each wall, in order."""
     kind = dict[WallId, tuple[Clue, ...]]
-    return read_table("heuristics.plan", "clues.toml", kind, Language(_FACTS).readers)
+    return read_table("heuristics.plan", "clues.toml", kind, RUNS.readers)
 
 
 def _first(run: Run, wall: WallId) -> Clue | None:

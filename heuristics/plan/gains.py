@@ -9,7 +9,7 @@ from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
-from heuristics.guides.facts import SENDRECV
+from heuristics.guides.situation import SENDRECV
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.repairs import comes_first

@@ -1,12 +1,12 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
-A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known) or `config.X` (a question
-to the configuration). None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown
-name never breaks a rule; `known(a, b)` tells whether all are known, `where(a)` what set a knob. A knob that
-is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor
-below any number.
+A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known), `observed.X` (of what a
+trace shows, as it stands) or `config.X` (a question to the configuration). None is unknown: it goes through
+`and`, `or`, `not` and comparisons, so that an unknown name never breaks a rule; `known(a, b)` tells whether
+all are known, `where(a)` what set a knob. A knob that is null is off, is `None` (`mtp_num_layers is None`),
+and in an order (`mtp_num_layers > 1`) neither above nor below any number.
 
-Tables ask a configuration, or a run by facts of their own beside those of its configuration.
+Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two.
 """
 
 from __future__ import annotations
@@ -17,33 +17,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from packaging.version import Version
 
 from heuristics.config.about import not_given
-from heuristics.config.facts import FACTS, Fact
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
-from heuristics.rules.facts import HATCH
+from heuristics.facts import configuration, groups, stages
+from heuristics.facts.dictionary import DICTIONARY, Asked, Fact
+from heuristics.run.run import Run
 from heuristics.words import say
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
 from traces.settings.settings import OFF
 from traces.toml_tables import Readers
-
-
-class Asked(Protocol):
-    """What conditions are asked of: a configuration, or what has one."""
-
-    @property
-    def told(self) -> dict[str, object]:
-        """Facts that were asked for before, by name."""
-
-    @property
-    def held(self) -> dict[str, bool | None]:
-        """Conditions that were asked before, by text."""
-
 
 Evaluated = Callable[[Any], object]
 """The value of a part of a condition for what is asked."""
@@ -56,7 +44,10 @@ class _Null:
         return False
 
 
+ROOMS: Final = (configuration, groups, stages)
+"""Where facts of a configuration stand; those of a view stand before the language that asks it."""
 NULL: Final = _Null()
+_SHOWN: Final = "observed."
 _FIELD: Final = compiled(r"\{(.+?)\}")
 _ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt,
@@ -143,22 +134,21 @@ class Condition:
         return str(value) if not isinstance(value, str) or value in known else "another value"
 
 
-def _itself(config: Config) -> Config:
-    return config
+def _itself(asked: Any) -> Any:
+    return asked
 
 
 class Language:
-    """What conditions may name: knobs and facts of a configuration, and `facts` of what is asked.
+    """What conditions of tables that ask one view may name: facts of the dictionary, and knobs.
 
-    With `facts` its conditions are asked of what has a configuration, at `config`, or where that is None of
-    what has none, by these facts alone; without of configurations.
+    `ways`: where what is asked leads to something else that has facts, by its type. With a way to a
+    configuration knobs are asked there, and questions to it.
     """
 
-    def __init__(self, facts: Mapping[str, Fact] | None = None, config: str | None = "config") -> None:
-        self._own = facts or {}
-        self._is_configured = config is not None
-        self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **self._own} if self._is_configured else self._own
-        self._config: Callable[[Any], Config] = attrgetter(config) if facts and config else _itself
+    def __init__(self, view: type, ways: Mapping[type, str] | None = None) -> None:
+        self._ways: dict[type, Callable[[Any], Any]] = {view: _itself}
+        for other, path in (ways or {}).items():
+            self._ways[other] = attrgetter(path)
         self._conditions: dict[str, Condition] = {}
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
@@ -174,15 +164,13 @@ class Language:
         return self._conditions[text]
 
     def named(self, name: str) -> Term:
-        """A name as a term: None where unknown, NULL where it is null. ValueError: no such name."""
-        fact = self.facts.get(name)
-        if fact is None and not self._is_configured:
-            raise ValueError(f"{name} is no fact")
-        of = _question(name) if fact is None else partial(_once, name, fact.of)
-        config = self._config
-        if config is _itself or name in self._own:
-            return Term(of, name=name, fact=fact)
-        return Term(lambda asked: of(config(asked)), name=name, fact=fact)
+        """A name as a term: None where unknown, NULL where it is null. ValueError: no such name here."""
+        fact = DICTIONARY.get(name)
+        view = fact.view if fact else Run if name.startswith(_SHOWN) else Config
+        if view not in self._ways:
+            raise ValueError(f"{name} is no fact of what is asked")
+        of, way = partial(_once, name, fact.of) if fact else _question(name), self._ways[view]
+        return Term(of if way is _itself else lambda asked: of(way(asked)), name=name, fact=fact)
 
     def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
         """A text with the values of the parts of conditions that it has in braces.
@@ -213,7 +201,7 @@ class Language:
                 return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
             case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
                 name = ast.unparse(knob)
-                return Term(lambda c: self._config(c).where(name))
+                return Term(lambda c: self._ways[Config](c).where(name))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
                 return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
@@ -238,10 +226,10 @@ class Language:
         term = self._compiled(node)
         if term.name not in knobs() or term.fact is not None:
             return term
-        return Term(lambda c: self._config(c).names(term.name), name=term.name)
+        return Term(lambda c: self._ways[Config](c).names(term.name), name=term.name)
 
 
-CONFIGURED: Final = Language()
+CONFIGURED: Final = Language(Config)
 """Conditions that tables ask of a configuration."""
 condition: Final = CONFIGURED.condition
 named: Final = CONFIGURED.named
@@ -253,10 +241,12 @@ def _question(name: str) -> Evaluated:
     home, _, own = name.partition(".")
     if home == "env":
         return lambda config: config.env(own)
-    if home in ("active", "config"):
-        if not hasattr(Observed if home == "active" else Config, own):
+    if home in ("active", "config", "observed"):
+        if not hasattr(Config if home == "config" else Observed, own):
             raise ValueError(f"{name} is no question")
-        asked = attrgetter(name if home == "active" else own)
+        asked = attrgetter(own if home == "config" else name)
+        if name.startswith(_SHOWN):
+            return asked
         return lambda config: None if (found := asked(config)) == "unknown" else found
     if name not in knobs():
         raise ValueError(f"{name} is neither a knob nor a fact")

@@ -14,13 +14,13 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import Version
 
-from heuristics.config.facts import version
 from heuristics.config.logic import negated
 from heuristics.config.versions import PACKAGE_NAMES, PACKAGES, Package
 from heuristics.config.view import Config
+from heuristics.facts.configuration import version
+from heuristics.facts.dictionary import DICTIONARY
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
-from heuristics.rules.facts import EXAMPLES
 from heuristics.words import say
 from traces.settings.settings import Value
 from traces.settings.spelling import spelled
@@ -153,7 +153,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
         cure = alternatives(way for way, needed in self.cures.items() if needed.holds(config)) or self.cure
-        example = EXAMPLES[self.example].of(config) if self.example else None
+        example = DICTIONARY[self.example].of(config) if self.example else None
         return say("rules.in-this-run", cure=cure, example=example) if example else cure
 
     @property

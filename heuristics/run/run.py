@@ -9,6 +9,7 @@ from typing import Final
 from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config, Trust
+from heuristics.facts.dictionary import Remembering
 from heuristics.run.repairs import REPAIRS, LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
@@ -23,7 +24,7 @@ CHANGED: Final = "change"
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Remembering):
     """Everything opinions may rest on."""
 
     observed: Observed = field(default_factory=Observed)
@@ -42,13 +43,11 @@ class Run:
     log: TrainingLog | None = None
     framework: Framework = "megatron"
     """Whose settings a plan may name: what the trace shows, Megatron where its configuration was given."""
+    idle_frac: float | None = None
+    """The share of its windows in which nothing ran."""
     late: LateRank | None = None
     """Why ranks wait for each other, by several of them; None where nobody is late or nobody can tell."""
 
-    told: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Facts that conditions asked for before, by name."""
-    held: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Conditions that were asked before, by text."""
     views: dict[Trust, Config] = field(default_factory=dict, init=False, repr=False, compare=False)
     after: dict[object, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The run with changes that were asked for before."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from heuristics.facts.dictionary import fact
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
@@ -50,6 +51,7 @@ def seems_moe(run: Run) -> bool:
     return run.active.moe if run.active.moe is not None else run.config.expert_parallel is True
 
 
+@fact
 def wider_ep(run: Run) -> int | None:
     """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
     ep, domain = run.config.ep, run.config.nvlink_domain

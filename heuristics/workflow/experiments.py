@@ -12,7 +12,7 @@ from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
-from heuristics.workflow.facts import meshes
+from heuristics.workflow.circumstances import meshes
 from traces.limits import Limit
 from traces.sections.tables import WallId
 from traces.spelling import spoken

@@ -9,18 +9,21 @@ from msgspec import Struct
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
+from heuristics.guides.memory_use import ASK_MEMORY, HEAD_ROOM
+from heuristics.guides.situation import RUNS
 from heuristics.result.configured import WorkflowStep
-from heuristics.rules.condition import Condition, Language
+from heuristics.rules.condition import Condition
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
-from heuristics.workflow.facts import FACTS
+from heuristics.workflow.circumstances import OFFLOADS
+from traces.limits import MOST, WALL
 from traces.sections.section import copied
+from traces.spelling import chosen
 from traces.toml_tables import keyed, place, read_rows, written
 
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
-_LANGUAGE: Final = Language(FACTS)
 _OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
 
 
@@ -66,19 +69,27 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _TABLE: Final = written("heuristics.workflow", "workflow.toml")
-_WORDS: Final[dict[str, str]] = _TABLE["words"]
+_WORDS: Final[dict[str, str]] = {
+    **_TABLE["words"],
+    "wanted_free": chosen(HEAD_ROOM.value),
+    "halved": chosen(MOST.value),
+    "wall": chosen(WALL.value),
+    "ask_memory": ASK_MEMORY,
+    "offloads": ", ".join(OFFLOADS),
+}
+"""What texts have in braces that is the same of every run."""
 _ROWS: Final = read_rows(
     {phase: keyed(rows) for phase, rows in _TABLE.items() if phase != "words"},
     dict[Phase, dict[str, _Row]],
     place("heuristics.workflow", "workflow.toml"),
-    _LANGUAGE.readers,
+    RUNS.readers,
 )
 
 
 def _by_row(row: _Row, run: Run) -> Judged:
     says = next(one for one in row.says if one.when is None or one.when.holds(run))
     because, advice, tells = (
-        _LANGUAGE.filled(text, run, _WORDS) for text in (says.because, says.advice, says.tells)
+        RUNS.filled(text, run, _WORDS) for text in (says.because, says.advice, says.tells)
     )
     return Judged(says.state, because, advice, says.fix, not_given(tells, run.given) or tells)
 

@@ -25,7 +25,7 @@ HEAVY = (
 ORDER = {
     "traces": "statistics files recording names settings sections training_log formats witness sizes account "
     "addresses steps replay resolve measure ranks",
-    "heuristics": "words result config figures run rules walls guides fixes plan comparison incidents "
+    "heuristics": "words result config facts figures run rules walls guides fixes plan comparison incidents "
     "layouts workflow findings evidence judging",
     "reports": "result content write",
     "diagnoser": "demo megatron options output running history agent commands",

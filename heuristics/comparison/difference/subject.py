@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final
 
-from heuristics.config.facts import Fact
+from heuristics.facts.dictionary import enter
 from heuristics.result.configured import Setting
 from heuristics.result.result import Result
 from traces.limits import Limit
@@ -95,13 +95,15 @@ def same_count(before: float, after: float) -> bool:
     return abs(after - before) <= SAME_COUNT.value * max(before, after)
 
 
-def sided(figures: Mapping[str, Callable[[Subject], object]], *sides: str) -> dict[str, Fact]:
-    """Facts `SIDE.NAME` for conditions that are asked of what has these sides."""
-    return {
-        f"{side}.{name}": Fact(partial(_of_side, attrgetter(side), of))
-        for side in sides
-        for name, of in figures.items()
-    }
+def enter_sided(view: type, sides: tuple[str, str], name: str, of: Callable[[Subject], object]) -> None:
+    """What a side shows as two facts, `SIDE.NAME`, of what has both."""
+    for side in sides:
+        enter(f"{side}.{name}", partial(_of_side, attrgetter(side), of), view)
+
+
+def known_at(path: str) -> Callable[[Subject], Any]:
+    """What is known at a place of a side, such as `rank.gpu`."""
+    return lambda side: known(attrgetter(path)(side))
 
 
 def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], asked: Any) -> object:

@@ -9,14 +9,14 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from heuristics.config.facts import FACTS
+from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition
 from traces.patterns import Pattern
 from traces.toml_tables import WrongRow, read_keyed
 
 _NAME: Final = "measured_deltas.toml"
-_QUESTIONS: Final = {"config.dispatcher": FACTS["flex"].knobs}
+_QUESTIONS: Final = {"config.dispatcher": DICTIONARY["flex"].knobs}
 """What answers a question that is no setting."""
 Pair = tuple[float, float]
 Moves = Literal["drift", "out_of_memory"]

@@ -1,40 +1,68 @@
 """What one side of a difference shows, by the names that causes ask for."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any, Final, TypeVar
 
 from heuristics.comparison.difference.changed import is_off
-from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.difference.subject import Subject, enter_sided, known_at
 from heuristics.comparison.suspects.causes import named
+from heuristics.comparison.suspects.view import View
+from heuristics.facts.dictionary import DICTIONARY, enter
 from heuristics.result.result import rank_in_run
 from traces.missing import known
 from traces.patterns import Pattern, compiled
 from traces.spelling import in_ms, percent
 
+_SIDES: Final = ("before", "after")
 CLASSES: Final = named("@classes")
 PRODUCTS: Final = ("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution")
 """Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """What a side shows, None where that is unknown; `spelled`: as sentences have it."""
-
-    of: Callable[[Subject], Any]
-    spelled: Callable[[Any], str] = str
+Shown = TypeVar("Shown", bound=Callable[[Subject], Any])
 
 
-def _counted(*rows: str) -> Figure:
-    return Figure(lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
+def pair(name: str, view: View) -> tuple[Any, Any]:
+    """What both sides show."""
+    before, after = (DICTIONARY[f"{side}.{name}"] for side in _SIDES)
+    return before.of(view), after.of(view)
 
 
-def _of_memory(field: str, spelled: Callable[[float], str]) -> Figure:
+def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str] = str) -> None:
+    """As three facts: of each side, and of both, as sentences have it."""
+
+    def both(view: View) -> str | None:
+        shown = pair(name, view)
+        return None if None in shown else view.arrow(*map(spelled, shown))
+
+    enter_sided(View, _SIDES, name, of)
+    enter(f"both.{name}", both)
+
+
+def shows(spelled: Callable[[Any], str] = str) -> Callable[[Shown], Shown]:
+    """A function that is what a side shows, None where that is unknown; `spelled`: as sentences have it."""
+
+    def entered(of: Shown) -> Shown:
+        _enter(of.__name__, of, spelled)
+        return of
+
+    return entered
+
+
+def _count(name: str, *rows: str) -> None:
+    """Activities of some rows a step."""
+    _enter(name, lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
+
+
+def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
+    """A figure of memory a step."""
+
     def per_step(side: Subject) -> float | None:
         value = known(getattr(side.rank.memory, field))
         return None if value is None else value / len(side.rank.lengths_ns)
 
-    return Figure(per_step, spelled)
+    _enter(name, per_step, spelled)
 
 
 def whole(number: float) -> str:
@@ -45,12 +73,14 @@ def _rounded_ms(time_ns: float) -> str:
     return in_ms(round(time_ns))
 
 
+@shows()
 def dispatcher(side: Subject) -> str | None:
     name = side.rank.detected.dispatcher
     return None if name == "unknown" else name
 
 
-def asked_for(side: Subject) -> str | None:
+@shows()
+def asked(side: Subject) -> str | None:
     """The fused dispatcher that a side is configured for; None where none, or unknown."""
     if side.value("moe_token_dispatcher_type") != "flex":
         return None
@@ -60,29 +90,34 @@ def asked_for(side: Subject) -> str | None:
     return "deepep" if side.value("moe_enable_deepep") else None
 
 
-def _perturbed(side: Subject) -> float | None:
+@shows(percent)
+def perturbed(side: Subject) -> float | None:
     parts = (known(trace.capture.perturbation_frac) for trace in side.result.traces)
     return max((frac for frac in parts if frac is not None), default=None)
 
 
-def _waiting_ns(side: Subject) -> int | None:
+@shows(in_ms)
+def waiting(side: Subject) -> int | None:
     a2a = known(side.rank.a2a)
     waiting_ns = known(a2a.waiting_like_ns) if a2a else None
     return None if waiting_ns is None else waiting_ns // len(side.rank.lengths_ns)
 
 
-def _waited_ns(side: Subject) -> int | None:
+@shows(in_ms)
+def waited(side: Subject) -> int | None:
     own = rank_in_run(side.result, side.rank)
     return None if own is None else own.waited_ns
 
 
-def _broadcasts(side: Subject) -> float:
+@shows(whole)
+def broadcasts(side: Subject) -> float:
     """NCCL's broadcasts a step."""
     rows = (one for one in side.rank.kernel_table.rows if one.key.startswith("comm."))
     return sum(one.count for one in rows if "Broadcast" in one.name) / len(side.rank.lengths_ns)
 
 
-def _workers(side: Subject) -> int | None:
+@shows()
+def workers(side: Subject) -> int | None:
     """Workers that load, by the rhythm of waits; else by the configuration."""
     loading = side.rank.data_loading
     found = known(loading.workers) if loading else None
@@ -90,34 +125,40 @@ def _workers(side: Subject) -> int | None:
     return found if found is not None else said if isinstance(said, int) else None
 
 
-def _apart(side: Subject) -> bool | None:
+@shows({True: "worker processes", False: "the step's own process"}.__getitem__)
+def apart(side: Subject) -> bool | None:
     loading = side.rank.data_loading
     return loading.loads_apart if loading else None
 
 
-def _data_waits(side: Subject) -> str | None:
+@shows()
+def data_waits(side: Subject) -> str | None:
     loading = side.rank.data_loading
     return f"{loading.waiting_steps} of {len(side.rank.lengths_ns)}" if loading else None
 
 
-def _input_copies(side: Subject) -> int | None:
+@shows(whole)
+def input_copies(side: Subject) -> int | None:
     loading = side.rank.data_loading
     return loading.input_copies if loading else None
 
 
-def _pageable_frac(side: Subject) -> float | None:
+@shows(percent)
+def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
     loading = side.rank.data_loading
     count = known(loading.input_copies_pageable) if loading else None
     return count / loading.input_copies if loading and count is not None and loading.input_copies else None
 
 
-def _wide_frac(side: Subject) -> float | None:
+@shows(percent)
+def wide(side: Subject) -> float | None:
     whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
     return wide_ns / whole_ns if whole_ns else None
 
 
-def _beside_ns(side: Subject) -> int | None:
+@shows(in_ms)
+def beside_ns(side: Subject) -> int | None:
     """Work of compute beside communication, a step."""
     stretch = known(side.rank.sm.stretch)
     return None if stretch is None else stretch.beside_ns // len(side.rank.lengths_ns)
@@ -127,50 +168,40 @@ BACKWARD: Final = compiled(r"(?i)bwd|backward|dgrad|wgrad")
 FORWARD: Final = compiled(r"(?i)fwd|forward")
 
 
-def named_like(side: Subject, name: Pattern) -> float:
+def _named_like(name: str, like: Pattern) -> None:
     """Kernels a step with such a name."""
-    rows = (one for one in side.rank.kernel_table.rows if name.search(one.name))
-    return sum(one.count for one in rows) / len(side.rank.lengths_ns)
+
+    def per_step(side: Subject) -> float:
+        rows = (one for one in side.rank.kernel_table.rows if like.search(one.name))
+        return sum(one.count for one in rows) / len(side.rank.lengths_ns)
+
+    _enter(name, per_step, whole)
 
 
-FIGURES: Final[Mapping[str, Figure]] = {
-    "dispatcher": Figure(dispatcher),
-    "asked": Figure(asked_for),
-    "gpu": Figure(lambda side: known(side.rank.gpu)),
-    "tp": Figure(lambda side: side.value("tensor_model_parallel_size", "tp")),
-    "bound": Figure(lambda side: side.value("launcher.numa_binding", "cpu_bound_to_numa")),
-    "graphs": Figure(lambda side: known(side.rank.detected.graph_share_frac), percent),
-    "perturbed": Figure(_perturbed, percent),
-    "waiting": Figure(_waiting_ns, in_ms),
-    "waited": Figure(_waited_ns, in_ms),
-    "kernels": _counted(*CLASSES),
-    "small": _counted(*named("@small")),
-    "others": _counted(*(name for name in CLASSES if name not in named("@small"))),
-    "replays": _counted("compute.graph_replay"),
-    "products": _counted(*PRODUCTS),
-    "optimizer": _counted("compute.optimizer"),
-    "elementwise": _counted("compute.elementwise"),
-    "broadcasts": Figure(_broadcasts, whole),
-    "workers": Figure(_workers),
-    "apart": Figure(_apart, {True: "worker processes", False: "the step's own process"}.__getitem__),
-    "data_waits": Figure(_data_waits),
-    "input_copies": Figure(_input_copies, whole),
-    "pageable": Figure(_pageable_frac, percent),
-    "grouped": _counted("compute.grouped_gemm"),
-    "gemms": _counted("compute.gemm"),
-    "casts": _counted("compute.quantize"),
-    "wide": Figure(_wide_frac, percent),
-    "forward": Figure(lambda side: named_like(side, FORWARD), whole),
-    "backward": Figure(lambda side: named_like(side, BACKWARD), whole),
-    "recompute": _of_memory("recompute_ns", _rounded_ms),
-    "recomputed": Figure(
-        lambda side: sorted(known(side.rank.memory.recompute_modules) or ()),
-        lambda modules: ", ".join(modules) or "none",
-    ),
-    "offload": _of_memory("offload_exposed_ns", _rounded_ms),
-    "retries": Figure(lambda side: known(side.rank.memory.allocator_retry_frac), percent),
-    "stretch": Figure(lambda side: known(side.rank.sm.stretch_frac), percent),
-    "beside_ns": Figure(_beside_ns, in_ms),
-    "comm_blocks": Figure(lambda side: known(side.rank.sm.comm_blocks), str),
-    "allocations": _of_memory("allocator_calls", "{:.1f}".format),
-}
+@shows(lambda modules: ", ".join(modules) or "none")
+def recomputed(side: Subject) -> list[str]:
+    return sorted(known(side.rank.memory.recompute_modules) or ())
+
+
+_count("kernels", *CLASSES)
+_count("small", *named("@small"))
+_count("others", *(name for name in CLASSES if name not in named("@small")))
+_count("replays", "compute.graph_replay")
+_count("products", *PRODUCTS)
+_count("optimizer", "compute.optimizer")
+_count("elementwise", "compute.elementwise")
+_count("grouped", "compute.grouped_gemm")
+_count("gemms", "compute.gemm")
+_count("casts", "compute.quantize")
+_enter("gpu", known_at("rank.gpu"))
+_enter("graphs", known_at("rank.detected.graph_share_frac"), percent)
+_enter("retries", known_at("rank.memory.allocator_retry_frac"), percent)
+_enter("stretch", known_at("rank.sm.stretch_frac"), percent)
+_enter("comm_blocks", known_at("rank.sm.comm_blocks"))
+_named_like("forward", FORWARD)
+_named_like("backward", BACKWARD)
+_of_memory("recompute", "recompute_ns", _rounded_ms)
+_of_memory("offload", "offload_exposed_ns", _rounded_ms)
+_of_memory("allocations", "allocator_calls", "{:.1f}".format)
+_enter("tp", methodcaller("value", "tensor_model_parallel_size", "tp"))
+_enter("bound", methodcaller("value", "launcher.numa_binding", "cpu_bound_to_numa"))

@@ -11,8 +11,8 @@ from msgspec import structs
 from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.facts import VIEWED
-from heuristics.comparison.suspects.figures import asked_for
+from heuristics.comparison.suspects.figures import asked
+from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.table import Movable, Rule, causes, looks, movable
 from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
@@ -110,7 +110,7 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
 def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
     runs = view.after.rank.detected.dispatcher
-    backend = asked_for(view.after) if runs == "unknown" else runs
+    backend = asked(view.after) if runs == "unknown" else runs
     experts = {row.row for row in view.matching(named("@ep"))}
     longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
     if not longer or backend not in FLEX or not suspect.next:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.suspects.causes import expanded, table
-from heuristics.comparison.suspects.facts import VIEWED
+from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed

@@ -7,7 +7,7 @@ written for one direction only, and swapped sides give the same suspects, mirror
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Subject
+from heuristics.facts.dictionary import Remembering
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, ExchangeChange
 from traces.missing import Missing
 from traces.patterns import starred
@@ -40,16 +41,11 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class View:
-    """What differs from `before` to `after`; `sign` is -1 where before is the new side of the comparison.
-
-    `told`, `held`: facts and conditions that were asked before.
-    """
+class View(Remembering):
+    """What differs from `before` to `after`; `sign` is -1 where before is the new side of the comparison."""
 
     facts: Facts
     sign: Literal[1, -1] = 1
-    told: dict[str, object] = field(default_factory=dict)
-    held: dict[str, bool | None] = field(default_factory=dict)
 
     @property
     def before(self) -> Subject:

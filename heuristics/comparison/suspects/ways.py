@@ -5,12 +5,13 @@ whole hides its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.figures import CLASSES, FIGURES, PRODUCTS
+from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
 from heuristics.comparison.suspects.view import View
+from heuristics.facts.dictionary import fact
 from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
 from heuristics.words import say
 from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
@@ -22,15 +23,11 @@ _PARTS: Final[tuple[Part, ...]] = get_args(Part)
 _WHOLE: Final = "compute.graph_replay"
 
 
-def pair(name: str, view: View) -> tuple[Any, Any]:
-    of = FIGURES[name].of
-    return of(view.before), of(view.after)
-
-
 def same(name: str, view: View) -> bool:
     return same_count(*pair(name, view))
 
 
+@fact
 def seen_alike(view: View) -> bool:
     """Whether both sides record single kernels alike: as many replays recorded whole, as much in them."""
     if not same_capture(view.before.rank, view.after.rank):
@@ -39,10 +36,12 @@ def seen_alike(view: View) -> bool:
     return same("replays", view) and not (moved and pair("replays", view)[0] and not same("kernels", view))
 
 
+@fact
 def same_kernels(view: View) -> bool:
     return seen_alike(view) and same("kernels", view) and pair("kernels", view)[0] > 0
 
 
+@fact
 def same_products(view: View) -> bool:
     """As many of each class of matrix products."""
     one, other = view.before.counts, view.after.counts
@@ -140,6 +139,7 @@ def _mean_ns(side: Subject) -> dict[str, tuple[float, int]]:
     return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
 
 
+@fact
 def slower_alike(view: View) -> str | None:
     """All large classes of compute that have as many kernels take longer by the same factor."""
     base, new = view.before, view.after
@@ -164,6 +164,7 @@ def slower_alike(view: View) -> str | None:
     )
 
 
+@fact
 def more_work(view: View) -> bool:
     """All large classes have more kernels, alike, and the backward pass has as well."""
     before, after = pair("kernels", view)
@@ -178,6 +179,7 @@ def more_work(view: View) -> bool:
     return len(times) >= FEWEST.value and sum(alike) >= len(alike) - 1 and goes_back
 
 
+@fact
 def runs_again(view: View) -> bool | None:
     """More kernels that are forward by name for as many that are backward; None where names do not tell."""
     (ahead, later), (back, later_back) = (pair(name, view) for name in ("forward", "backward"))
@@ -186,11 +188,13 @@ def runs_again(view: View) -> bool | None:
     return same_count(back, later_back) and later > ahead and not same_count(ahead, later)
 
 
+@fact
 def ungrouped(view: View) -> bool:
     (grouped, left), (gemms, more) = pair("grouped", view), pair("gemms", view)
     return bool(grouped) and left <= (1 - MOST.value) * grouped and more > gemms and seen_alike(view)
 
 
+@fact
 def unfused(view: View) -> bool | None:
     """Small kernels are gone where more of other names came; None where neither order nor list shows it."""
     aligned = known(view.facts.exchanged)

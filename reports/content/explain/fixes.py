@@ -8,14 +8,15 @@ from functools import partial
 from typing import Final
 
 from heuristics.config.about import Given, Guidance
+from heuristics.facts.groups import FEW_CHOICES, SMALL_EXPERT
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.change import sentences
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import limit_place
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
-from heuristics.guides.facts import FEW_CHOICES, LARGE_EP, SMALL_EP, SMALL_EXPERT
 from heuristics.guides.modules import MODULES
+from heuristics.guides.situation import LARGE_EP, SMALL_EP
 from heuristics.guides.table import Row, facts_of, table
 from heuristics.incidents.incident import known_issues
 from heuristics.recipes import RECIPES
@@ -57,7 +58,7 @@ _FACTS: Final[Mapping[str, str]] = {
     "memory_tight": "memory tight",
     "fp8_runs": "runs in FP8 already",
     "pressure": "memory pressure",
-    "too_large": "the estimate is more than the GPU has",
+    "beyond_capacity": "the estimate is more than the GPU has",
     "more_than_there_is": "the run needs more memory than there is",
     "layers_recomputed": "whole layers recomputed",
     "exhausted": "all modules recomputed",

@@ -13,9 +13,10 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from heuristics.config.about import OPTIONS
-from heuristics.config.facts import FACTS
+from heuristics.config.view import Config
+from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.facts import GUIDE_FACTS
+from heuristics.incidents.incident import incidents
 from heuristics.rules.rules import rules
 from traces.patterns import compiled
 
@@ -54,7 +55,9 @@ def _written() -> Iterator[str]:
         *rules().values(),
     ):  # sources are spelled out in these, and plug-ins add some
         yield from _texts(row)
-    yield from (*OPTIONS, *FACTS, *GUIDE_FACTS, *_OF_STEPS)
+    yield from (*OPTIONS, *_OF_STEPS, *(name for name, fact in DICTIONARY.items() if fact.view is Config))
+    for incident in incidents().values():  # names what of its condition is not known
+        yield from incident.when.names
     for option in OPTIONS.values():
         yield from option.takes.split("|")
     for name in _LISTS:

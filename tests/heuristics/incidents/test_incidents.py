@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 
 import pytest
 
-from heuristics.incidents.facts import Case
 from heuristics.incidents.incident import incidents, incidents_of
 from heuristics.result.configured import Incident
 from heuristics.run.run import Run
@@ -22,7 +21,7 @@ STEPS: Final = 60
 WINDOW_NS: Final = 100
 
 
-def case_with(said: Mapping[str, object]) -> Case:
+def run_of(said: Mapping[str, object]) -> Run:
     """A run by the names of incident_rows.toml."""
     words: dict[str, Any] = {knob: value for knob, value in said.items() if value != "unsaid"}
     lines, out_of = words.pop("lines", []), words.pop("out_of", [])
@@ -45,15 +44,15 @@ def case_with(said: Mapping[str, object]) -> Case:
     )
     given = replace(run.given, family=family)
     settings = replace(run.settings, framework=program or run.settings.framework)
-    run = replace(
+    return replace(
         run,
         given=given,
         settings=settings,
         log=log,
         cost_by_kind_ns=by_kind,
         window_ns=WINDOW_NS,
+        idle_frac=idle,
     )
-    return Case(run, idle)
 
 
 def _steps(first_ms: float, last_ms: float) -> tuple[Iteration, ...]:
@@ -62,7 +61,7 @@ def _steps(first_ms: float, last_ms: float) -> tuple[Iteration, ...]:
 
 
 def met(said: dict[str, object]) -> dict[str, Incident]:
-    return {one.id: one for one in incidents_of(case_with(said)) if one.state != "possible"}
+    return {one.id: one for one in incidents_of(run_of(said)) if one.state != "possible"}
 
 
 @pytest.mark.parametrize("id", incidents())
@@ -96,11 +95,5 @@ DEEPEP: dict[str, object] = {
 
 
 def test_without_a_version_it_speaks_with_an_if() -> None:
-    found = {one.id: one.only_if for one in incidents_of(case_with(DEEPEP)) if one.state == "seen"}
+    found = {one.id: one.only_if for one in incidents_of(run_of(DEEPEP)) if one.state == "seen"}
     assert found["Automodel#3967"] == ("release",)
-
-
-def test_a_run_without_a_log_has_no_lines() -> None:
-    from heuristics.incidents.facts import Case
-
-    assert Case(Run()).lines == frozenset()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
+from types import UnionType
+from typing import get_args, get_origin
+
 import pytest
 
-from heuristics.config.view import Trust
-from heuristics.rules.condition import CONFIGURED, condition
+from heuristics.config.view import Config, Trust
+from heuristics.facts.dictionary import DICTIONARY, read
+from heuristics.rules.condition import condition
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
 from heuristics.words import sentences
 from tests.configurations.constraints import run_with
+from tests.megatron.random_runs import drawn_run
 
 RUN = {
     "core": "0.16.1",
@@ -92,5 +100,22 @@ def test_its_figures_are_said_by_name() -> None:
     )
 
 
-def test_every_fact_of_a_configuration_is_called_something_in_words() -> None:
-    assert [*sentences("facts")] == [*CONFIGURED.facts]
+def test_facts_that_rules_name_are_called_something_in_words() -> None:
+    conditions = [one for rule in rules().values() for one in (rule.feature, rule.needs, rule.forbids) if one]
+    named = {term.name for one in conditions for term in one.named if term.fact}
+    assert named <= {*sentences("facts")} <= {*DICTIONARY}
+
+
+def test_a_name_is_one_fact() -> None:
+    with pytest.raises(ValueError, match="ep is a fact of Config already"):
+        read(Config, "ep")
+
+
+def test_a_fact_answers_by_its_type() -> None:
+    run = drawn_run(Random(7)).run
+    for name, fact in DICTIONARY.items():
+        told = getattr(fact.of, "__annotations__", {}).get("return", object)
+        kinds = get_args(told) if isinstance(told, UnionType) else (told,)
+        if fact.view in (Run, Config):
+            answer = fact.of(run if fact.view is Run else run.config)
+            assert isinstance(answer, tuple(get_origin(kind) or kind for kind in kinds)), name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.workflow.facts import sanity_line
+from heuristics.workflow.circumstances import sanity_line
 from tests.doubles.workflow import BY_ID, Config, Row, run_with
 from tests.doubles.workflow_phases import CUT, FIT, FOLDING, SCALE
 

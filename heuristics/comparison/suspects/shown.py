@@ -1,40 +1,33 @@
 """What both sides of a difference show, by the names that causes ask for.
 
-`before.NAME` and `after.NAME` are of one side, NAME is what a sentence has of both; the others are of the
-difference itself. None is unknown.
+`before.NAME` and `after.NAME` of figures.py are of one side, `both.NAME` is what a sentence has of both; the
+others are of the difference itself. None is unknown.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC
-from heuristics.comparison.difference.subject import Subject, same_count, sided
+from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.suspects.causes import named, table
-from heuristics.comparison.suspects.figures import CLASSES, FIGURES, asked_for, dispatcher, whole
+from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
     Part,
     kernels_of,
     main_part,
-    more_work,
-    pair,
     parts,
     places_of,
-    runs_again,
     same,
     same_kernels,
-    same_products,
     seen_alike,
-    slower_alike,
-    unfused,
-    ungrouped,
     way_of,
 )
-from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
+from heuristics.facts.dictionary import enter, fact
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
@@ -52,32 +45,31 @@ def _delta(name: str, view: View) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _arrow(name: str, view: View) -> str | None:
-    both = pair(name, view)
-    return None if None in both else view.arrow(*map(FIGURES[name].spelled, both))
-
-
 def _skipped(before: Subject, after: Subject) -> bool:
     """The fused dispatcher that is asked for after ran before; another one runs after."""
-    ran, asked = dispatcher(before), asked_for(after)
-    return asked in FLEX and asked == ran and dispatcher(after) not in (None, ran)
+    ran, wanted = dispatcher(before), asked(after)
+    return wanted in FLEX and wanted == ran and dispatcher(after) not in (None, ran)
 
 
-def _findings(view: View) -> tuple[str, ...]:
+@fact
+def findings(view: View) -> tuple[str, ...]:
     return tuple(one.id for one in view.after.result.config_findings if "dispatcher" in one.id)
 
 
-def _graphs_untouched(view: View) -> bool:
+@fact
+def graphs_untouched(view: View) -> bool:
     """No setting of CUDA graphs changed, by a configuration of the side after."""
     return known(view.after.result.configuration) is not None and not view.changes(named("@graphs"))
 
 
-def _precision(view: View) -> str | None:
+@fact
+def precisions(view: View) -> str | None:
     changes = view.changes(["detected.precision"])
     return view.arrow(str(changes[0].base), str(changes[0].new)) if changes else None
 
 
-def _narrowed(view: View) -> bool | None:
+@fact
+def narrowed(view: View) -> bool | None:
     """Matrix work runs in fewer bits, by the shares of both sides, else by the precision of each.
 
     None where a side does not tell, or that which way it went is unknown.
@@ -113,14 +105,16 @@ def _gpu_ns(view: View) -> int:
     return view.delta_ns((*CLASSES, "exposed_comm.*", "exposed_copy.*"))
 
 
-def _overlap_costs(view: View) -> str | None:
+@fact
+def overlap_costs(view: View) -> str | None:
     cost_ns = view.delta_ns(named("@host", "launch_starved.sync"))
     hidden_ns = max(-view.delta_ns(named("@ep")), 0)
     more = cost_ns > hidden_ns
     return say("comparison.overlap-costs", cost_ns=cost_ns, hidden_ns=hidden_ns) if more else None
 
 
-def _late_rank_came(view: View) -> bool:
+@fact
+def late_rank_came(view: View) -> bool:
     """Nobody was late before; now a rank is, and most of what communication grew by is waiting."""
     before, after = late_rank(view.before.result), late_rank(view.after.result)
     if before is None or after is None or before.cause is not Cause.NONE or after.cause is Cause.NONE:
@@ -133,7 +127,8 @@ def _is_most(name: str, patterns: Iterable[str], view: View) -> bool:
     return more_ns is not None and grown_ns > 0 and more_ns >= MOST.value * grown_ns
 
 
-def _late_rank(view: View) -> str | None:
+@fact
+def late_now(view: View) -> str | None:
     late = late_rank(view.after.result)
     if late is None:
         return None
@@ -149,7 +144,8 @@ def _parts_of(patterns: Iterable[str], view: View) -> str:
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
-def _stretches_more(view: View) -> bool | None:
+@fact
+def stretches_more(view: View) -> bool | None:
     """Stretch alone makes most of what compute grew by; None where a side does not show it."""
     more, beside_ns = _delta("stretch", view), pair("beside_ns", view)[1]
     grown_ns = view.delta_ns(CLASSES)
@@ -195,13 +191,15 @@ def _each(patterns: Iterable[str], view: View) -> str | None:
     return view.arrow(*times)
 
 
-def _loader_kept(view: View) -> str | None:
+@fact
+def loader_kept(view: View) -> str | None:
     """The number of workers where both sides show the same one."""
     before, after = pair("workers", view)
     return None if before is None or before != after else str(before)
 
 
-def _workers_fell(view: View) -> bool | None:
+@fact
+def workers_fell(view: View) -> bool | None:
     """Fewer workers load, or none where there were some; None where a side does not show it."""
     fell, (before, after) = _delta("workers", view), pair("apart", view)
     if None not in (before, after) and before != after:
@@ -209,7 +207,8 @@ def _workers_fell(view: View) -> bool | None:
     return None if fell is None else fell < 0
 
 
-def _loading_changed(view: View) -> bool:
+@fact
+def loading_changed(view: View) -> bool:
     """Loading moved: the launching thread waits otherwise for it, or other workers do it."""
     before, after = pair("workers", view)
     return bool(
@@ -225,69 +224,90 @@ def _calls(patterns: Iterable[str], view: View) -> str:
     return view.arrow(whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows)))
 
 
-def _facts() -> Iterator[tuple[str, Callable[[View], object]]]:
-    for name in FIGURES:
-        yield name, partial(_arrow, name)
-    for key, family in table()["families"].items():
-        yield f"part.{key}", partial(_family_way, key, family["rows"])
-        yield f"each.{key}", partial(_each, family["rows"])
-        yield f"parts.{key}", partial(_parts_of, family["rows"])
-        yield f"calls.{key}", partial(_calls, family["rows"])
-    for row in CLASSES:
-        class_ = row.partition(".")[2]
-        yield f"way.{class_}", partial(way_of, row)
-        yield f"number.{class_}", partial(_calls, [row])
-        yield f"places.{class_}", partial(places_of, row)
-        for way_ in CHANGES:
-            yield f"{'number_of' if way_ == 'number' else way_}.{class_}", partial(kernels_of, row, way_)
+@fact
+def more_pageable(view: View) -> bool | None:
+    """More of the input is copied from pageable memory."""
+    return None if (more := _delta("pageable", view)) is None else more >= MOST.value
 
 
-VIEWED: Final = Language(
-    {
-        **sided({name: figure.of for name, figure in FIGURES.items()}, "before", "after"),
-        **{name: Fact(of) for name, of in _facts()},
-        "same_kernels": Fact(same_kernels),
-        "seen_alike": Fact(seen_alike),
-        "same_small": Fact(partial(same, "small")),
-        "same_products": Fact(same_products),
-        "unfused": Fact(unfused),
-        "runs_again": Fact(runs_again),
-        "gaps": Fact(partial(main_part, ["launch_latency.kernel_gap"])),
-        "loading_changed": Fact(_loading_changed),
-        "loader_kept": Fact(_loader_kept),
-        "workers_fell": Fact(_workers_fell),
-        "more_pageable": Fact(
-            lambda view: None if (more := _delta("pageable", view)) is None else more >= MOST.value
-        ),
-        "syncs": Fact(partial(_calls, ["launch_starved.sync"])),
-        "same_others": Fact(partial(same, "others")),
-        "ungraphed": Fact(
-            lambda view: None if (more := _delta("graphs", view)) is None else -more >= HALF_A_WALL.value
-        ),
-        "regraphed": Fact(lambda view: abs(_delta("graphs", view) or 0.0) >= HALF_A_WALL.value),
-        "graphs_untouched": Fact(_graphs_untouched),
-        "skipped": Fact(lambda view: _skipped(view.before, view.after)),
-        "returned": Fact(lambda view: _skipped(view.after, view.before)),
-        "findings": Fact(_findings),
-        "precision": Fact(_precision),
-        "narrowed": Fact(_narrowed),
-        "widened": Fact(lambda view: -1 in map(way, view.changes(["detected.precision"]))),
-        "recompute_grew": Fact(partial(_grew, "recompute")),
-        "offload_grew": Fact(partial(_grew, "offload")),
-        "allocates_more": Fact(lambda view: (_delta("allocations", view) or 0.0) > 0 or None),
-        "copies": Fact(partial(_calls, ["exposed_copy.*"])),
-        "host_grew": Fact(lambda view: view.delta_ns(named("@own")) > 0),
-        "gpu_shrank": Fact(lambda view: _gpu_ns(view) <= -MOST.value * view.delta_ns(named("@own"))),
-        "gpu_moved": Fact(lambda view: signed_ms(view.sign * _gpu_ns(view))),
-        "overlap_costs": Fact(_overlap_costs),
-        "late_rank_came": Fact(_late_rank_came),
-        "late_rank": Fact(_late_rank),
-        "waits_more": Fact(partial(_is_most, "waiting", table()["families"]["ep"]["rows"])),
-        "stretches_more": Fact(_stretches_more),
-        "ungrouped": Fact(ungrouped),
-        "more_work": Fact(more_work),
-        "slower_alike": Fact(slower_alike),
-    },
-    config=None,
-)
+@fact
+def ungraphed(view: View) -> bool | None:
+    """Less runs in graphs."""
+    return None if (more := _delta("graphs", view)) is None else -more >= HALF_A_WALL.value
+
+
+@fact
+def regraphed(view: View) -> bool:
+    """More or less runs in graphs."""
+    return abs(_delta("graphs", view) or 0.0) >= HALF_A_WALL.value
+
+
+@fact
+def fused_skipped(view: View) -> bool:
+    """The fused dispatcher that is asked for runs no more."""
+    return _skipped(view.before, view.after)
+
+
+@fact
+def fused_returned(view: View) -> bool:
+    """It runs again."""
+    return _skipped(view.after, view.before)
+
+
+@fact
+def widened(view: View) -> bool:
+    """The precision became a wider one."""
+    return -1 in map(way, view.changes(["detected.precision"]))
+
+
+@fact
+def allocates_more(view: View) -> bool | None:
+    """The allocator is called more often."""
+    return (_delta("allocations", view) or 0.0) > 0 or None
+
+
+@fact
+def host_grew(view: View) -> bool:
+    """The host itself takes longer."""
+    return view.delta_ns(named("@own")) > 0
+
+
+@fact
+def gpu_shrank(view: View) -> bool:
+    """The GPU's work got shorter by most of that."""
+    return _gpu_ns(view) <= -MOST.value * view.delta_ns(named("@own"))
+
+
+@fact
+def gpu_moved(view: View) -> str:
+    """What the GPU's work moved by."""
+    return signed_ms(view.sign * _gpu_ns(view))
+
+
+def _enter(name: str, of: Callable[..., object], *first: object) -> None:
+    """A fact that a function tells of what it takes first: a figure, or rows."""
+    enter(name, partial(of, *first), View)
+
+
+_enter("same_small", same, "small")
+_enter("same_others", same, "others")
+_enter("recompute_grew", _grew, "recompute")
+_enter("offload_grew", _grew, "offload")
+_enter("gaps", main_part, ["launch_latency.kernel_gap"])
+_enter("syncs", _calls, ["launch_starved.sync"])
+_enter("copies", _calls, ["exposed_copy.*"])
+_enter("waits_more", _is_most, "waiting", table()["families"]["ep"]["rows"])
+for _key, _family in table()["families"].items():
+    _enter(f"part.{_key}", _family_way, _key, _family["rows"])
+    _enter(f"each.{_key}", _each, _family["rows"])
+    _enter(f"parts.{_key}", _parts_of, _family["rows"])
+    _enter(f"calls.{_key}", _calls, _family["rows"])
+for _row in CLASSES:
+    _class = _row.partition(".")[2]
+    _enter(f"way.{_class}", way_of, _row)
+    _enter(f"number.{_class}", _calls, [_row])
+    _enter(f"places.{_class}", places_of, _row)
+    for _way in CHANGES:
+        _enter(f"{'number_of' if _way == 'number' else _way}.{_class}", kernels_of, _row, _way)
+VIEWED: Final = Language(View)
 """What conditions of causes are asked in."""

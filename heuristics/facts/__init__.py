@@ -1,0 +1,1 @@
+"""The dictionary of facts, and the facts of a configuration, a file a subject."""

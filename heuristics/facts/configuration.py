@@ -1,0 +1,274 @@
+"""Facts of a configuration that tables of every subject ask: versions, sizes, features, graphs."""
+
+from functools import cache, partial
+from typing import Final
+
+from packaging.version import Version
+
+from heuristics.config.about import GRAPH_KNOBS
+from heuristics.config.logic import any_of, negated
+from heuristics.config.versions import PACKAGES
+from heuristics.config.view import Config
+from heuristics.facts.dictionary import enter, read, told_by
+from traces.settings.knobs import CP, EP, ETP, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
+
+ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+"""Variables that PyTorch reads for its caching allocator: by release and by GPU."""
+OF_ALLOCATOR: Final = tuple(f"env.{name}" for name in ALLOCATOR)
+RECIPES: Final = {
+    "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
+    "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
+    "nvl72": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
+}
+"""Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
+a candidate of the newer one on all."""
+_EXPANDABLE: Final = "expandable_segments:true"
+_RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
+_RECIPE: Final = "mixed_precision"
+"""A named recipe of Megatron-Bridge, which sets both formats."""
+_GATHER: Final = ("ddp.fp8_param_gather", "fp8_param", "mixed_precision.fp8_param_gather")
+_GATHER_RECIPE: Final = "mixed_precision.fp8_recipe"
+_DISTRIBUTED: Final = (
+    "ddp.use_distributed_optimizer",
+    "optimizer.use_distributed_optimizer",
+    "ddp.use_megatron_fsdp",
+)
+_FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
+_REDUCES: Final = ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce")
+_FRACTION: Final = "optimizer.optimizer_offload_fraction"
+_OPTIMIZER: Final = "optimizer.optimizer"
+_RELEASES_EARLY: Final = "ep_overlap_early_attn_memory_release"
+_NAMED: Final = "cuda_graph_modules"
+_MODULES: Final = (*GRAPH_KNOBS, _NAMED)
+_FLEX: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep")
+
+
+# ---- versions, framework, hardware ----
+
+
+@cache
+def version(numbers: tuple[int, ...] | None) -> Version | None:
+    """A version that compares with a text such as '2.8.0'."""
+    return None if numbers is None else Version(".".join(map(str, numbers)))
+
+
+def _release(package: str, config: Config) -> Version | None:
+    return version(getattr(config, package))
+
+
+for _package in PACKAGES:
+    enter(_package, partial(_release, _package), Config, option=f"--{_package}-version")
+
+
+@told_by(option="--log")
+def nccl(config: Config) -> str | None:
+    return config.version_text("nccl")
+
+
+@told_by(option="--gpu-model")
+def capability(config: Config) -> Version | None:
+    return version(config.capability)
+
+
+@told_by(option="--gpu-model")
+def fp8_gpu(config: Config) -> bool:
+    """Whether the GPU multiplies in FP8; one that is not known does."""
+    return config.capability is None or config.capability >= (8, 9)
+
+
+@told_by(option="--gpu-model")
+def gpu(config: Config) -> str | None:
+    return config.gpu_family.name if config.gpu_family else None
+
+
+@told_by(option="--gpu-model")
+def hardware(config: Config) -> str | None:
+    return config.hardware_class
+
+
+@told_by(*OF_ALLOCATOR)
+def expandable_segments(config: Config) -> bool | None:
+    """As any of the allocator's variables has it; None where none of them is known."""
+    told = [text for name in ALLOCATOR if (text := config.env(name)) is not None]
+    return any(_EXPANDABLE in text.lower().replace(" ", "") for text in told) if told else None
+
+
+@told_by(*OF_ALLOCATOR)
+def segments_on(config: Config) -> bool:
+    """Known to be on: who says nothing of the allocator has it off."""
+    return expandable_segments(config) is True
+
+
+read(Config, "framework", option="--config")
+read(Config, "packed", at="packed_sequences", option="--packed-sequences")
+read(Config, "stage", option="--stage")
+read(Config, "container", option="--container")
+
+# ---- sizes; a size that is null is 1, of ETP it is TP ----
+
+read(Config, "tp", TP)
+read(Config, "cp", CP)
+read(Config, "pp", PP)
+read(Config, "ep", EP)
+read(Config, "etp", ETP, TP)
+read(Config, "world", "world_size")
+read(Config, "dp", "world_size", TP, CP, PP)
+read(Config, "edp", "world_size", ETP, EP, PP)
+read(Config, "expert_parallel", EP, option="--ep")
+read(Config, "pipeline_parallel", PP, option="--pp")
+read(Config, "expert_tensor", ETP, TP, at="expert_tensor_size")
+read(Config, "nvlink_domain", option="--nvlink-domain or --gpu-model")
+
+
+@told_by(VIRTUAL_STAGES, STAGE_LAYOUT)
+def virtual_stages(config: Config) -> bool | None:
+    """A layout text brings virtual stages where it has more stages than PP."""
+    if config.pp_layout:
+        return None if config.vpp is None else config.vpp > 1
+    return negated(config.null(VIRTUAL_STAGES))
+
+
+# ---- features ----
+
+read(Config, "flex", *_FLEX)
+read(
+    Config, "ep_overlap", "overlap_moe_expert_parallel_comm", "comm_overlap.overlap_moe_expert_parallel_comm"
+)
+read(Config, "delayed_wgrad", "delay_wgrad_compute", "comm_overlap.delay_wgrad_compute")
+read(Config, "precision", _RECIPE, option="--precision")
+read(Config, "full_recompute", "recompute_granularity")
+read(Config, "dropless", "moe_expert_capacity_factor", option="--routing")
+read(Config, "dense_layers", "moe_layer_freq")
+
+
+enter("moe", Config.moe, Config, "num_moe_experts")
+
+
+@told_by("num_moe_experts")
+def dense_in_bridge(config: Config) -> bool:
+    """Bridge looks at the experts first, Megatron-LM at EP alone."""
+    return config.moe() is False and config.framework == "megatron_bridge"
+
+
+@told_by("is_hybrid_model")
+def hybrid_model(config: Config) -> bool | None:
+    return config.on("is_hybrid_model")
+
+
+@told_by(_RELEASES_EARLY)
+def early_release(config: Config) -> bool:
+    return config.on(_RELEASES_EARLY) is True
+
+
+@told_by(*_REDUCES)
+def early_reduction(config: Config) -> bool | None:
+    return config.on(*reversed(_REDUCES))
+
+
+enter("low_precision", Config.low_precision, Config, "fp8", "fp4", _RECIPE, option="--precision")
+
+
+enter("fp8_matrices", Config.fp8, Config, "fp8", _RECIPE, option="--precision")
+
+
+@told_by(*_GATHER)
+def fp8_gathered(config: Config) -> bool | None:
+    return config.any_on(*_GATHER)
+
+
+@told_by(_GATHER_RECIPE, "fp8_recipe")
+def gather_recipe(config: Config) -> object:
+    return config.value(_GATHER_RECIPE if config.known(_GATHER_RECIPE) else "fp8_recipe")
+
+
+@told_by(*_DISTRIBUTED)
+def distributed_optimizer(config: Config) -> bool | None:
+    return config.any_on(*_DISTRIBUTED)
+
+
+@told_by(_FRACTION)
+def optimizer_offload_fraction(config: Config) -> float | None:
+    """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
+    known = config.known(_FRACTION) or config.framework != "megatron_bridge"
+    return config.number(_FRACTION) if known else 0.0
+
+
+@told_by(_OPTIMIZER)
+def muon(config: Config) -> bool | None:
+    return None if (name := config.word(_OPTIMIZER)) is None else "muon" in name
+
+
+@told_by(_OPTIMIZER)
+def dist_muon(config: Config) -> bool:
+    return config.value(_OPTIMIZER) == "dist_muon"
+
+
+@told_by("ddp.use_megatron_fsdp")
+def megatron_fsdp(config: Config) -> bool:
+    """Off where nobody asks for it."""
+    return config.on("ddp.use_megatron_fsdp") is True
+
+
+@told_by(*_FSDP)
+def fsdp(config: Config) -> bool | None:
+    return any_of(*(config.on(knob) for knob in _FSDP))
+
+
+@told_by("attention_backend")
+def unfused_attention(config: Config) -> bool:
+    """Both frameworks choose a fused backend where nobody names another."""
+    return config.one_of("attention_backend", "unfused", "local") is True
+
+
+@told_by("dataset.pad_to_max_length")
+def padded_packs(config: Config) -> bool | None:
+    return config.on("dataset.pad_to_max_length")
+
+
+@told_by("fp8", "fp8_recipe", "fp4", option="--gpu-model")
+def platform_recipe(config: Config) -> bool | str | None:
+    """Whether the precision is one that guides name for the GPU."""
+    hardware, precision = config.hardware_class, config.precision
+    return hardware and precision and precision in RECIPES.get(hardware, ())
+
+
+# ---- CUDA graphs ----
+
+read(Config, "graph_impl", *GRAPH_KNOBS)
+read(Config, "full_iteration", *_MODULES)
+read(Config, "graph_modules", _NAMED)
+read(Config, "graph_parts", *_MODULES)
+read(Config, "captured", *_MODULES)
+read(Config, "graphed_wgrad", _NAMED, "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap")
+
+
+@told_by(*GRAPH_KNOBS)
+def graphs(config: Config) -> bool | None:
+    return None if config.graph_impl is None else config.graph_impl != "none"
+
+
+# ---- lists, as the framework understands them ----
+
+
+enter("recomputed", Config.recompute_modules, Config, *_RECOMPUTE)
+
+
+@told_by(*_RECOMPUTE)
+def recompute_list(config: Config) -> tuple[str, ...] | None:
+    """The list as it stands, whatever the granularity; else what the granularity means.
+
+    The older `moe_layer_recompute` adds `moe` to it.
+    """
+    knob = "recompute_modules"
+    listed = config.names(knob) if config.known(knob) else config.recompute_modules()
+    is_added = listed is not None and "moe" not in listed and config.on("moe_layer_recompute") is True
+    return (*listed, "moe") if listed is not None and is_added else listed
+
+
+@told_by("recompute_modules")
+def modules_unset(config: Config) -> bool:
+    """No file names what is recomputed, or it names nothing in a form that the framework fills in."""
+    return config.written.value("recompute_modules") is None
+
+
+enter("offloaded", Config.offloads, Config, "fine_grained_activation_offloading", "offload_modules")

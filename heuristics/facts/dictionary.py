@@ -1,0 +1,78 @@
+"""The dictionary of facts: each name that conditions ask once, with what it is asked of, and what answers it.
+
+A fact is a function under its own name in the tables: its first argument is what is asked, its docstring what
+it says, None that it is unknown. It stands with its subject; what is only read there is a row of `read`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Final, Protocol, TypeVar
+
+Asking = TypeVar("Asking", bound=Callable[..., object])
+
+
+class Asked(Protocol):
+    """What conditions are asked of."""
+
+    @property
+    def told(self) -> dict[str, object]:
+        """Facts that were asked for before, by name."""
+
+    @property
+    def held(self) -> dict[str, bool | None]:
+        """Conditions that were asked before, by text."""
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """What was asked of it before, as `Asked` has it: of each object its own."""
+
+    told: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    held: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What answers a name. `view`: the type of what it is asked of.
+
+    `knobs` it is made of; `option` that gives it.
+    """
+
+    of: Callable[[Any], object]
+    view: type
+    knobs: tuple[str, ...] = ()
+    option: str = ""
+
+
+DICTIONARY: Final[dict[str, Fact]] = {}
+"""By name. A name has one meaning in every table."""
+
+
+def enter(
+    name: str, of: Callable[[Any], object], view: type | None = None, *knobs: str, option: str = ""
+) -> None:
+    """A function as a fact of that name, of the view that its argument is. ValueError: there is one."""
+    if name in DICTIONARY:
+        raise ValueError(f"{name} is a fact of {DICTIONARY[name].view.__name__} already")
+    view = view or next(iter(of.__annotations__.values()))
+    DICTIONARY[name] = Fact(of, view, knobs, option)
+
+
+def told_by(*knobs: str, option: str = "") -> Callable[[Asking], Asking]:
+    """A function that is a fact, with the knobs or the option that tell it."""
+
+    def entered(of: Asking) -> Asking:
+        enter(of.__name__, of, None, *knobs, option=option)
+        return of
+
+    return entered
+
+
+fact: Final = told_by()
+"""A function that is a fact, and that no knob alone tells."""
+
+
+def read(view: type, name: str, *knobs: str, at: str = "", option: str = "") -> None:
+    """A fact that is read of what is asked: at its own name where no other is named."""
+    enter(name, attrgetter(at or name), view, *knobs, option=option)

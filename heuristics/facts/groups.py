@@ -1,0 +1,227 @@
+"""Facts of how ranks are grouped and tokens spread over them, and values that would fit a run."""
+
+from math import prod
+from typing import Final
+
+from heuristics.config.view import Config
+from heuristics.facts.dictionary import fact, read, told_by
+from traces.limits import Limit
+from traces.patterns import whole_number
+from traces.settings.derive import DEFAULT
+from traces.settings.knobs import EP, ETP, MICRO_BATCH
+from traces.settings.settings import OFF, Framework
+from traces.settings.spelling import spell
+
+_BACKEND: Final = "moe_flex_dispatcher_backend"
+_DEEPEP: Final = "moe_enable_deepep"
+_PAD: Final = "moe_pad_expert_input_to_capacity"
+_DOMAIN: Final = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
+_KINDS: Final = "moe_router_load_balancing_type"
+_LOSSES: Final = "moe_aux_loss_coeff"
+_LEVELS: Final = "hierarchical_context_parallel_sizes"
+
+
+SMALL_EXPERT: Final = Limit(
+    3072,
+    "width of an expert",
+    "Megatron-Bridge pull request 3561: 2,880 and top-4 of GPT-OSS-120B is too little for HybridEP's set-up",
+)
+FEW_CHOICES: Final = Limit(4, "experts a token", "Megatron-Bridge pull request 3561: top-4 of GPT-OSS-120B")
+QUEUE_TOKENS: Final = Limit(
+    21_844, "tokens", "Megatron-LM pull request 4094: 3 x tokens + 1 entries of a queue of at most 65,535"
+)
+
+
+@told_by(_BACKEND, _DEEPEP)
+def flex_backend(config: Config) -> str | None:
+    """The backend that flex runs on, where it runs; before 0.16 DeepEP alone. No text: null."""
+    backend = config.word(_BACKEND)
+    if backend:
+        return backend
+    if config.on(_DEEPEP) or config.before("core", "0.16.0"):
+        return "deepep"
+    return "" if config.null(_BACKEND) else None
+
+
+@told_by(_PAD, option="--routing")
+def padded_to_capacity(config: Config) -> bool | None:
+    """Expert inputs are padded to capacity: as configured, else as the routing is given."""
+    padded, routing = config.on(_PAD), config.routing
+    return padded if padded is not None or routing is None else routing == "drop_pad"
+
+
+@told_by("moe_token_dispatcher_type", _BACKEND, _DEEPEP)
+def dispatcher_in_use(config: Config) -> str | None:
+    """As configured, else as seen."""
+    return config.configured_or_seen_dispatcher
+
+
+@told_by("moe_ffn_hidden_size", "moe_router_topk")
+def small_experts(config: Config) -> bool | None:
+    """Whether a token's experts are too little work to repay what HybridEP sets up."""
+    width, choices = config.positive("moe_ffn_hidden_size"), config.positive("moe_router_topk")
+    if width is None or choices is None:
+        return None
+    return width <= SMALL_EXPERT.value and choices <= FEW_CHOICES.value
+
+
+@told_by("num_moe_experts", EP)
+def local_experts(config: Config) -> int | None:
+    """Experts of a rank."""
+    experts, ep = config.positive("num_moe_experts"), config.ep
+    return None if experts is None or not ep or experts % ep else experts // ep
+
+
+@told_by("seq_length", MICRO_BATCH)
+def rank_tokens(config: Config) -> int | None:
+    """Tokens that a rank dispatches at once: of its micro-batch, less what TP with sequences and CP cut."""
+    length, batch = config.positive("seq_length"), config.micro_batch
+    tp, cp = config.tp or 1, config.cp or 1
+    return None if length is None or batch is None else length * batch // (tp * cp)
+
+
+@fact
+def queue_tokens(config: Config) -> int:
+    """Tokens that HybridEP's queue holds."""
+    return int(QUEUE_TOKENS.value)
+
+
+# ---- NVLink domains ----
+
+
+@fact
+def expert_ranks(config: Config) -> int | None:
+    """Ranks that hold one set of all experts, where an ETP that is not known is 1."""
+    return None if config.ep is None else config.ep * (config.expert_tensor_size or 1)
+
+
+read(Config, "domain_size", at="nvlink_domain")
+read(Config, "right_domain", at="right_topology")
+
+
+@told_by(EP, ETP)
+def beyond_domain(config: Config) -> bool | None:
+    """Whether expert ranks are more than one NVLink domain holds."""
+    ranks, domain = expert_ranks(config), config.nvlink_domain
+    return None if ranks is None or domain is None else ranks > domain
+
+
+@told_by("env.NVSHMEM_ENABLE_NIC_PE_MAPPING")
+def pinned_cards(config: Config) -> bool | None:
+    """Whether NVSHMEM pins ranks to network cards."""
+    text = config.env("NVSHMEM_ENABLE_NIC_PE_MAPPING")
+    return None if text is None else text.lower() not in OFF
+
+
+@told_by(EP, option="--gpu-model")
+def ep_in_domain(config: Config) -> int | None:
+    """Ranks of an expert group in one NVLink domain."""
+    topology = config.hybrid_topology
+    return topology.ranks_per_domain if topology else None
+
+
+@told_by(f"env.{_DOMAIN}")
+def domain_ranks(config: Config) -> int | str | None:
+    """What HybridEP is told; a text that is no number as it is."""
+    text = config.env(_DOMAIN)
+    number = whole_number(text or "")
+    return text or None if number is None else number
+
+
+@fact
+def domain_ranks_that_fit(config: Config) -> str | None:
+    """What HybridEP should be told."""
+    ranks = ep_in_domain(config)
+    return None if ranks is None else f"{_DOMAIN}={ranks}"
+
+
+@fact
+def expert_ranks_that_fit(config: Config) -> str | None:
+    """ETP 1 where the EP then fits; else sizes of EP that experts and ranks allow."""
+    experts, world = config.positive("num_moe_experts"), config.world
+    etp, pp, ep = config.expert_tensor_size, config.pp, config.ep
+    if experts is None or world is None or etp is None or pp is None:
+        return None
+    if etp > 1 and ep and world % (ep * pp) == 0:
+        framework: Framework = "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
+        return spell({ETP: 1}, framework)[0]
+    fit = [ep for ep in range(2, experts + 1) if experts % ep == 0 and world % (etp * ep * pp) == 0]
+    return f"EP {_one_of(fit)}" if fit else None
+
+
+@told_by(_KINDS, _LOSSES)
+def balance_lists_fit(config: Config) -> bool | None:
+    """A coefficient for each kind of balancing; Megatron-LM takes a list of one as no list."""
+    kinds, losses = config.value(_KINDS), config.value(_LOSSES)
+    if not isinstance(kinds, tuple) or len(kinds) < 2:
+        return True if config.known(_KINDS) else None
+    if not config.known(_LOSSES):
+        return None
+    return isinstance(losses, tuple) and len(losses) == len(kinds)
+
+
+@told_by(_KINDS, _LOSSES)
+def balance_off(config: Config) -> bool | None:
+    """Whether no loss keeps the experts' load even: none is chosen, or its coefficient is nothing.
+
+    Routing that is forced to balance, or by Sinkhorn, needs none. What nobody wrote, neither kind nor
+    coefficient, is left open; with expert bias only a coefficient that somebody wrote counts.
+    """
+    kinds, loss = config.names(_KINDS), config.value(_LOSSES)
+    if kinds is None or config.routing == "force_balance":
+        return None if kinds is None else False
+    if kinds == ("none",):
+        return True
+    if not config.known(_LOSSES) or not any("aux_loss" in kind for kind in kinds):
+        return None if any("aux_loss" in kind for kind in kinds) else False
+    told = loss if isinstance(loss, tuple) else (loss,)
+    unsaid = [knob for knob in (_KINDS, _LOSSES) if config.settings.said(knob) == DEFAULT]
+    by_bias = config.on("moe_router_enable_expert_bias") and _LOSSES in unsaid
+    return None if by_bias or len(unsaid) == 2 else all(not one for one in told)
+
+
+# ---- context parallelism ----
+
+
+@told_by("cp_comm_type", "num_layers")
+def cp_list_fits(config: Config) -> bool | None:
+    """One entry a layer, where it is a list."""
+    kinds, layers = config.value("cp_comm_type"), config.count("num_layers")
+    if not isinstance(kinds, tuple):
+        return True if config.known("cp_comm_type") else None
+    return None if layers is None else len(kinds) == layers
+
+
+def _hierarchy(config: Config) -> list[int]:
+    sizes = config.value(_LEVELS)
+    words = sizes if isinstance(sizes, tuple) else ()
+    whole = [number for word in words if (number := whole_number(str(word))) is not None]
+    return whole if len(whole) == len(words) else []
+
+
+@told_by(_LEVELS)
+def hierarchy_first(config: Config) -> int | None:
+    """Ranks of CP's first level."""
+    return next(iter(_hierarchy(config)), None)
+
+
+@told_by(_LEVELS)
+def hierarchy_product(config: Config) -> int | None:
+    """Ranks of all its levels."""
+    return prod(sizes) if (sizes := _hierarchy(config)) else None
+
+
+@fact
+def hierarchy_that_fits(config: Config) -> str | None:
+    """Two levels of CP, of which the first divides what TP leaves of heads and query groups."""
+    cp, tp, heads = config.cp, config.tp, config.positive("num_attention_heads")
+    groups = config.positive("num_query_groups") or heads
+    if cp is None or tp is None or heads is None or groups is None:
+        return None
+    fit = [one for one in range(2, cp) if cp % one == 0 and heads % (tp * one) == groups % (tp * one) == 0]
+    return _one_of([f"[{one}, {cp // one}]" for one in fit]) if fit else None
+
+
+def _one_of(values: list[int] | list[str]) -> str:
+    *first, last = map(str, values)
+    return f"{', '.join(first)} or {last}" if first else last

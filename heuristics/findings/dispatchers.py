@@ -1,0 +1,121 @@
+"""Facts of a case about its dispatcher: what is asked for, what runs, and why another one does."""
+
+from typing import Final
+
+from heuristics.config.features import FLEX
+from heuristics.config.given import WHOLE
+from heuristics.facts.dictionary import fact
+from heuristics.findings.case import Case, set_at
+from heuristics.rules.check import limits, past_limit
+from heuristics.words import say
+
+DEFAULT_BACKEND: Final = "deepep"
+"""Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
+_TYPE: Final = "moe_token_dispatcher_type"
+_BACKEND: Final = "moe_flex_dispatcher_backend"
+
+
+def _backend(case: Case) -> str | None:
+    """A backend of flex, whether or not flex itself is asked for."""
+    backend = case.run.config.word(_BACKEND)
+    return backend if backend in FLEX else None
+
+
+@fact
+def chosen_backend(case: Case) -> str | None:
+    """A backend that somebody chose: not the default as every whole configuration repeats it."""
+    backend, written = _backend(case), case.files.written
+    if backend != DEFAULT_BACKEND:
+        return backend
+    knobs = [one for one in written.by_knob.values() if one.said != "default"]
+    return None if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value else backend
+
+
+@fact
+def type_is_open(case: Case) -> bool:
+    """A recipe of Megatron-Bridge that we do not see may set it."""
+    return case.files.framework == "megatron_bridge" and not case.files.known(_TYPE)
+
+
+@fact
+def type_at(case: Case) -> str:
+    """Where the dispatcher is chosen."""
+    return "" if type_is_open(case) else f", {set_at(case, _TYPE)}"
+
+
+@fact
+def flex_of_nothing(case: Case) -> bool:
+    """Flex with a backend of null: nothing is left that could dispatch."""
+    said = case.files.written
+    is_null = _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
+    return said.value(_TYPE) == "flex" and is_null
+
+
+def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
+    """A backend that Megatron-Bridge skips, replaces or refuses on its GPU, and what says so."""
+    for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
+        if line in case.lines:
+            messages = case.run.log.messages if case.run.log else ()
+            named = (one.said.get("backend", "").lower() for one in messages if one.id == line)
+            backend = next((one for one in named if one in ("deepep", "hybridep")), None)
+            return backend or _backend(case) or "the backend", say("findings.logged", line=case.line_of(line))
+    run, backend = case.run, case.files.dispatcher or ""
+    of_bridge = run.settings.framework == "megatron_bridge" or case.files.version_text("bridge") is not None
+    if not of_bridge or run.observed.dispatcher == backend:
+        return None, None
+    past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
+    rule, family = next(past, None), run.config.gpu_family
+    on = say("findings.on-gpu", family=family.name) if family else ""
+    return (backend, f"{on}{rule.text}") if rule else (None, None)
+
+
+@fact
+def skipped(case: Case) -> str | None:
+    """A backend that does not run as asked for."""
+    return _skipped(case)[0]
+
+
+@fact
+def skipped_by(case: Case) -> str | None:
+    """What says so."""
+    return _skipped(case)[1]
+
+
+@fact
+def not_installed(case: Case) -> str | None:
+    """A backend whose package is missing."""
+    return next((one for one in FLEX if f"{one}-missing" in case.lines), None)
+
+
+@fact
+def not_installed_at(case: Case) -> str:
+    """Where the log says so."""
+    return case.line_of(f"{not_installed(case)}-missing")
+
+
+@fact
+def type_now(case: Case) -> str:
+    """The dispatcher's type as it is set."""
+    return say("findings.recipe-may-set-flex") if type_is_open(case) else case.files.word(_TYPE) or ""
+
+
+@fact
+def ran_beside(case: Case) -> str:
+    """What runs in its place."""
+    seen = case.run.observed.dispatcher
+    return "" if seen in ("unknown", "none") else say("findings.ran-beside", dispatcher=seen)
+
+
+@fact
+def other_dispatcher(case: Case) -> bool:
+    """Another than is asked for; flex of an unknown backend is none of NCCL's own."""
+    asked, seen = case.files.dispatcher, case.run.observed.dispatcher
+    same = asked in (None, seen) or (asked == "flex" and seen in FLEX)
+    return not same and seen not in ("unknown", "none")
+
+
+@fact
+def dispatcher_kernels(case: Case) -> str:
+    """The kernels that dispatch."""
+    seen = case.run.observed.dispatcher
+    return "NCCL SendRecv" if seen == "alltoall" else say("findings.kernels-of", dispatcher=seen)
