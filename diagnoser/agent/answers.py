@@ -17,9 +17,9 @@ from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, Layout
 from diagnoser.options.faults import not_ours, place_of_bug
 from diagnoser.running.comparison import named
 from diagnoser.running.files import asked_of_files, compare_files
+from reports.formats import SIZE
 from reports.result.codec import encode
 from reports.result.json_text import render_json
-from reports.write.brief import SIZE
 from traces.errors import MoeDiagError, OutputNotWritable, UsageError
 from traces.files.aside import write_whole
 from traces.files.beneath import check_beneath

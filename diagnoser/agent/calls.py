@@ -24,7 +24,7 @@ from diagnoser.agent.answers import Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
 from diagnoser.agent.bounds import Bounds, bound_memory, enter
 from diagnoser.running.processes import PATIENCE
-from reports.write.brief import SIZE
+from reports.formats import SIZE
 from traces.errors import MoeDiagError, UsageError, out_of_memory
 from traces.files.beneath import only_beneath
 from traces.limits import Limit

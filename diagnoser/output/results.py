@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
 from reports.content.blocks import Asked, Detail, Head, Headline, View
-from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
+from reports.formats import FORMATS, FRAMEWORKS, SIZE, Kind, form_of_file, named, page_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
-from reports.write.brief import SIZE
 from traces.errors import OutputNotWritable, UsageError
 from traces.spelling import counted, one_line
 

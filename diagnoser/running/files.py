@@ -23,7 +23,6 @@ from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.names.file_names import told_path
 from traces.sections.section import copied
-from traces.settings.read import LARGEST
 from traces.settings.settings import NotAConfiguration
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ def is_of_files(path: Path) -> bool:
         return False
     if path.suffix.lower() != ".json":
         return path.suffix.lower() in _ENDINGS
+    from traces.settings.read import LARGEST  # loads readers of configurations, which two traces need not
+
     if not path.exists() or path.stat().st_size > LARGEST.value or is_result(path):
         return False
     try:

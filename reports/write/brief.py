@@ -22,6 +22,7 @@ from reports.content.analysis.hang import hang_words
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
 from reports.content.names import is_cure, name_of, plain
+from reports.formats import SIZE
 from reports.result.codec import lowered
 from reports.result.json_text import render_json
 from traces.limits import Limit
@@ -30,7 +31,6 @@ from traces.sections.hang import Hang
 from traces.sections.run import Late, Run
 from traces.sections.section import copied
 
-SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
 SENTENCE: Final = Limit(240, "bytes", "ours: the longest cure of ours fits but for one")
 NAME: Final = Limit(64, "bytes", "ours: as for a sentence")
 LINES: Final = Limit(320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from diagnoser.agent.answers import DATA, FRAME
-from reports.write.brief import SIZE
+from reports.formats import SIZE
 from tests.hostile.calls import SECRET, filled, hostile_calls
 from tests.places import ROOT
 

@@ -24,7 +24,7 @@ from diagnoser.agent.bounds import MEMORY, TIME, Bounds, bounds_of
 from diagnoser.agent.server import SKILL, number_of, skill
 from diagnoser.cli import run
 from diagnoser.demo import unpack
-from reports.write.brief import SIZE
+from reports.formats import SIZE
 from tests.places import ROOT
 from traces.errors import UsageError
 
