@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from traces.errors import UsageError
-from traces.limits import Limit
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     Whole = Result | OfKind | Merged
 
 FigureForm = Literal["png", "svg", "pdf"]
-SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
-"""What a brief, an answer to a tool and a person's own words beside a report may have."""
 
 
 class Kind(Enum):

@@ -53,5 +53,6 @@ QUARTER: Final = Limit(
     "recordings of unrelated programs share up to 0.16 of their kernels, one program with full recompute, "
     "another dispatcher or FP8 0.47 and more; NeMo RL issue 917 calls 25 % of idle time the first to act on",
 )
+MESSAGE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
 MOST_RANKS: Final = Limit(1 << 20, "ranks", "ours: more than any run has; a process id may be larger")
 """A rank or a number of ranks above is none: what is missing of so many is listed rank by rank."""

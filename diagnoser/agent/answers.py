@@ -17,14 +17,13 @@ from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, Layout
 from diagnoser.options.faults import not_ours, place_of_bug
 from diagnoser.running.comparison import named
 from diagnoser.running.files import asked_of_files, compare_files
-from reports.formats import SIZE
 from reports.result.codec import encode
 from reports.result.json_text import render_json
 from traces.errors import MoeDiagError, OutputNotWritable, UsageError
 from traces.files.aside import write_whole
 from traces.files.beneath import check_beneath
 from traces.files.cache_folder import default_cache_dir, not_writable
-from traces.limits import Limit
+from traces.limits import MESSAGE, Limit
 from traces.spelling import counted, one_line, printable
 
 WIDTH: Final = Limit(200, "characters", "ours: a line of a screen has 80; a longer one holds a foreign name")
@@ -45,14 +44,14 @@ def as_data(text: str) -> str:
 
 
 def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:
-    """A text with pointers below it, shorter than `SIZE`: where it would be too long, its last lines go."""
+    """A text with pointers below it, shorter than `MESSAGE`: where it would be too long, its last lines go."""
     lines = [printable(line, int(WIDTH.value)) for line in text.rstrip("\n").split("\n")]
-    ends = [one_line(pointer, int(SIZE.value) // 3) for pointer in pointers]
+    ends = [one_line(pointer, int(MESSAGE.value) // 3) for pointer in pointers]
     for kept in range(len(lines), -1, -1):
         gone = len(lines) - kept
         cut = (f"({counted(gone, 'more line', 'more lines')} left out)",) if gone else ()
         answer = "\n".join((*lines[:kept], *cut, *ends))
-        if len(answer.encode()) < SIZE.value:
+        if len(answer.encode()) < MESSAGE.value:
             break
     return answer
 
@@ -60,7 +59,7 @@ def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:
 def _fitting(lines: list[str]) -> int:
     """How many lines an answer holds beside where they go on."""
     sizes = accumulate(len(printable(one, int(WIDTH.value)).encode()) + 1 for one in lines)
-    return max(1, sum(size < SIZE.value - PLACE.value for size in sizes))
+    return max(1, sum(size < MESSAGE.value - PLACE.value for size in sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,9 @@ from diagnoser.agent.answers import Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
 from diagnoser.agent.bounds import Bounds, bound_memory, enter
 from diagnoser.running.processes import PATIENCE
-from reports.formats import SIZE
 from traces.errors import MoeDiagError, UsageError, out_of_memory
 from traces.files.beneath import only_beneath
-from traces.limits import Limit
+from traces.limits import MESSAGE, Limit
 from traces.spelling import printable
 
 AT_ONCE: Final = Limit(2, "calls", "ours: each may take all the memory of a call")
@@ -92,7 +91,7 @@ def start() -> None:
 
 def _received(pipe: Connection) -> Answer:
     try:
-        return msgspec.json.decode(pipe.recv_bytes(2 * int(SIZE.value)), type=Answer)
+        return msgspec.json.decode(pipe.recv_bytes(2 * int(MESSAGE.value)), type=Answer)
     except (EOFError, OSError):
         return refusal(
             "the process of this call was ended from outside, perhaps because memory ran out. Give fewer "

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
 from reports.content.blocks import Asked, Detail, Head, Headline, View
-from reports.formats import FORMATS, FRAMEWORKS, SIZE, Kind, form_of_file, named, page_of
+from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
 from traces.errors import OutputNotWritable, UsageError
+from traces.limits import MESSAGE
 from traces.spelling import counted, one_line
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ class Output:
             raise UsageError(
                 f"{name} is of pages and tickets. Type the same line with -f markdown or --ticket DIR"
             )
-        if sum(map(len, (self.title or "", *(self.note or ())))) > SIZE.value:
+        if sum(map(len, (self.title or "", *(self.note or ())))) > MESSAGE.value:
             raise UsageError(
-                f"--title and --note may have {int(SIZE.value):,} characters in all. Shorten them."
+                f"--title and --note may have {int(MESSAGE.value):,} characters in all. Shorten them."
             )
         if self.open and ("html" not in self.forms or self.output == "-"):
             raise UsageError("--open is of a page in a file. Type the same line with -o page.html --open")

@@ -22,10 +22,9 @@ from reports.content.analysis.hang import hang_words
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
 from reports.content.names import is_cure, name_of, plain
-from reports.formats import SIZE
 from reports.result.codec import lowered
 from reports.result.json_text import render_json
-from traces.limits import Limit
+from traces.limits import MESSAGE, Limit
 from traces.missing import Missing, known
 from traces.sections.hang import Hang
 from traces.sections.run import Late, Run
@@ -76,7 +75,7 @@ def write_run_brief(merged: Merged) -> str:
 def _short(brief: Brief | BriefRun) -> str:
     """The document as JSON. Of what may be many, the last go where it would be too long."""
     text = render_json(lowered(brief))
-    if len(text.encode()) < SIZE.value or not brief.faults:
+    if len(text.encode()) < MESSAGE.value or not brief.faults:
         return text
     return _short(replace(brief, faults=brief.faults[:-1]))
 

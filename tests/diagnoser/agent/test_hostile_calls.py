@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from diagnoser.agent.answers import DATA, FRAME
-from reports.formats import SIZE
 from tests.hostile.calls import SECRET, filled, hostile_calls
 from tests.places import ROOT
+from traces.limits import MESSAGE
 
 COUNT, SEED, AT_ONCE = 200, 50, 4
 LONGEST_S: Final = 30
@@ -29,7 +29,7 @@ OURS: Final = ("(", "Whole result (JSON, docs/json.md): ", "More: moe-diag repor
 def wrong_with(tool: str, text: str, is_error: bool) -> Iterator[str]:
     """What an answer must not be."""
     first, *lines = text.split("\n")
-    if len(text.encode()) >= SIZE.value:
+    if len(text.encode()) >= MESSAGE.value:
         yield "too long"
     if not all(line.isprintable() for line in (first, *lines)):
         yield "not harmless"

@@ -24,9 +24,9 @@ from diagnoser.agent.bounds import MEMORY, TIME, Bounds, bounds_of
 from diagnoser.agent.server import SKILL, number_of, skill
 from diagnoser.cli import run
 from diagnoser.demo import unpack
-from reports.formats import SIZE
 from tests.places import ROOT
 from traces.errors import UsageError
+from traces.limits import MESSAGE
 
 BRIDGE = ROOT / "tests" / "data" / "settings" / "bridge.yaml"
 
@@ -53,7 +53,7 @@ def test_each_tool_answers_shortly_and_names_the_whole(tmp_path: Path, recording
         "plan": tools.plan("Qwen3-30B-A3B", gpus=16, about={"gpu": "H100"}),
     }
     for name, answer in answers.items():
-        assert len(answer.encode()) < SIZE.value, name
+        assert len(answer.encode()) < MESSAGE.value, name
         assert json.loads(kept(answer).read_text(encoding="utf-8"))["schema_version"] == "1.0", name
         assert run(["report", str(kept(answer))]) == 0, name
     assert "SLOWED BY  expert all-to-all (50 %)" in diagnosed
@@ -74,7 +74,7 @@ def test_no_text_of_a_file_makes_an_answer_long_or_ends_what_is_marked(
     text: str, times: int, place: str
 ) -> None:
     answer = answer_of(as_data(text * times), (f"Whole: {place * 200}", f"More: {place * 200}"))
-    assert len(answer.encode()) < SIZE.value
+    assert len(answer.encode()) < MESSAGE.value
     first, *lines = answer.split("\n")
     assert first == FRAME
     assert all(line.isprintable() for line in lines)
@@ -87,7 +87,7 @@ def test_a_long_explanation_is_told_in_parts_and_none_of_it_is_left_out() -> Non
     whole, told, at = diagnoser.explain("COM-2").splitlines(), list[str](), 1
     while len(told) < len(whole):
         answer = Tools().explain("COM-2", at)
-        assert len(answer.encode()) < SIZE.value
+        assert len(answer.encode()) < MESSAGE.value
         lines = [one for one in answer.splitlines() if not one.startswith(("Goes on:", "Whole:"))]
         assert lines
         told += lines
