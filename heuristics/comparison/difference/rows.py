@@ -23,13 +23,17 @@ from heuristics.comparison.difference.matched import (
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
 from heuristics.words import say
-from traces.limits import LITTLE, QUARTER
+from traces.limits import QUARTER, Limit
 from traces.missing import OrMissing, gap, known
 from traces.sections.rank import Rank
 from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
+SMALL_FRAC: Final = Limit(
+    0.005, "of the step", "ours: two rows that are left out of sight are together no more than what is little"
+)
+"""Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
 FEW: Final = gap(say("comparison.few-steps", least=LEAST), say("comparison.few-steps-cure", least=MANY.value))
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
 _NOT_ALIGNED: Final = gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
@@ -231,7 +235,7 @@ def _size(one: Scatter) -> tuple[Fraction, str]:
 def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
     """Noise is a difference of 0, and one whose 95 % interval holds 0.
 
-    With too few steps for an interval it is one below `LITTLE` of `step_ns`, the mean step of both
+    With too few steps for an interval it is one below `SMALL_FRAC` of `step_ns`, the mean step of both
     sides, that is no more than the ranges of both sides together. A row of one number a side, as without
     steps, has no scatter: it is noise only where it does not differ.
     """
@@ -241,7 +245,7 @@ def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
     if interval is not None:
         return Scatter(row, interval, interval.low_ns <= 0 <= interval.high_ns)
     size_ns = abs(row.delta_ns)
-    is_small = size_ns < Fraction(str(LITTLE.value)) * step_ns
+    is_small = size_ns < Fraction(str(SMALL_FRAC.value)) * step_ns
     return Scatter(row, None, is_small and size_ns <= _range_ns(row.base) + _range_ns(row.new))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import asked
@@ -19,7 +19,7 @@ from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
-from traces.limits import HALF_A_WALL, LITTLE, MOST, WALL, Limit
+from traces.limits import HALF_A_WALL, MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.sections.section import copied
 from traces.spelling import in_ms, signed_ms
@@ -86,7 +86,7 @@ def _is_beside_noise(view: View, found: Found) -> bool:
     rows = view.facts.attribution.rows
     noise_ns = sum(abs(row.delta_ns) for row in rows if row.row == NOISE)
     step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
-    return found.gross_ns < min(noise_ns, LITTLE.value * step_ns)
+    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import way
+from heuristics.comparison.difference.rows import SMALL_FRAC
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
@@ -30,7 +31,7 @@ from heuristics.facts.dictionary import enter, fact
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
-from traces.limits import HALF_A_WALL, LITTLE, MOST
+from traces.limits import HALF_A_WALL, MOST
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.settings.precision import BITS
@@ -97,7 +98,7 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
 
 def _grew(name: str, view: View) -> bool | None:
     more_ns, steps = _delta(name, view), view.before.rank.lengths_ns
-    return None if more_ns is None else more_ns >= LITTLE.value * sum(steps) / len(steps)
+    return None if more_ns is None else more_ns >= SMALL_FRAC.value * sum(steps) / len(steps)
 
 
 def _gpu_ns(view: View) -> int:

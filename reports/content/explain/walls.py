@@ -17,6 +17,7 @@ from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, Items, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.names import name_of
+from traces import limits
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -38,6 +39,12 @@ def limits_in(module: str) -> list[str]:
     held = import_module(module)
     own = inspect.get_annotations(held)
     return [f"{module}:{name}" for name in own if isinstance(getattr(held, name, None), Limit)]
+
+
+def shared_by(module: str) -> list[str]:
+    """Places of the limits that a module shares with others."""
+    held = vars(import_module(module))
+    return [place for place in limits_in(limits.__name__) if place.rpartition(":")[2] in held]
 
 
 def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]:
@@ -75,15 +82,12 @@ _EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
-        "traces.measure.host_copies:LARGE",
-        "traces.measure.host_copies:OFFLOAD_PAIRS",
+        "traces.account.host:LARGE",
         "traces.measure.host_copies:RECURS",
-        "traces.measure.host_copies:FILLS",
-        "traces.measure.recompute:TWICE",
     ),
-    "communication": ("traces.limits:MOST",),
-    "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.account.device:LATENCY"),
-    "compute": ("traces.measure.sm_launches:SMALL_KERNEL", "traces.measure.sm_launches:PERSISTENT_GRID"),
+    "communication": (),
+    "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.limits:LATENCY"),
+    "compute": ("traces.limits:LATENCY",),
 }
 """Limits of measuring that decide what counts as the wall's overhead."""
 
@@ -101,5 +105,7 @@ def _wall(wall: WallId) -> Iterator[Block]:
     if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
         yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
     homes = (*_EVERY_WALL, judge.__name__)
-    yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
+    shared = [place for home in homes for place in shared_by(home)]
+    own = [place for home in homes for place in limits_in(home)]
+    yield from limit_items([*shared, *own, *_MEASURED[wall]])
     yield from limit_items(_ORDER, "What the order rests on")
