@@ -44,7 +44,7 @@ def as_data(text: str) -> str:
 
 
 def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:
-    """A text with pointers below it, shorter than `MESSAGE`: where it would be too long, its last lines go."""
+    """A text with pointers below it, shorter than `MESSAGE`: where it is too long, its last lines go."""
     lines = [printable(line, int(WIDTH.value)) for line in text.rstrip("\n").split("\n")]
     ends = [one_line(pointer, int(MESSAGE.value) // 3) for pointer in pointers]
     for kept in range(len(lines), -1, -1):
