@@ -1,9 +1,9 @@
-"""Where clocks meet: offsets between ranks of which nothing but the order of their collectives is recorded.
+"""Pairs of times of ranks of which nothing but the order of their collectives is recorded: where clocks meet.
 
 Stages of a pipeline run different programs, so that the turn of a stream does not tell whose it is, and what
 comes once a step has one period everywhere. But a message, a reduction and a gather that two ranks share all
 end on both at once: at the true offset of their clocks ends of several independent sequences coincide, at any
-other those of few. Ranks are joined where that leaves no doubt, and a clock is known along such joints alone.
+other those of few. All pairs that coincide are fitted together, so that most of them decide.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ from traces.ranks.summary import Operation
 PART: Final = Limit(
     0.4,
     "of the messages of a rank",
-    "ours: of a stage's messages half are with the next one, at least nearly",
-)
-SECOND: Final = Limit(
-    0.6, "of the ends that coincide", "ours: steps are nearly alike, and a whole step off up to half coincide"
+    "counted: of a middle stage's messages half are with the next one, but for a fifth that end late",
 )
 _SEQUENCE: Final = 2
 """Ends of a sequence that comes once a step, from which on it agrees."""
@@ -107,17 +104,14 @@ class Met:
 
 
 def meet(own: Sequences, other: Sequences) -> Met | None:
-    """The offset at which ends of the two coincide without doubt; None where there is none."""
+    """Where most ends of the two coincide, of several independent sequences; None where they do nowhere."""
     for where in _WHERE if len(own.end_ns) and len(other.end_ns) else ():
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
-        tried = (
+        tried = [
             _followed(own, other, at_ns, middle_ns) for middle_ns in _crowded(*_apart(own, other, at_ns))
-        )
-        found = sorted(
-            (met for met in tried if _independent(met, own, other)), key=lambda met: -len(met.mine)
-        )
-        if found and (len(found) == 1 or len(found[1].mine) <= SECOND.value * len(found[0].mine)):
-            return found[0]
+        ]
+        if found := [met for met in tried if _independent(met, own, other)]:
+            return max(found, key=lambda met: len(met.mine))
     return None
 
 
