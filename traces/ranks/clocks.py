@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
@@ -32,8 +33,8 @@ from traces.spelling import duration
 RESIDUAL: Final = Limit(
     50_000,
     "ns",
-    "ours: ends of one collective lie within 7 us on eight recorded ranks; a wait shorter than this limit "
-    "could not be charged to anybody",
+    "measured: ends of one collective lie within 27 us on two recorded ranks, and a clock may be off as much; "
+    "a wait that is shorter could not be charged to anybody",
 )
 MOST_ENDS: Final = Limit(
     128,
@@ -172,6 +173,43 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
     turn = np.arange(len(matched)) - parts.spread(of_group[:-1], of_group)
     few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
     return few | (turn % parts.spread(apart, of_group) == 0)
+
+
+_WHY_CONTRADICTED: Final = (
+    "collectives contradict the clocks that fit most of them: ranks would be in one after others had left it"
+)
+
+
+def agreed(
+    summaries: Sequence[RankSummary], matched: Matched, aligned: Aligned, possible: BoolArray
+) -> Aligned:
+    """The same, or without clocks where only instances that contradict them hold these together.
+
+    `possible`: those that do not.
+    """
+    if _in_one(summaries, matched, possible):
+        return aligned
+    return unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
+
+
+def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolArray) -> bool:
+    """Whether kinds of which most are possible hold all clocks together that took part."""
+    number: dict[int, int] = {}
+    clock = np.array([number.setdefault(one.identity.clock, len(number)) for one in summaries])
+    kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
+    often = np.bincount(kind)
+    kept = matched.take(possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind])
+    island = parts.joined(clock[kept.place], kept.first, len(number))
+    return len(distinct(island[distinct(clock[matched.place])])) <= 1
+
+
+def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
+    """Which instances can be what they seem: no participant ended before the last one was there.
+
+    Others were put together wrongly, where only their order was known.
+    """
+    last_ns = parts.most(aligned.start_ns, matched.first)
+    return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
 
 
 def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:

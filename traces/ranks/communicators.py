@@ -115,7 +115,7 @@ def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
 TOGETHER: Final = Limit(
     40_000,
     "ns",
-    "ours: the ends of one collective lie within 7 us on the eight ranks of a recorded run, within 27 us on "
+    "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run, within 27 us on "
     "two of another; those of different groups are as far apart as their work differs",
 )
 MOST: Final = Limit(128, "ranks", "ours: each is compared with each; of more, groups must be recorded")

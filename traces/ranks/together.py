@@ -13,11 +13,11 @@ from traces.ranks.clocks import (
     Aligned,
     Clocks,
     align,
+    consistent,
     share_a_clock,
     with_own_clocks,
     with_shared_clocks,
 )
-from traces.ranks.contradicted import consistent
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, by_joints, match
 from traces.ranks.problems import (
