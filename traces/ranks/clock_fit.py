@@ -115,12 +115,12 @@ def fit_clocks(own_ns: FloatArray, clock: IntArray, first: IntArray, count: int)
     times = np.bincount(clock, minlength=count)
     reference = int(np.argmax(times))
     middle = np.bincount(clock, own_ns, count) / np.maximum(times, 1)
-    offset, known = _levels(own_ns, clock, first, count, reference)
+    known = _tied(clock, first, count, reference)
     rows = np.flatnonzero(known[clock])
     moment = parts.numbers(first)[rows]
     free = known & (np.arange(count) != reference)
     moments = _Moments(clock[rows], (own_ns - middle[clock])[rows], parts.begins_of(moment), free)
-    time, slope = own_ns[rows] + offset[clock[rows]], np.zeros(count)
+    time, offset, slope = own_ns[rows], np.zeros(count), np.zeros(count)
     weight = np.ones(len(rows))
     apart = moments.apart(time, weight)
     least_ns = float(np.abs(apart).max(initial=_READ_NS))
@@ -139,22 +139,15 @@ def fit_clocks(own_ns: FloatArray, clock: IntArray, first: IntArray, count: int)
     return Fits(middle, offset, slope, within, slope_within, known)
 
 
-def _levels(
-    own_ns: FloatArray, clock: IntArray, first: IntArray, count: int, reference: int
-) -> tuple[FloatArray, BoolArray]:
-    """By how much each clock is behind, nearly, and which are tied to the reference, one by another."""
-    offset, known = np.zeros(count), np.zeros(count, dtype=np.bool_)
-    known[reference] = True
-    moment = parts.numbers(first)
+def _tied(clock: IntArray, first: IntArray, count: int, reference: int) -> BoolArray:
+    """Which clocks enough moments tie to the reference, one by another."""
+    known = np.arange(count) == reference
     while True:
         told = known[clock]
-        rows = np.flatnonzero(parts.spread(parts.most(told, first), first) & ~told)
+        rows = parts.spread(parts.most(told, first), first) & ~told
         new = np.bincount(clock[rows], minlength=count) >= ENDS.value
         if not new.any():
-            return offset, known
-        whole = np.rint(own_ns + offset[clock]).astype(np.int64)
-        apart = parts.median(whole, first, told)[moment[rows]] - whole[rows]
-        offset[new] = parts.medians(apart, clock[rows], count)[0][new]
+            return known
         known |= new
 
 

@@ -33,7 +33,7 @@ from traces.spelling import duration
 RESIDUAL: Final = Limit(
     50_000,
     "ns",
-    "measured: ends of one collective lie within 27 us on two recorded ranks, and a clock may be off as much; "
+    "measured: ends of one collective lie within 27 us on two recorded ranks, and clocks may be off as much; "
     "a wait that is shorter could not be charged to anybody",
 )
 MOST_ENDS: Final = Limit(
