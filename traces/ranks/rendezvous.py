@@ -8,9 +8,9 @@ other those of few. All pairs that coincide are fitted together, so that most of
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import Final
 
 import numpy as np
@@ -233,22 +233,29 @@ def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int
 
 def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int, int, Met]]:
     """Ranks that meet, neighbours first. Of what those 1, 2, 4 and so on apart join, such as stages, each two
-    are held together by a few pairs, whichever meet.
+    that are not one yet are held together by a few pairs; ranks in equal places of them are tried first.
     """
     island = clock.copy()
-    of_two: Counter[tuple[int, int]] = Counter()
     for one, other in _strides(len(ranks)):
         if clock[one] != clock[other] and (met := meet(ranks[one], ranks[other])) is not None:
             yield one, other, met
             island[island == island[other]] = island[one]
-    for apart in range(1, len(ranks)):
-        for one, other in zip(range(len(ranks)), range(apart, len(ranks)), strict=False):
-            two = int(island[one]), int(island[other])
-            if two[0] == two[1] or of_two[two] == _ENOUGH:
-                continue
-            if (met := meet(ranks[one], ranks[other])) is not None:
-                of_two[two] += 1
-                yield one, other, met
+    islands = [np.flatnonzero(island == one).tolist() for one in dict.fromkeys(island.tolist())]
+    for apart in range(1, len(islands)):
+        for mine, theirs in zip(islands, islands[apart:], strict=False):
+            if island[mine[0]] != island[theirs[0]]:
+                yield from islice(_between(ranks, mine, theirs, island), _ENOUGH)
+
+
+def _between(
+    ranks: Sequence[Sequences], mine: Sequence[int], theirs: Sequence[int], island: IntArray
+) -> Iterator[tuple[int, int, Met]]:
+    """Ranks of two islands that meet, which makes these one."""
+    stage = min(len(mine), len(theirs))
+    for one, other in sorted(product(mine, theirs), key=lambda pair: abs(abs(pair[0] - pair[1]) - stage)):
+        if (met := meet(ranks[one], ranks[other])) is not None:
+            island[island == island[other]] = island[one]
+            yield one, other, met
 
 
 _ENOUGH: Final = 4
