@@ -64,7 +64,7 @@ _BY_CHANCE: Final = 1.96
 class Fits:
     """Lines of clocks, shape (clocks,): time = own + `offset` + `slope` * (own - `middle`).
 
-    By 95 % a line lies within `within_ns` of the truth in the middle of its times, and its slope within
+    By 95 % a line lies within `within_ns` of the truth at both ends of its times, and its slope within
     `slope_within`. `known`: clocks that enough moments tie to the one that has most.
     """
 
@@ -201,7 +201,7 @@ class _Moments:
         return found
 
     def errors(self, apart: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far lines may be off in their middle, and how far their slopes, by 95 %.
+        """How far lines may be off at their ends, twice as far as in the middle, and their slopes, by 95 %.
 
         Of n times the middle one lies between those that are as many places away as n throws of a coin may
         be off, whatever they scatter like. Each is held beside the others of its moment.
@@ -217,4 +217,4 @@ class _Moments:
                 ordered = np.sort(far[rows])
                 within[one] = ordered[min(len(rows), ceil(_BY_CHANCE * sqrt(len(rows)))) - 1]
                 slope[one] = within[one] / max(float(self.at[rows].std()), 1.0)
-        return within, slope
+        return 2 * within, slope

@@ -12,7 +12,7 @@ the processes of one recording count as one clock, unless their collectives cont
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -80,6 +80,8 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         return unaligned(matched, None, why)
     if not matched.agreed:
         return unaligned(matched, None, _WHY_DOUBT)
+    if matched.clocks is not None:
+        return _by_these(summaries, matched, matched.clocks)
     base_ns = _bases(summaries, of_place, len(fingerprints))
     of_row = of_place[matched.place]
     start, end = (
@@ -89,8 +91,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     if not fits.known[distinct(of_row)].all():
         return unaligned(matched, None, _WHY_APART)
     starts, ends = (np.rint(fits.times_of(times, of_row)).astype(np.int64) for times in (start, end))
-    apart_ns = np.abs(ends - parts.spread(parts.median(ends, matched.first), matched.first))
-    residual_ns = int(np.median(apart_ns[parts.spread(used, matched.first)] if used.any() else apart_ns))
+    residual_ns = _residual_ns(matched, ends, used)
     unknown_ns = max(residual_ns, round(float(fits.within_ns[fits.known].max())))
     if unknown_ns > RESIDUAL.value:
         why = (
@@ -105,6 +106,23 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     return Aligned(
         starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits.clocks(fingerprints, base_ns))
     )
+
+
+def _by_these(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> Aligned:
+    """By clocks that are known: of what was matched by these, some may be put together wrongly."""
+    start_ns, end_ns = matched.start_ns.copy(), matched.end_ns.copy()
+    for place, one in enumerate(summaries):
+        rows = matched.place == place
+        for times in (start_ns, end_ns):
+            times[rows] = fits[one.identity.clock].times_of(times[rows])
+    residual_ns = _residual_ns(matched, end_ns, matched.ends_together)
+    return Aligned(start_ns, np.maximum(start_ns, end_ns), Clocks(True, residual_ns, (*fits.values(),)))
+
+
+def _residual_ns(matched: Matched, end_ns: IntArray, used: BoolArray) -> int:
+    """How far ends of one instance lie apart, of those used where there are any."""
+    apart_ns = np.abs(end_ns - parts.spread(parts.median(end_ns, matched.first), matched.first))
+    return int(np.median(apart_ns[parts.spread(used, matched.first)] if used.any() else apart_ns))
 
 
 def _fitted(matched: Matched, clock: IntArray, end: FloatArray, count: int) -> tuple[Fits, BoolArray]:

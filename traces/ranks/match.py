@@ -107,6 +107,8 @@ class Matched:
     """Of each summary, how many of its collectives did something else than the others of the instance."""
     agreed: bool = True
     """Whether what was put together by order alone can be told from what only looks alike."""
+    clocks: Mapping[int, ClockFit] | None = None
+    """Where it was put together by clocks that leave no doubt, these."""
 
     def __len__(self) -> int:
         return len(self.first) - 1

@@ -27,6 +27,9 @@ PART: Final = Limit(
     "of the messages of a rank",
     "counted: of a middle stage's messages half are with the next one, but for a fifth that end late",
 )
+SECOND: Final = Limit(
+    0.6, "of the ends that coincide", "ours: steps are nearly alike, and a whole step off up to half coincide"
+)
 _SEQUENCE: Final = 2
 """Ends of a sequence that comes once a step, from which on it agrees."""
 _LEAST: Final = 5
@@ -104,14 +107,17 @@ class Met:
 
 
 def meet(own: Sequences, other: Sequences) -> Met | None:
-    """Where most ends of the two coincide, of several independent sequences; None where they do nowhere."""
+    """Where ends of the two coincide, of several independent sequences; None where that leaves doubt."""
     for where in _WHERE if len(own.end_ns) and len(other.end_ns) else ():
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
         tried = [
             _followed(own, other, at_ns, middle_ns) for middle_ns in _crowded(*_apart(own, other, at_ns))
         ]
-        if found := [met for met in tried if _independent(met, own, other)]:
-            return max(found, key=lambda met: len(met.mine))
+        found = sorted(
+            (met for met in tried if _independent(met, own, other)), key=lambda met: -len(met.mine)
+        )
+        if found and (len(found) == 1 or len(found[1].mine) <= SECOND.value * len(found[0].mine)):
+            return found[0]
     return None
 
 

@@ -1,14 +1,14 @@
 """Summaries put together into one run: what does not belong to it is named and left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
-from traces.ranks.clock_fit import ENDS, ClockFit
+from traces.ranks.clock_fit import ENDS
 from traces.ranks.clocks import (
     Aligned,
     Clocks,
@@ -136,8 +136,8 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
         return matched
     if by_order.all():
         fits, one_program = by_joints(summaries)
-        if fits is not None and (settled := _settled(summaries, fits)) is not None:
-            return settled
+        if fits is not None:
+            return replace(match(summaries, fits), clocks=fits)
         matched = replace(matched, agreed=one_program)
     aligned = align(summaries, matched if by_order.all() else matched.take(~by_order))
     fits = aligned.clocks.by_fingerprint()
@@ -150,17 +150,6 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     return (
         again if _held(again, align(summaries, again), count) >= _held(matched, aligned, count) else matched
     )
-
-
-def _settled(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit]) -> Matched | None:
-    """Matched by clocks that leave no doubt, and once more by those that follow; None where none do."""
-    for _ in range(2):
-        matched = match(summaries, fits)
-        aligned = align(summaries, matched)
-        fits = aligned.clocks.by_fingerprint()
-        if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
-            return None
-    return matched
 
 
 def _held(matched: Matched, aligned: Aligned, count: int) -> int:
