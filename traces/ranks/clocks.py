@@ -24,6 +24,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.clock_fit import DRIFT, ENDS, ClockFit, Fits, fit_clocks
+from traces.ranks.gathered import MEET
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
 from traces.sections import run as sections
@@ -81,7 +82,10 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     if not matched.agreed:
         return unaligned(matched, None, _WHY_DOUBT)
     if matched.clocks is not None:
-        return _by_these(summaries, matched, matched.clocks)
+        begun = _by_these(summaries, matched, matched.clocks)
+        again = align(summaries, replace(matched, clocks=None))
+        near = again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value
+        return again if near else begun
     base_ns = _bases(summaries, of_place, len(fingerprints))
     of_row = of_place[matched.place]
     start, end = (
@@ -109,7 +113,10 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
 
 
 def _by_these(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> Aligned:
-    """By clocks that are known: of what was matched by these, some may be put together wrongly."""
+    """By clocks that are known.
+
+    Others, fitted anew to what these match, are better where they are near; else some was matched wrongly.
+    """
     start_ns, end_ns = matched.start_ns.copy(), matched.end_ns.copy()
     for place, one in enumerate(summaries):
         rows = matched.place == place
