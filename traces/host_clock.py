@@ -30,7 +30,9 @@ LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the 
 JITTER: Final = Limit(
     10_000, "ns", "measured: calls of one real recording return 7 us before the work they waited for ends"
 )
-KNOWN: Final = Limit(50_000, "ns", "ours: in a wider bracket the cause of idle time is unknown")
+SOON: Final = Limit(
+    50_000, "ns", "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon"
+)
 _Timed = TypeVar("_Timed", Calls, Ranges, HostSpans, NcclCalls, Syncs)
 _OF_ALL: Final = ("DeviceSynchronize", "CtxSynchronize")
 _TO_HOST: Final = COPY_KINDS.index("memcpy_d2h")
@@ -45,7 +47,7 @@ class ClockFix:
 
 
 def clock_fixes(columns: Columns, rows: GpuRows, call: IntArray) -> dict[int, ClockFix]:
-    """By packed process, of those whose clocks are apart and known to 50 us.
+    """By packed process, of those whose clocks are apart, where some launch and some return followed soon.
 
     `rows`: all GPU work of the columns, kernels first, then copies; `call`: the row of each one's launching
     call, -1 where it has none.
@@ -57,9 +59,9 @@ def clock_fixes(columns: Columns, rows: GpuRows, call: IntArray) -> dict[int, Cl
             continue
         least_ns = int((columns.calls.start_ns[call[mine]] - rows.start_ns[mine]).max())
         back_ns = _returns_after(columns, rows, call, mine)
-        most_ns = int(back_ns.min()) if len(back_ns) else least_ns + int(KNOWN.value)
+        most_ns = int(back_ns.min()) if len(back_ns) else least_ns + int(SOON.value)
         apart, width_ns = least_ns > JITTER.value or most_ns < -JITTER.value, most_ns - least_ns
-        if apart and -JITTER.value <= width_ns < KNOWN.value:
+        if apart and -JITTER.value <= width_ns < SOON.value:
             result[gid] = ClockFix((least_ns + most_ns) // 2, (abs(width_ns) + 1) // 2)
     return result
 

@@ -8,14 +8,11 @@ from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import NO_KERNEL, compute_gaps
 from traces.arrays import distinct
 from traces.columns import NULL
-from traces.host_clock import LAUNCHES
+from traces.host_clock import LAUNCHES, SOON
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline, Source
 
-SOON: Final = Limit(
-    50_000, "ns", "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon"
-)
 SKEW: Final = Limit(
     50_000, "ns", "measured: calls of one real recording return 5 us before the work they waited for ends"
 )

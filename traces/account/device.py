@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.clocks import SOON
 from traces.account.pieces import BEGINNING, INFERRED, REASON, RECORDED, Judged, Pieces, judged, waited_for
 from traces.account.producers import Producers, find_producers
 from traces.arrays import BoolArray, IntArray
 from traces.columns import NULL
 from traces.groups import begins, mask_of
+from traces.host_clock import SOON
 from traces.limits import LATENCY, Limit
 from traces.timeline import Activities, Bucket, RankTimeline
 

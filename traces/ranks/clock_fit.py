@@ -1,14 +1,18 @@
-"""How the clock of a recording stands to the one clock of a run: a straight line through times of both.
+"""How clocks stand to each other: straight lines through times that several clocks show of one moment.
 
-Lines are robust against the few times that do not fit.
+The ends of a collective are such times, and so are those of a message, whichever ranks they are of. All
+clocks are fitted at once, robustly against the few times that do not fit, and each with its error.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, sqrt
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.groups import places_of_each
 from traces.limits import Limit
 from traces.ranks import parts
 
@@ -31,151 +35,186 @@ class ClockFit:
 
 
 DRIFT: Final = Limit(
-    500.0, "parts per million", "ours: crystals of computers drift by up to 100; more is no clock's drift"
+    200.0,
+    "parts per million",
+    "published: IEEE 802.3 and 1588 allow an oscillator 100, and two may err each way",
 )
-_POINTS: Final = 64
-"""How many points decide the slope between two recordings; of more, some in regular distances."""
-_ROUNDS: Final = 12
-_STILL_NS: Final = 0.1
-"""Where no residual moves by more, further rounds change no ns."""
-_AT_ONCE: Final = 8_192
-"""Points of several clocks that are worked on together."""
-_LEAST_RESIDUAL_NS: Final = 100.0
-"""Residuals below weigh alike: no clock is read more finely."""
-_NO_DRIFT: Final = 5e10
-"""How much speaks for a clock without drift, where ends scatter by a us and clocks drift by 100 ppm or so:
-a us over twice the square of that. Over a few ms, scatter would look like drift.
+ENDS: Final = Limit(
+    3, "moments in common", "counted: offset and drift are two unknowns, and a third moment checks them"
+)
+_NO_DRIFT: Final = 1_000.0 / (2 * 100e-6**2)
+"""How much speaks for a clock without drift, where times scatter by a us and clocks drift by 100 ppm or so:
+over a few ms scatter would look like drift.
 """
+_READ_NS: Final = 1.0
+"""No clock is read more finely."""
+_ROUNDS: Final = 32
+_NARROWER: Final = 4.0
+"""Far residuals lose their weight by and by: those that weigh alike are so many times smaller each round."""
+_STILL_NS: Final = 0.1
+"""Where no time moves by more, further rounds change no ns."""
+_TURNS: Final = 100
+_SOLVED: Final = 1e-10
+"""Of the squared error of a round's equations, what may be left."""
+_BY_CHANCE: Final = 1.96
+"""Standard deviations, within which 95 % lie."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """other - own = offset + slope * own; `residual_ns` is the median distance of the points from it."""
+class Fits:
+    """Lines of clocks, shape (clocks,): time = own + `offset` + `slope` * (own - `middle`).
 
-    offset_ns: float
-    slope: float
-    residual_ns: float
+    By 95 % a line lies within `within_ns` of the truth at both ends of its times, and its slope within
+    `slope_within`. `known`: clocks that enough moments tie to the one that has most.
+    """
+
+    middle: FloatArray
+    offset: FloatArray
+    slope: FloatArray
+    within_ns: FloatArray
+    slope_within: FloatArray
+    known: BoolArray
+
+    def times_of(self, own_ns: FloatArray, clock: IntArray) -> FloatArray:
+        """Times of clocks, given by number, on the one clock."""
+        return own_ns + self.offset[clock] + self.slope[clock] * (own_ns - self.middle[clock])
+
+    def clocks(self, fingerprints: Sequence[int], base_ns: IntArray) -> tuple[ClockFit, ...]:
+        """Those that are known, by fingerprint, where their times were counted from `base_ns`."""
+        count = len(fingerprints)
+        begin_ns = np.rint(self.times_of(np.zeros(count), np.arange(count))).astype(np.int64)
+        ahead_ns = base_ns - base_ns[0] - begin_ns
+        columns = zip(
+            fingerprints, base_ns.tolist(), ahead_ns.tolist(), (-1e6 * self.slope).tolist(), strict=True
+        )
+        return tuple(ClockFit(*one) for one, known in zip(columns, self.known.tolist(), strict=True) if known)
 
 
-def line_between(own_ns: IntArray, other_ns: IntArray, *, one_clock: bool) -> Line:
-    """The line through ends that belong together; of one clock there is nothing to fit."""
-    apart = (other_ns - own_ns).astype(np.float64)
-    if one_clock:
-        return Line(0.0, 0.0, float(np.median(np.abs(apart))))
-    base_ns = int(own_ns[0])
-    at = (own_ns - base_ns).astype(np.float64)
+_POINTS: Final = 64
+"""Points that decide a slope; of more, some in regular distances."""
+
+
+def scatter_ns(own_ns: IntArray, other_ns: IntArray) -> float:
+    """How far times of two clocks lie from a straight line in the middle; the median slope gives it."""
+    at, apart = (own_ns - own_ns[0]).astype(np.float64), (other_ns - own_ns).astype(np.float64)
     some = np.linspace(0, len(at) - 1, min(len(at), _POINTS)).astype(np.int64)
     early, late = np.triu_indices(len(some), 1)
     run = at[some[late]] - at[some[early]]
-    far = run > 0
-    slopes = (apart[some[late]] - apart[some[early]])[far] / run[far]
+    slopes = (apart[some[late]] - apart[some[early]])[run > 0] / run[run > 0]
     most = DRIFT.value * 1e-6
-    slope = float(np.clip(np.median(slopes), -most, most)) if len(slopes) else 0.0
-    offset = float(np.median(apart - slope * at))
-    residual = float(np.median(np.abs(apart - slope * at - offset)))
-    return Line(offset - slope * base_ns, slope, residual)
+    level = apart - (np.clip(np.median(slopes), -most, most) * at if len(slopes) else 0.0)
+    return float(np.median(np.abs(level - np.median(level))))
 
 
-def lines_by_part(
-    at: FloatArray, apart: FloatArray, part: IntArray, near: tuple[FloatArray, FloatArray] | None, count: int
-) -> tuple[FloatArray, FloatArray]:
-    """Of each part, shape (count,), offset and slope of the line that the most points lie near.
+def fit_clocks(own_ns: FloatArray, clock: IntArray, first: IntArray, count: int) -> Fits:
+    """Clocks fitted on moments: from `first` to `first` are the times that clocks show of one.
 
-    Weighted least squares, again and again, with weights that make it the least sum of distances; a drift
-    that points over a short time do not show is none. It begins `near` lines that are known already, else
-    level in the middle of the points.
+    Huber's estimate: the squares of small residuals are summed, and of those above the median the distances.
+    Least squares find it, again and again, with weights that make it that.
     """
-    offset, slope = np.zeros(count), np.zeros(count)
-    order = parts.order_of(part, count)
-    first = parts.begins_of(part[order])
-    begin, last = 0, len(first) - 1
-    while begin < last:  # some parts at a time, so that all that is worked on stays in the cache
-        end = int(np.searchsorted(first, first[begin] + _AT_ONCE, side="right")) - 1
-        end = min(last, max(begin + 1, end))
-        rows = order[first[begin] : first[end]]
-        which = part[order[first[begin:end]]]
-        borders = first[begin : end + 1] - first[begin]
-        points = at[rows], apart[rows]
-        start = (
-            (_middle(points[1], borders), np.zeros(len(which)))
-            if near is None
-            else (near[0][which], near[1][which])
-        )
-        offset[which], slope[which] = _lines(*points, borders, *start)
-        begin = end
-    return offset, slope
+    times = np.bincount(clock, minlength=count)
+    reference = int(np.argmax(times))
+    middle = np.bincount(clock, own_ns, count) / np.maximum(times, 1)
+    known = _tied(clock, first, count, reference)
+    rows = np.flatnonzero(known[clock])
+    moment = parts.numbers(first)[rows]
+    free = known & (np.arange(count) != reference)
+    moments = _Moments(clock[rows], (own_ns - middle[clock])[rows], parts.begins_of(moment), free)
+    time, offset, slope = own_ns[rows], np.zeros(count), np.zeros(count)
+    weight = np.ones(len(rows))
+    apart = moments.apart(time, weight)
+    least_ns = float(np.abs(apart).max(initial=_READ_NS))
+    for _ in range(_ROUNDS if len(rows) else 0):
+        level, turn = moments.nearer(apart, weight, slope)
+        moved = moments.along(level, turn)
+        offset, slope, time = offset - level, slope - turn, time - moved
+        apart = moments.apart(time, weight)
+        middle_ns = max(float(np.median(np.abs(apart))), _READ_NS)
+        if least_ns <= middle_ns and np.abs(moved).max() < _STILL_NS:
+            break
+        least_ns = max(least_ns / _NARROWER, middle_ns)
+        weight = 1 / np.maximum(np.abs(apart), least_ns)
+        apart = moments.apart(time, weight)
+    within, slope_within = moments.errors(apart, weight)
+    return Fits(middle, offset, slope, within, slope_within, known)
 
 
-def fitted_together(
-    end: FloatArray,
-    clock: IntArray,
-    first: IntArray,
-    offset: FloatArray,
-    slope: FloatArray,
-    fixed: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Offsets and slopes of all clocks at once, from where they nearly are; that of `fixed` stays.
+def _tied(clock: IntArray, first: IntArray, count: int, reference: int) -> BoolArray:
+    """Which clocks enough moments tie to the reference, one by another."""
+    known = np.arange(count) == reference
+    while True:
+        told = known[clock]
+        rows = parts.spread(parts.most(told, first), first) & ~told
+        new = np.bincount(clock[rows], minlength=count) >= ENDS.value
+        if not new.any():
+            return known
+        known |= new
 
-    Fitted one by one, two clocks that share much keep each other where the first of them began. Here all
-    stand in one system: ends of an instance, from `first` to `first`, lie at one time, and the sum of their
-    distances from it is the least, by weights as in `lines_by_part`.
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Times of moments, from `first` to `first`: of which `clock`, and `at` which time beside its middle.
+
+    `free`: the clocks that may move.
     """
-    free = distinct(clock[clock != fixed])
-    unit = float(np.abs(end).max(initial=1.0))
-    design = np.zeros((len(end), 2 * len(free)))
-    mine = np.flatnonzero(clock != fixed)
-    column = np.searchsorted(free, clock[mine])
-    design[mine, column] = 1.0
-    design[mine, len(free) + column] = end[mine] / unit
-    found = np.concatenate((offset[free], slope[free] * unit))
-    still = np.concatenate((np.zeros(len(free)), np.full(len(free), _NO_DRIFT / unit**2)))
-    fixed_ns = np.where(clock == fixed, offset[fixed] + slope[fixed] * end, 0.0)
-    weight, residual = np.ones(len(end)), np.full(len(end), np.inf)
-    for _ in range(_ROUNDS):
-        time = end + fixed_ns + design @ found
-        before, residual = residual, time - _means(time, weight, first)
-        if np.abs(residual - before).max() < _STILL_NS:
-            break
-        weight = 1 / np.maximum(np.abs(residual), _LEAST_RESIDUAL_NS)
-        away = design - _means(design, weight, first)
-        weighted = weight[:, np.newaxis] * away
-        level = weighted.T @ (time - _means(time, weight, first)) + still * found
-        found = found - np.linalg.lstsq(weighted.T @ away + np.diag(still), level, rcond=None)[0]
-    offset, slope = offset.copy(), slope.copy()
-    offset[free], slope[free] = found[: len(free)], found[len(free) :] / unit
-    return offset, slope
 
+    clock: IntArray
+    at: FloatArray
+    first: IntArray
+    free: BoolArray
 
-def _means(values: FloatArray, weight: FloatArray, first: IntArray) -> FloatArray:
-    """The weighted mean of each part, for each of its rows."""
-    weight = weight.reshape(-1, *(1,) * (values.ndim - 1))
-    total = np.add.reduceat(weight * values, first[:-1]) / np.add.reduceat(weight, first[:-1])
-    return np.repeat(total, np.diff(first), axis=0)
+    def apart(self, time: FloatArray, weight: FloatArray) -> FloatArray:
+        """How far each is from the weighted mean of its moment."""
+        total = parts.total(weight * time, self.first) / parts.total(weight, self.first)
+        return time - parts.spread(total, self.first)
 
+    def along(self, level: FloatArray, slope: FloatArray) -> FloatArray:
+        """Lines of the clocks at their times."""
+        return level[self.clock] + slope[self.clock] * self.at
 
-def _middle(apart: FloatArray, first: IntArray) -> FloatArray:
-    order = np.argsort(apart)
-    order = order[parts.order_of(parts.numbers(first)[order], len(first))]
-    return apart[order][(first[:-1] + first[1:] - 1) // 2]
+    def _summed(self, values: FloatArray) -> FloatArray:
+        """Of each clock that may move the sum, and the sum by time, shape (2, clocks)."""
+        sums = [np.bincount(self.clock, one, len(self.free)) for one in (values, values * self.at)]
+        return np.where(self.free, sums, 0.0)
 
+    def nearer(self, apart: FloatArray, weight: FloatArray, slope: FloatArray) -> FloatArray:
+        """Levels and slopes, shape (2, clocks), that leave the least squares when they are taken away.
 
-def _lines(
-    at: FloatArray, apart: FloatArray, first: IntArray, offset: FloatArray, slope: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The lines of parts that stand together, from where they nearly are; `first` says where each begins."""
-    part = parts.numbers(first)
-    residual = np.abs(apart - offset[part] - slope[part] * at)
-    for _ in range(_ROUNDS):
-        weight = 1 / np.maximum(residual, _LEAST_RESIDUAL_NS)
-        total = np.maximum(parts.total(weight, first), 1e-30)
-        mean_at = parts.total(weight * at, first) / total
-        mean_apart = parts.total(weight * apart, first) / total
-        x, y = at - mean_at[part], apart - mean_apart[part]
-        weighted = weight * x
-        spread, level = parts.total(weighted * x, first), parts.total(weighted * y, first)
-        slope = level / (spread + _NO_DRIFT)
-        offset = mean_apart - slope * mean_at
-        before, residual = residual, np.abs(apart - offset[part] - slope[part] * at)
-        if np.abs(residual - before).max() < _STILL_NS:
-            break
-    return offset, slope
+        By conjugate gradients: each turn costs what there are times, however many clocks there are.
+        """
+        still = np.array([[0.0], [_NO_DRIFT]])
+        sums = self._summed(weight)[0], self._summed(weight * self.at)[1] + _NO_DRIFT
+        scale = np.where(self.free, sums, 1.0)
+        found = np.zeros((2, len(self.free)))
+        left = self._summed(weight * apart) + still * np.where(self.free, slope, 0.0)
+        way = left / scale
+        rest = begun = float((left * way).sum())
+        for _ in range(_TURNS):
+            if rest <= _SOLVED * begun:
+                break
+            pushed = self._summed(weight * self.apart(self.along(*way), weight)) + still * way
+            step = rest / float((way * pushed).sum())
+            found, left = found + step * way, left - step * pushed
+            scaled = left / scale
+            before, rest = rest, float((left * scaled).sum())
+            way = scaled + rest / before * way
+        return found
+
+    def errors(self, apart: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far lines may be off at their ends, twice as far as in the middle, and their slopes, by 95 %.
+
+        Of n times the middle one lies between those that are as many places away as n throws of a coin may
+        be off, whatever they scatter like. Each is held beside the others of its moment.
+        """
+        _, own = np.unique(parts.numbers(self.first) * len(self.free) + self.clock, return_inverse=True)
+        of_own = np.bincount(own, weight)[own]
+        others = 1 - of_own / parts.spread(parts.total(weight, self.first), self.first)
+        far = np.abs(apart) / np.maximum(others, 1e-3)
+        within, slope = np.full((2, len(self.free)), np.inf)
+        within[~self.free] = slope[~self.free] = 0.0
+        for one, rows in places_of_each(self.clock):
+            if self.free[one]:
+                ordered = np.sort(far[rows])
+                within[one] = ordered[min(len(rows), ceil(_BY_CHANCE * sqrt(len(rows)))) - 1]
+                slope[one] = within[one] / max(float(self.at[rows].std()), 1.0)
+        return 2 * within, slope

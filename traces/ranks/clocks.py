@@ -12,17 +12,19 @@ the processes of one recording count as one clock, unless their collectives cont
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.clock_fit import ClockFit, fitted_together, lines_by_part
+from traces.ranks.clock_fit import DRIFT, ENDS, ClockFit, Fits, fit_clocks
+from traces.ranks.gathered import MEET
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
 from traces.sections import run as sections
@@ -32,38 +34,16 @@ from traces.spelling import duration
 RESIDUAL: Final = Limit(
     50_000,
     "ns",
-    "ours: ends of one collective lie within 7 us on eight recorded ranks; a wait shorter than this limit "
-    "could not be charged to anybody",
+    "measured: ends of one collective lie within 27 us on two recorded ranks, and clocks may be off as much; "
+    "a wait that is shorter could not be charged to anybody",
 )
-ENDS: Final = Limit(
-    3, "collectives in common", "ours: offset and drift are two unknowns, and a third end checks them"
-)
-PAIRED: Final = Limit(
-    0.05,
-    "of the ends that a usual clock has",
-    "ours: a window of one step beside those of twenty has as many",
-)
-FEW_ENDS: Final = Limit(10, "ends", "ours: from ten on, chance lays no line through them")
-APART: Final = Limit(
-    300.0,
-    "parts per million",
-    "ours: two crystals drift apart by 200 at most, and so do fits over some steps of 339 simulated runs",
-)
-_TOGETHER: Final = 4
-"""Collectives that end on all ranks at once, from which on a clock is fitted on these and not on others."""
 MOST_ENDS: Final = Limit(
     128,
     "collectives of a clock",
-    "ours: of more, some in regular distances; a line through a hundred ends that scatter by 10 us lies "
-    "within 1 us or so",
+    "counted: of so many times the middle one is known to a sixth of what they scatter",
 )
 _OF_GROUP: Final = 16
 """Collectives of one group that a fit has at least, where there are so many: few may hold clocks together."""
-_AT_ONCE: Final = 2_000_000
-"""Ends times clocks, up to which all clocks are fitted at once in the end."""
-_SWEEPS: Final = 3
-_STILL_NS: Final = 10.0
-"""Where no clock moves by more, another sweep changes nothing: clocks are read to 100 ns or so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,61 +81,86 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         return unaligned(matched, None, why)
     if not matched.agreed:
         return unaligned(matched, None, _WHY_DOUBT)
+    if matched.clocks is not None:
+        begun = _by_these(summaries, matched, matched.clocks)
+        again = align(summaries, replace(matched, clocks=None))
+        near = again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value
+        return again if near else begun
     base_ns = _bases(summaries, of_place, len(fingerprints))
     of_row = of_place[matched.place]
-    end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
-    fitter = _Fitter(matched, of_row, end, len(fingerprints))
-    offset, slope, known = fitter.fit(_begun(matched, fingerprints, base_ns))
-    known = known & ~_unpaired(of_row, len(fingerprints))
-    if not known[distinct(of_row)].all():
+    start, end = (
+        (times - base_ns[of_row]).astype(np.float64) for times in (matched.start_ns, matched.end_ns)
+    )
+    fits, used = _fitted(matched, of_row, end, len(fingerprints))
+    if not fits.known[distinct(of_row)].all():
         return unaligned(matched, None, _WHY_APART)
-    residual_ns = fitter.residual_ns(offset, slope)
-    if residual_ns > RESIDUAL.value:
+    starts, ends = (np.rint(fits.times_of(times, of_row)).astype(np.int64) for times in (start, end))
+    residual_ns = _residual_ns(matched, ends, used)
+    unknown_ns = max(residual_ns, round(float(fits.within_ns[fits.known].max())))
+    if unknown_ns > RESIDUAL.value:
         why = (
-            f"the ends of collectives lie {duration(residual_ns)} apart after the best fit of the clocks, "
-            f"more than {duration(RESIDUAL.value)}"
+            f"the best fit of the clocks leaves one of them unknown by {duration(unknown_ns)}, more than "
+            f"{duration(RESIDUAL.value)}"
         )
         return unaligned(matched, residual_ns, why)
-    if np.abs(slope[known] * 1e6).max(initial=0) > APART.value:
+    if (np.abs(fits.slope) - fits.slope_within)[fits.known].max() * 1e6 > DRIFT.value:
         return unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
-    start = (matched.start_ns - base_ns[of_row]).astype(np.float64)
     zero_ns = int(base_ns[0])
-    fits = tuple(
-        ClockFit(
-            clock,
-            int(base_ns[place]),
-            round(int(base_ns[place]) - zero_ns - offset[place]),
-            float(-slope[place] * 1e6),
-        )
-        for place, clock in enumerate(fingerprints)
-        if known[place]
+    starts, ends = starts + zero_ns, ends + zero_ns
+    return Aligned(
+        starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits.clocks(fingerprints, base_ns))
     )
-    starts, ends = (_placed(times, of_row, offset, slope) + zero_ns for times in (start, end))
-    return Aligned(starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits))
 
 
-def _begun(
-    matched: Matched, fingerprints: Sequence[int], base_ns: IntArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """Offsets and slopes of clocks by which collectives were matched; None where these were matched without.
+def _by_these(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> Aligned:
+    """By clocks that are known.
 
-    One after the other, fitted on three ends each, clocks of a long pipeline would drift off.
+    Others, fitted anew to what these match, are better where they are near; else some was matched wrongly.
     """
-    fits = matched.clocks
-    if fits is None or any(clock not in fits for clock in fingerprints):
-        return None
-    some = [fits[clock] for clock in fingerprints]
-    zero_ns = int(base_ns[0])
-    offset = [one.time_of(at) - zero_ns for one, at in zip(some, base_ns.tolist(), strict=True)]
-    return np.array(offset, dtype=np.float64), np.array([-one.drift_ppm * 1e-6 for one in some])
+    start_ns, end_ns = matched.start_ns.copy(), matched.end_ns.copy()
+    for place, one in enumerate(summaries):
+        rows = matched.place == place
+        for times in (start_ns, end_ns):
+            times[rows] = fits[one.identity.clock].times_of(times[rows])
+    residual_ns = _residual_ns(matched, end_ns, matched.ends_together)
+    return Aligned(start_ns, np.maximum(start_ns, end_ns), Clocks(True, residual_ns, (*fits.values(),)))
 
 
-def _unpaired(of_row: IntArray, clocks: int) -> BoolArray:
-    """Clocks with a few ends where the others have hundreds: their collectives were not told apart."""
-    counts = np.bincount(of_row, minlength=clocks)
-    usual = float(np.median(counts[counts > 0]))
-    few: BoolArray = (counts > 0) & (counts < min(PAIRED.value * usual, FEW_ENDS.value))
-    return few
+def _residual_ns(matched: Matched, end_ns: IntArray, used: BoolArray) -> int:
+    """How far ends of one instance lie apart, of those used where there are any."""
+    apart_ns = np.abs(end_ns - parts.spread(parts.median(end_ns, matched.first), matched.first))
+    return int(np.median(apart_ns[parts.spread(used, matched.first)] if used.any() else apart_ns))
+
+
+def _fitted(matched: Matched, clock: IntArray, end: FloatArray, count: int) -> tuple[Fits, BoolArray]:
+    """Clocks, and the instances that they are fitted on.
+
+    These are what ends on all ranks at once, and what joins clocks that it does not hold together; where that
+    is too little, all that several clocks took part in.
+    """
+    several = _joins(clock, matched.first)
+    together = several & matched.ends_together
+    joining = several & _joins(_islands(matched, clock, together, count)[clock], matched.first)
+    for which in (together | joining, several):
+        used = which & _some(matched, clock, which)
+        rows = parts.spread(used, matched.first)
+        fits = fit_clocks(end[rows], clock[rows], parts.borders(matched.sizes[used]), count)
+        if fits.known[distinct(clock)].all():
+            break
+    return fits, used
+
+
+def _joins(number: IntArray, first: IntArray) -> BoolArray:
+    """Which instances have participants of several numbers."""
+    return parts.most(number, first) != parts.least(number, first)
+
+
+def _islands(matched: Matched, clock: IntArray, together: BoolArray, count: int) -> IntArray:
+    """Of each clock a number, the same for those that enough common ends hold together."""
+    rows = parts.spread(together, matched.first)
+    met = distinct((matched.instance * count + clock)[rows]) % count
+    rows &= (np.bincount(met, minlength=count) > ENDS.value)[clock]
+    return parts.joined(clock[rows], parts.begins_of(matched.instance[rows]), count)
 
 
 _WHY_APART: Final = (
@@ -167,10 +172,6 @@ _WHY_DOUBT: Final = (
     "clocks are apart"
 )
 _CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
-
-
-def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
-    return np.rint(times + offset[clock] + slope[clock] * times).astype(np.int64)
 
 
 def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
@@ -188,9 +189,9 @@ def _bases(summaries: Sequence[RankSummary], of_place: IntArray, count: int) -> 
     return np.where(base_ns == np.iinfo(np.int64).max, 0, base_ns)
 
 
-def _some(matched: Matched, clock: IntArray) -> BoolArray:
-    """Which instances a fit needs: all of groups and clocks that have few, else some in regular distances."""
-    ends = np.bincount(clock)
+def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
+    """Of instances these: all of groups and clocks that have few, else some in regular distances."""
+    ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=int(clock.max()) + 1)
     every = -(-int(ends.max(initial=0)) // int(MOST_ENDS.value))
     of_group = parts.begins_of(matched.group)  # groups rise
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
@@ -199,108 +200,41 @@ def _some(matched: Matched, clock: IntArray) -> BoolArray:
     return few | (turn % parts.spread(apart, of_group) == 0)
 
 
-class _Fitter:
-    """Clocks fitted one after the other: those that share collectives with fitted ones come next."""
+_WHY_CONTRADICTED: Final = (
+    "collectives contradict the clocks that fit most of them: ranks would be in one after others had left it"
+)
 
-    def __init__(self, matched: Matched, clock: IntArray, end: FloatArray, count: int) -> None:
-        some = _some(matched, clock)
-        rows = parts.spread(some, matched.first)
-        self._clock, self._end, self._count = clock[rows], end[rows], count
-        self._first = parts.borders(matched.sizes[some])
-        self._instance = parts.numbers(self._first)
-        several = self._joins(self._clock)
-        together = several & matched.ends_together[some]
-        joining = several & self._joins(self._islands(together))
-        self._several = several[self._instance]
-        self._used = (together | joining)[self._instance]
 
-    def _joins(self, of_clock: IntArray) -> BoolArray:
-        """Which instances have participants of several numbers."""
-        return parts.most(of_clock, self._first) != parts.least(of_clock, self._first)
+def agreed(
+    summaries: Sequence[RankSummary], matched: Matched, aligned: Aligned, possible: BoolArray
+) -> Aligned:
+    """The same, or without clocks where only instances that contradict them hold these together.
 
-    def _islands(self, together: BoolArray) -> IntArray:
-        """Of each participation a number, the same for clocks that enough common ends hold together.
+    `possible`: those that do not.
+    """
+    if _in_one(summaries, matched, possible):
+        return aligned
+    return unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
 
-        What does not end at once on all its ranks only joins such islands.
-        """
-        met = distinct((self._instance * self._count + self._clock)[together[self._instance]])
-        enough = np.bincount(met % self._count, minlength=self._count) >= _TOGETHER
-        rows = np.flatnonzero(together[self._instance] & enough[self._clock])
-        island = parts.joined(self._clock[rows], parts.begins_of(self._instance[rows]), self._count)
-        return island[self._clock]
 
-    def fit(self, begun: tuple[FloatArray, FloatArray] | None) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Offsets, slopes, and which are known; from where all have `begun`, if that is known."""
-        offset, slope = (one.copy() for one in begun or (np.zeros(self._count), np.zeros(self._count)))
-        known = np.full(self._count, begun is not None)
-        known[self._first_clock()] = True
-        while True:
-            new = self._next(known)
-            if not new.any() and not known[self._clock].all():
-                self._used = self._several  # too few end together: the others help
-                new = self._next(known)
-            if not new.any():
-                break
-            self._refit(offset, slope, known, new, near=None)
-            known |= new
-        latest = self._end.max(initial=0.0)
-        for _ in range(_SWEEPS):
-            again = known.copy()
-            again[self._first_clock()] = False
-            before = offset + slope * latest
-            self._refit(offset, slope, known, again, near=(offset, slope))
-            if np.abs(offset + slope * latest - before).max() < _STILL_NS:
-                break
-        if begun is not None:
-            self._kept_near(begun, offset, slope, latest)
-        elif self._used.any() and known[self._clock].all() and len(self._clock) * self._count <= _AT_ONCE:
-            offset, slope = self._together(offset, slope)
-        return offset, slope, known
+def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolArray) -> bool:
+    """Whether kinds of which most are possible hold all clocks together that took part."""
+    number: dict[int, int] = {}
+    clock = np.array([number.setdefault(one.identity.clock, len(number)) for one in summaries])
+    kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
+    often = np.bincount(kind)
+    kept = matched.take(possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind])
+    island = parts.joined(clock[kept.place], kept.first, len(number))
+    return len(distinct(island[distinct(clock[matched.place])])) <= 1
 
-    def _together(self, offset: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
-        size = parts.total(self._used.astype(np.int64), self._first)
-        rows, first = np.flatnonzero(self._used), parts.borders(size[size > 0])
-        return fitted_together(self._end[rows], self._clock[rows], first, offset, slope, self._first_clock())
 
-    def _kept_near(
-        self, begun: tuple[FloatArray, FloatArray], offset: FloatArray, slope: FloatArray, latest: float
-    ) -> None:
-        """Clocks that went far from where they began stay there: some of few ends were no pairs."""
-        moved = np.abs(offset - begun[0]), np.abs(offset + slope * latest - begun[0] - begun[1] * latest)
-        far = np.maximum(*moved) > RESIDUAL.value
-        offset[far], slope[far] = begun[0][far], begun[1][far]
+def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
+    """Which instances can be what they seem: no participant ended before the last one was there.
 
-    def residual_ns(self, offset: FloatArray, slope: FloatArray) -> int:
-        """How far ends lie apart that the fit used; of one clock, where nothing is fitted, all of them."""
-        whole = _placed(self._end, self._clock, offset, slope)
-        apart = np.abs(whole - parts.spread(parts.median(whole, self._first), self._first))
-        return int(np.median(apart[self._used] if self._used.any() else apart))
-
-    def _first_clock(self) -> int:
-        return int(np.argmax(np.bincount(self._clock, minlength=self._count)))
-
-    def _next(self, known: BoolArray) -> BoolArray:
-        """Clocks that are not fitted and share enough collectives with fitted ones."""
-        anchored = parts.most(known[self._clock], self._first)
-        rows = anchored[self._instance] & self._used & ~known[self._clock]
-        return np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
-
-    def _refit(
-        self,
-        offset: FloatArray,
-        slope: FloatArray,
-        known: BoolArray,
-        which: BoolArray,
-        near: tuple[FloatArray, FloatArray] | None,
-    ) -> None:
-        whole = _placed(self._end, self._clock, offset, slope)
-        middle = parts.median(whole, self._first, known[self._clock])
-        anchored = parts.most(known[self._clock], self._first)
-        rows = which[self._clock] & self._used & anchored[self._instance]
-        at, part = self._end[rows], self._clock[rows]
-        apart = middle[self._instance[rows]] - at
-        fitted = lines_by_part(at, apart, part, near, self._count)
-        offset[which], slope[which] = fitted[0][which], fitted[1][which]
+    Others were put together wrongly, where only their order was known.
+    """
+    last_ns = parts.most(aligned.start_ns, matched.first)
+    return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
 
 
 def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:

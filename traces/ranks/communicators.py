@@ -22,7 +22,7 @@ from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.clock_fit import ClockFit, line_between
+from traces.ranks.clock_fit import ClockFit, scatter_ns
 from traces.ranks.gathered import (
     FARTHER,
     FINEST_NS,
@@ -115,7 +115,7 @@ def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
 TOGETHER: Final = Limit(
     40_000,
     "ns",
-    "ours: the ends of one collective lie within 7 us on the eight ranks of a recorded run, within 27 us on "
+    "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run, within 27 us on "
     "two of another; those of different groups are as far apart as their work differs",
 )
 MOST: Final = Limit(128, "ranks", "ours: each is compared with each; of more, groups must be recorded")
@@ -293,7 +293,8 @@ def shift_between(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> tup
         common = min(len(own), len(led))
         if common < 2 or common < min(len(led_ns), len(own_ns)) / 2:
             continue
-        residual_ns = line_between(own[:common], led[:common], one_clock=one_clock).residual_ns
+        own, led = own[:common], led[:common]
+        residual_ns = float(np.median(np.abs(led - own))) if one_clock else scatter_ns(own, led)
         if residual_ns <= TOGETHER.value:
             found.append((residual_ns, shift))
             if residual_ns <= FINEST_NS and not shift:

@@ -16,7 +16,7 @@ from traces.arrays import IntArray, distinct
 from traces.limits import Limit
 
 MEET: Final = Limit(
-    10_000, "ns", "ours: the ends of one collective lie within 7 us on eight ranks of a recorded run"
+    10_000, "ns", "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run"
 )
 WHOLE: Final = Limit(
     0.85,

@@ -108,7 +108,7 @@ class Matched:
     agreed: bool = True
     """Whether what was put together by order alone can be told from what only looks alike."""
     clocks: Mapping[int, ClockFit] | None = None
-    """Where it was put together by clocks, these: what they are fitted from."""
+    """Where it was put together by clocks that leave no doubt, these."""
 
     def __len__(self) -> int:
         return len(self.first) - 1

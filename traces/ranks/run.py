@@ -15,8 +15,7 @@ from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import chains_of, roles_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
-from traces.ranks.clocks import align, fits_of
-from traces.ranks.contradicted import agreed, consistent
+from traces.ranks.clocks import agreed, align, consistent, fits_of
 from traces.ranks.experts import experts_of
 from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.group_links import slow_groups

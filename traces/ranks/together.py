@@ -1,25 +1,23 @@
 """Summaries put together into one run: what does not belong to it is named and left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
-from traces.limits import Limit
-from traces.ranks.clock_fit import ClockFit
+from traces.ranks.clock_fit import ENDS
 from traces.ranks.clocks import (
-    ENDS,
     Aligned,
     Clocks,
     align,
+    consistent,
     share_a_clock,
     with_own_clocks,
     with_shared_clocks,
 )
-from traces.ranks.contradicted import consistent
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, by_joints, match
 from traces.ranks.problems import (
@@ -66,13 +64,10 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     order = sorted(range(len(numbered)), key=lambda index: _name(numbered[index]))
     ordered = [numbered[index] for index in order]
     found = _put(with_own_clocks(ordered))
-    if share_a_clock(ordered):
-        clocks = _clocks(found)
-        steady = _steady(found, clocks, ordered)
-        if not (clocks.aligned and _ends_tell(found) and steady):
-            shared = _put(with_shared_clocks(ordered, match(ordered)))
-            better = _clocks(shared).aligned or len(shared.matched) > len(found.matched)
-            found = shared if better or not steady else found
+    if share_a_clock(ordered) and not (_clocks(found).aligned and _ends_tell(found)):
+        shared = _put(with_shared_clocks(ordered, match(ordered)))
+        better = _clocks(shared).aligned or len(shared.matched) > len(found.matched)
+        found = shared if better else found
     told = (
         replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))
         for problem in found.problems
@@ -85,23 +80,6 @@ def _clocks(found: Together) -> Clocks:
     if any(problem.kind is ProblemKind.APART for problem in found.problems):
         return Clocks(False, None, ())
     return align(found.used, found.matched).clocks
-
-
-ONE_HOST: Final = Limit(
-    100.0,
-    "ppm",
-    "ours: the clocks of one recording are one, or of like hosts, with crystals that hold 50 ppm",
-)
-
-
-def _steady(found: Together, clocks: Clocks, ordered: Sequence[RankSummary]) -> bool:
-    """Whether the clocks of the processes of each recording drift apart by no more than clocks may."""
-    fits = clocks.by_fingerprint()
-    drifts: dict[int, list[float]] = defaultdict(list)
-    for one, index in zip(found.used, found.indices, strict=True):
-        if one.identity.clock in fits:
-            drifts[ordered[index].identity.clock].append(fits[one.identity.clock].drift_ppm)
-    return all(max(several) - min(several) <= ONE_HOST.value for several in drifts.values())
 
 
 def _ends_tell(found: Together) -> bool:
@@ -158,8 +136,8 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
         return matched
     if by_order.all():
         fits, one_program = by_joints(summaries)
-        if fits is not None and (settled := _settled(summaries, fits)) is not None:
-            return settled
+        if fits is not None:
+            return replace(match(summaries, fits), clocks=fits)
         matched = replace(matched, agreed=one_program)
     aligned = align(summaries, matched if by_order.all() else matched.take(~by_order))
     fits = aligned.clocks.by_fingerprint()
@@ -172,17 +150,6 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     return (
         again if _held(again, align(summaries, again), count) >= _held(matched, aligned, count) else matched
     )
-
-
-def _settled(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit]) -> Matched | None:
-    """Matched by clocks that leave no doubt, and once more by those that follow; None where none do."""
-    for _ in range(2):
-        matched = replace(match(summaries, fits), clocks=fits)
-        aligned = align(summaries, matched)
-        fits = aligned.clocks.by_fingerprint()
-        if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
-            return None
-    return matched
 
 
 def _held(matched: Matched, aligned: Aligned, count: int) -> int:

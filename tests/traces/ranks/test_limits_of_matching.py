@@ -17,14 +17,13 @@ from traces.intervals import spans
 from traces.limits import MOST_RANKS
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import codec
-from traces.ranks.clock_fit import ClockFit
 from traces.ranks.clocks import align
 from traces.ranks.collectives import Spent, _before, _of_all, _sequences, _turns
 from traces.ranks.communicators import shift_between
 from traces.ranks.decoding import decode
 from traces.ranks.gathered import OnClock, by_clock
 from traces.ranks.match import match
-from traces.ranks.rendezvous import Met, Sequences, _fit_of, _moved, _pairs, _strides, _within, sequences_of
+from traces.ranks.rendezvous import Sequences, _pairs, _strides, _within, sequences_of
 from traces.ranks.summary import (
     UNKNOWN,
     ExpertWork,
@@ -153,24 +152,11 @@ def test_the_nearest_end_of_an_operation_is_that_of_a_loop(
 def test_ends_coincide_with_the_nearest_of_their_operation_and_one_with_one() -> None:
     own = ends_of((100, REDUCE, 0), (105, REDUCE, 1), (200, SEND, 2), (300, REDUCE, 0), (400, REDUCE, 0))
     other = ends_of((1_102, REDUCE, 5), (1_200, REDUCE, 5), (1_310, REDUCE, 5), (1_410.001, REDUCE, 5))
-    every = np.ones(5, dtype=np.bool_)
-    rows, theirs = _pairs(own, other, 100 * US, 1_000 * US, 0.0, every)
-    assert (rows.tolist(), theirs.tolist()) == ([0, 3], [0, 2])
-    rows, _ = _pairs(own, other, 100 * US, 1_000 * US, 0.0, np.arange(5) > 0)
-    assert rows.tolist() == [1, 3]
-    assert _within(ns([0, 10, 20, 30]), 20 * US, 20 * US) == 3  # to 10 us to either side
-
-
-def test_one_ranks_time_becomes_anothers_and_back_and_a_joined_clock_is_moved_by_that() -> None:
-    """At its 1 s one rank is 5 us behind the other, which gains 10 ns in a ms of it."""
-    met = Met(1_000_000_000, 5_000, 1e-5, 9, {})
-    assert [met.other_of(own) for own in (1_000_000_000, 1_001_000_000)] == [1_000_005_000, 1_001_005_010]
-    assert [met.own_of(other) for other in (1_000_005_000, 1_001_005_010)] == [1_000_000_000, 1_001_000_000]
-    mine, theirs = ClockFit(1, 0, 700, 0.0), ClockFit(2, 0, -300, 0.0)
-    joined = _fit_of(2, theirs, _moved(met, mine, theirs))
-    assert joined.clock == 2
-    for own in (1_000_000_000, 2_000_000_000, 5_000_000_000):
-        assert abs(joined.time_of(met.other_of(own)) - mine.time_of(own)) <= 2
+    line, at = np.array([1_000.0 * US, 0.0]), np.zeros(5)
+    met = _pairs(own, other, at, line, np.ones(5, dtype=np.bool_))
+    assert (met.mine.tolist(), met.theirs.tolist()) == ([0, 3], [0, 2])
+    assert _pairs(own, other, at, line, np.arange(5) > 0).mine.tolist() == [1, 3]
+    assert _within(ns([0, 10, 20, 30]), ns([20, 20])) == 3  # to 10 us to either side
     assert list(_strides(4)) == [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]
 
 

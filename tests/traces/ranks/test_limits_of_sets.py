@@ -14,8 +14,7 @@ from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks import problems
 from traces.ranks.arrivals import arrives_last
-from traces.ranks.clocks import Aligned, Clocks
-from traces.ranks.contradicted import agreed, consistent
+from traces.ranks.clocks import Aligned, Clocks, agreed, consistent
 from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.identity import WorldSize, with_numbers, with_world_size, world_size_of
 from traces.ranks.match import match
@@ -237,11 +236,9 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
 
 @pytest.mark.parametrize(
     ("wrong", "count", "holds"),
-    [(6, 200, True), (7, 200, False), (99, 199, True), (100, 199, False), (3, 3, False)],
+    [(99, 199, True), (100, 199, False), (3, 3, False)],
 )
-def test_clocks_stand_where_nearly_all_collectives_can_be_what_they_seem_and_of_few_half(
-    wrong: int, count: int, holds: bool
-) -> None:
+def test_clocks_stand_where_half_of_a_kind_can_be_what_it_seems(wrong: int, count: int, holds: bool) -> None:
     parts = [Part(0, number, 100 * number, 100 * number + 10) for number in range(count)]
     ranks = [summary_of(rank, parts) for rank in range(2)]
     matched = match(ranks)

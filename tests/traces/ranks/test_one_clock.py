@@ -9,8 +9,7 @@ import pytest
 
 from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.ranks import clocks
-from traces.ranks.clocks import align, share_a_clock, with_own_clocks, with_shared_clocks
-from traces.ranks.contradicted import agreed
+from traces.ranks.clocks import agreed, align, share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.match import match
 from traces.ranks.run import judge
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
