@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
-from traces.account.clocks import SKEW, SOON
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
 from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
 from traces.columns import NULL
 from traces.groups import mask_of, places_of_each
+from traces.host_clock import SOON
 from traces.limits import MOST
 from traces.timeline import RankTimeline, Source
 
