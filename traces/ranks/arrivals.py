@@ -12,7 +12,6 @@ import numpy as np
 from traces.arrays import BoolArray, FloatArray
 from traces.limits import Limit
 from traces.missing import Missing, gap
-from traces.ranks.charge import LEAST
 from traces.ranks.match import Matched
 from traces.ranks.summary import ENDS_TOGETHER, GroupSource, RankSummary
 from traces.ranks.waits import Waits, complete
@@ -30,6 +29,8 @@ ABOVE: Final = Limit(
 MATTERS: Final = Limit(
     0.1, "of the time in these collectives", "ours: below it the wait is not what they last for"
 )
+_FEW: Final = 12
+"""Collectives, below which one odd stretch decides."""
 _LIKE: Final = 3
 """Ranks, from which on a shortest one says something."""
 _NOBODY: Final = gap("no rank arrives last more than the others do", "nothing is wrong with that")
@@ -72,7 +73,7 @@ def arrives_last(
 
 
 def _sure(collectives: int, steps: int, *, by_order: bool) -> Sure:
-    if by_order or collectives < LEAST.value:
+    if by_order or collectives < _FEW:
         return Sure.LOW
     return Sure.HIGH if steps > 1 else Sure.MEDIUM
 

@@ -75,6 +75,12 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
 
 
+def ends_at_once(moving_ns: IntArray, first: IntArray) -> BoolArray:
+    """Which transfers, shape (n,), end on all ranks when that of the slowest does."""
+    shortest_ns, longest_ns = parts.least(moving_ns, first), parts.most(moving_ns, first)
+    return longest_ns - shortest_ns <= np.maximum(LASTS.value, _ALIKE.value * longest_ns)
+
+
 def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
     sizes = matched.group_sizes
