@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, gap
 from traces.ranks.match import Matched
 from traces.ranks.summary import ENDS_TOGETHER, GroupSource, RankSummary
@@ -25,9 +25,6 @@ ABOVE: Final = Limit(
     0.4,
     "of all waiting, above the part of the ranks that they are",
     "ours: of two healthy halves each has half, and one of eight healthy ranks by chance a third",
-)
-MATTERS: Final = Limit(
-    0.1, "of the time in these collectives", "ours: below it the wait is not what they last for"
 )
 _FEW: Final = 12
 """Collectives, below which one odd stretch decides."""
@@ -59,7 +56,7 @@ def arrives_last(
     places = _few(caused_ns)
     mine_ns, whole_ns = float(caused_ns[list(places)].sum()), float(caused_ns.sum())
     above = mine_ns - len(places) / len(used) * whole_ns
-    if not places or above < ABOVE.value * whole_ns or mine_ns < MATTERS.value * lasts_ns:
+    if not places or above < ABOVE.value * whole_ns or mine_ns < WALL.value * lasts_ns:
         return _NOBODY
     return ArrivesLast(
         indices=places,

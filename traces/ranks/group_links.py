@@ -11,7 +11,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import begins, first_of, group_of, sorted_within
-from traces.limits import Limit
+from traces.limits import MOST, Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
@@ -24,9 +24,6 @@ SLOWER: Final = Limit(
     "times as long as like transfers",
     "measured: of eight recorded ranks of another's run (dlrm8) one moves its data 1.15 times as long as the "
     "median, and nothing is wrong with it",
-)
-AS_MANY: Final = Limit(
-    0.6, "of the collectives of a like group", "ours: windows that begin and end within steps differ by some"
 )
 
 
@@ -212,7 +209,7 @@ def _with_others(like: IntArray, group: IntArray) -> IntArray:
     both = group_of(like[told], group[told]).astype(np.int64)
     often = np.bincount(both)[both]
     most = _most_of(often, like[told], int(like.max(initial=0)) + 1)[like[told]]
-    told = told[often >= AS_MANY.value * most]
+    told = told[often >= MOST.value * most]
     first_group = np.full(int(like.max(initial=0)) + 1, UNKNOWN)
     first_group[like[told]] = group[told]
     several = np.zeros(len(first_group), dtype=np.bool_)

@@ -13,13 +13,14 @@ from traces.limits import WALL
 from traces.ranks import parts
 from traces.ranks.beneath import BESIDE, EVERY_KIND
 from traces.ranks.borders import Borders, mean_step_ns
-from traces.ranks.chains import BEHIND, NEVER, chains_of, replayed, with_beside
+from traces.ranks.chains import NEVER, chains_of, replayed, with_beside
 from traces.ranks.edit import Edit
 from traces.ranks.ends import NO_ROW
 from traces.ranks.group_links import over_nodes
 from traces.ranks.run import MeasuredRun
 from traces.ranks.shared_ways import ROUNDS, shares
 from traces.ranks.summary import UNKNOWN
+from traces.ranks.waits import LASTS
 from traces.sections.cause import Cause
 
 
@@ -119,7 +120,7 @@ def _queued(run: MeasuredRun) -> BoolArray:
     """Gradients and parameters that waited in their stream, shape (p,): ready while those before moved."""
     matched, chains, aligned = run.together.matched, run.chains, run.aligned
     behind_ns = chains.start_ns - aligned.end_ns[chains.behind]
-    result: BoolArray = (chains.behind != NO_ROW) & (behind_ns <= BEHIND.value)
+    result: BoolArray = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
     return result & np.isin(matched.kind, BESIDE)
 
 
