@@ -73,14 +73,6 @@ def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
     return result
 
 
-def medians(table: FloatArray) -> FloatArray:
-    """The median of what is known of each row; NaN without any."""
-    told = ~np.isnan(table).all(axis=1)
-    result = np.full(len(table), np.nan)
-    result[told] = np.nanmedian(table[told], axis=1)
-    return result
-
-
 def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) -> tuple[int, ...]:
     """Of each step the one rank where it stands out, in some and not in all; else none."""
     if len(places) != 1:
@@ -93,13 +85,10 @@ def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) ->
 
 def is_node(run: MeasuredRun, places: Sequence[int]) -> bool:
     """Whether these are all ranks of a node, of which there are several."""
-    mine = np.isin(np.arange(len(run.nodes)), places)
-    nodes = np.unique(run.nodes[mine])
-    return (
-        len(nodes) == 1
-        and mine.sum() > 1
-        and bool(((run.nodes == nodes[0]) == mine).all() and not mine.all())
-    )
+    if len(places) < 2:
+        return False
+    node = run.nodes == run.nodes[places[0]]
+    return bool(not node.all() and (node == np.isin(np.arange(len(node)), places)).all())
 
 
 def participations(run: MeasuredRun, places: Sequence[int], by_step: Sequence[int] = ()) -> BoolArray:

@@ -26,9 +26,7 @@ def _always(run: MeasuredRun) -> Iterator[Edit]:
         told = np.nan_to_num(factor, nan=1.0)
         table = run.grid.compute_ns * (1 - 1 / told)[:, np.newaxis]
         places = apart(means(table))
-        table = np.fmin(
-            table, run.excess.dense_ns + run.excess.grouped_ns
-        )  # and its steps take so much longer
+        table = np.fmin(table, run.excess.dense_ns + run.excess.grouped_ns)  # steps take as much longer
         if places and (told[list(places)] > 1).all():
             yield _edit(run, places, least_of(table, places), float(told[list(places)].mean()))
 
@@ -40,7 +38,7 @@ def _across(run: MeasuredRun) -> FloatArray:
     if len(run.alike) < 2 or (run.nodes == run.nodes[0]).all():
         return unknown
     factor = device_factors(run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),))
-    return factor if is_node(run, apart(factor)) else unknown
+    return factor if is_node(run, apart(np.nan_to_num(factor, nan=1.0))) else unknown
 
 
 def slowed(run: MeasuredRun) -> FloatArray:

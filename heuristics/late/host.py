@@ -11,7 +11,6 @@ from heuristics.late.beside import (
     is_node,
     least_of,
     means,
-    medians,
     participations,
     usual_work,
 )
@@ -20,7 +19,7 @@ from traces.ranks.chains import Chains
 from traces.ranks.edit import Edit
 from traces.ranks.ends import NO_ROW, ByTime
 from traces.ranks.run import MeasuredRun
-from traces.ranks.side_by_side import Alike, excess, ratio
+from traces.ranks.side_by_side import Alike, excess, middles, ratio
 from traces.sections.cause import Cause
 
 
@@ -32,7 +31,7 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
         if by_step := in_some_steps(run, table, places):
             yield _edit(run, places, table, by_step)
     every = (Alike(run.alike[0].fingerprint, tuple(range(len(run.nodes)))),)
-    pace = np.nan_to_num(ratio(medians(run.grid.pace_ns), every), nan=1.0)
+    pace = np.nan_to_num(ratio(middles(run.grid.pace_ns), every), nan=1.0)
     if is_node(run, places := apart(pace)):
         yield _edit(run, places, excess(run.grid.host_ns, every))
 

@@ -59,14 +59,9 @@ def judge(summaries: Sequence[RankSummary]) -> JudgedRun:
 
 def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
     """The run as its section; `names`: of the recordings, as their summaries were given."""
-    together, grid, charged = judged.measured.together, judged.measured.grid, judged.charged
-    by_step = lay_by_step(together.matched, judged.measured.waits, charged, grid)
-    late, size, clocks, waits = (
-        _late(judged),
-        together.world_size,
-        judged.measured.aligned.clocks,
-        judged.measured.waits,
-    )
+    run, charged, late = judged.measured, judged.charged, _late(judged)
+    together, grid, waits, clocks = run.together, run.grid, run.waits, run.aligned.clocks
+    by_step, size = lay_by_step(together.matched, waits, charged, grid), together.world_size
     used, matched, seen = together.used, together.matched, together.all_ranks_seen
     separated = separate(used, matched, waits, charged, all_ranks_seen=seen and size is not None)
     waiting_ns = sum(separated.late_exposed_ns.values())
@@ -76,7 +71,7 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         ranks_seen=len(used),
         world_size=size.ranks if size else _NO_WORLD,
         world_size_from=size.said if size else None,
-        groups=tuple(_like(one, grid) for one in judged.measured.alike),
+        groups=tuple(_like(one, grid) for one in run.alike),
         late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
         clocks=Clocks(
             clocks.aligned, unless(clocks.missing, clocks.residual_ns), tuple(fits_of(used, clocks))
@@ -89,11 +84,11 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         transfer_ns=charged.transfer_ns,
         collectives=len(matched),
         steps=grid.step_count,
-        imbalance=judged.measured.routing.imbalance,
+        imbalance=run.routing.imbalance,
         without=_without(judged),
         problems=tuple(_problem(one, names) for one in together.problems),
         pipeline=pipeline_of(used, matched, waits, grid),
-        experts=experts_of(used, matched, grid, judged.measured.routing, judged.measured.factor),
+        experts=experts_of(used, matched, grid, run.routing, run.factor),
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
         complete_frac=_NONE_KNOWN if separated.complete_frac is None else separated.complete_frac,
         late_exposed_by_kind_ns=separated.late_exposed_ns,
@@ -107,20 +102,10 @@ def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
     """Who arrives last, where clocks or steps do not show who is late, and why; else None."""
     if _untold(judged) is None:
         return None
-    together = judged.measured.together
-    seen = together.all_ranks_seen
-    found = arrives_last(
-        together.used,
-        together.matched,
-        judged.measured.waits,
-        judged.measured.grid.step_count,
-        all_ranks_seen=seen,
-    )
-    return (
-        found
-        if isinstance(found, Missing)
-        else replace(found, host=_host(judged.measured.together.used, judged.measured.nodes, found.indices))
-    )
+    run, used = judged.measured, judged.measured.together.used
+    matched, seen = run.together.matched, run.together.all_ranks_seen
+    found = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
+    return found if isinstance(found, Missing) else replace(found, host=_host(used, run.nodes, found.indices))
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import IntArray
 from traces.missing import known
 from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import Chains
 from traces.ranks.edit import Edit
 from traces.ranks.even_stages import even_stages, microbatches_of_two
 from traces.ranks.run import MeasuredRun
-from traces.ranks.side_by_side import own_step_of
+from traces.ranks.side_by_side import middles, own_step_of
 from traces.sections.cause import Cause
 from traces.sections.run import Pipeline
 
@@ -22,9 +22,8 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     if len(set(layers)) < 2:
         return
     work_ns = run.grid.compute_ns + np.nan_to_num(run.grid.host_ns)
-    own_ns = np.stack([_medians(work_ns[list(group.places)]) for group in run.alike])
-    by_group = np.nan_to_num(np.nanmedian(own_ns, axis=1)) if own_ns.size else np.zeros(len(layers))
-    heavy = int(np.argmax(by_group))
+    own_ns = np.stack([middles(work_ns[list(group.places)].T) for group in run.alike])
+    heavy = int(np.argmax(np.nan_to_num(middles(own_ns))))
     if layers[heavy] < max(layers):
         return
     cost_ns = own_ns[heavy] - np.delete(own_ns, heavy, axis=0).mean(axis=0)
@@ -34,13 +33,6 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
         return even_stages(run.together.matched, chains, run.alike, microbatches)
 
     yield Edit(Cause.PIPELINE_IMBALANCE, (), cost_ns, edited, group=heavy, skipped=())
-
-
-def _medians(table: FloatArray) -> FloatArray:
-    known_steps = ~np.isnan(table).all(axis=0)
-    result = np.full(table.shape[1], np.nan)
-    result[known_steps] = np.nanmedian(table[:, known_steps], axis=0)
-    return result
 
 
 def _microbatches(run: MeasuredRun) -> tuple[int, ...]:

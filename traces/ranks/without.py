@@ -19,6 +19,7 @@ from traces.ranks.ends import NO_ROW
 from traces.ranks.group_links import over_nodes
 from traces.ranks.run import MeasuredRun
 from traces.ranks.shared_ways import ROUNDS, shares
+from traces.ranks.side_by_side import middles
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.waits import LASTS
 from traces.sections.cause import Cause
@@ -68,14 +69,7 @@ def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
         return None
     borders = Borders(run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any()))
     before_ns, after_ns = borders.steps_ns(run.aligned.end_ns), borders.steps_ns(end_ns)
-    return Replayed(mean_step_ns(before_ns), mean_step_ns(after_ns), _median_of_ranks(before_ns - after_ns))
-
-
-def _median_of_ranks(table: FloatArray) -> FloatArray:
-    known = ~np.isnan(table).all(axis=0)
-    result = np.full(table.shape[1], np.nan)
-    result[known] = np.nanmedian(table[:, known], axis=0)
-    return result
+    return Replayed(mean_step_ns(before_ns), mean_step_ns(after_ns), middles((before_ns - after_ns).T))
 
 
 def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> tuple[IntArray, IntArray]:
