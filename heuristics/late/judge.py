@@ -2,7 +2,7 @@
 the most counts, where it saves more than resampled steps give by chance.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,18 +54,21 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
     if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
         return None
     steady = [one for propose in _STEADY for edit in propose(run) if (one := tried(run, edit)) is not None]
-    worst = _most(one for one in steady if one.replayed is not None)
+    worst = _most(run, [one for one in steady if one.replayed is not None])
     places = () if worst is None else worst.edit.places
     others = [one for edit in pauses.propose(run, places) if (one := tried(run, edit)) is not None]
     found = [*steady, *others]
-    best = _most(one for one in found if one.replayed is not None) or _most(found)
+    best = _most(run, [one for one in found if one.replayed is not None]) or _most(run, found)
     if best is None or best.replayed is None or best.edit.whole is None:
         return best
     return replace(best, replayed=replay_without(run, replace(best.edit, edited=best.edit.whole)))
 
 
-def _most(found: Iterable[Tried]) -> Tried | None:
-    return max(found, key=lambda one: one.saved_ns, default=None)
+def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
+    """What saves the most; of several that save as much, to a hundredth of the step, that of fewest ranks."""
+    most_ns = max((one.saved_ns for one in found), default=0.0)
+    as_much = [one for one in found if one.saved_ns >= most_ns - COST.value * run.step_ns]
+    return min(as_much, key=lambda one: (len(one.edit.places) or len(run.nodes), -one.saved_ns), default=None)
 
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:

@@ -19,12 +19,11 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     if not run.aligned.clocks.aligned or not len(run.together.matched):
         return
     matched, waits, steps = run.together.matched, run.waits, run.grid.step_count
-    none = np.zeros(len(matched), dtype=np.bool_)
     rails = np.array([one.identity.device for one in run.together.used])
-    groups = slow_groups(matched, waits, run.aligned.end_ns, run.nodes, rails, without=none)
+    groups = slow_groups(matched, waits, run.aligned.end_ns, run.nodes, rails)
     if groups is not None:
         yield _edit(run, groups.places, groups.cost_ns / steps, groups.factor, spared=groups.spared)
-    links = measure_links(matched, waits, run.alike, len(run.nodes), without=none)
+    links = measure_links(matched, waits, run.alike, len(run.nodes))
     cost_ns = np.nan_to_num(links.cost_ns)
     place = int(np.argmax(cost_ns))
     if not links.factor[place] >= SLOWER.value:

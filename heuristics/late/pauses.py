@@ -36,7 +36,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
     cell = parts.spread(run.step, matched.first)[inside] * count + matched.place[inside]
     paused_ns = parts.sums(pause_ns[inside], cell, steps * count).reshape(steps, count)
     late, late_ns = _in_turn(run, without)
-    by_step = tuple(np.where(late_ns > 0, late, UNKNOWN).tolist())
+    by_step = tuple(np.where(late_ns > 0, late, UNKNOWN).tolist()) if late_ns.any() else ()
     if not pause_ns.any() and not late_ns.any():
         return
     mine = participations(run, (), by_step)
@@ -45,7 +45,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
         own_ns = np.minimum(chains.own_ns - pause_ns, usual_work(run, chains, mine))
         return own_ns, chains.moving_ns
 
-    cost_ns = np.maximum(paused_ns.sum(axis=1), late_ns)
+    cost_ns = np.maximum(paused_ns.max(axis=1), late_ns)
     yield Edit(Cause.ROTATING_JITTER, (), cost_ns, edited, by_step)
 
 

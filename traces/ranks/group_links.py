@@ -48,20 +48,18 @@ def slow_groups(
     end_ns: IntArray,
     nodes: IntArray,
     rails: IntArray,
-    *,
-    without: BoolArray,
 ) -> SlowGroups | None:
     """The groups that move the same as like groups and take `SLOWER` times as long or more; None without any.
 
     Like are instances of one operation and size, in groups of other ranks that have as many ranks and nearly
     as many instances, and are on one of the `nodes`, a number of each place, or on several: what stays on one
-    is faster. `without`, shape (n,): instances that tell something else. What slow groups share is what is
-    slow: a link, a host's adapter, one of the `rails`, which places are on by their number on a node. Where
-    nodes are not known, slow groups that share no rank may be those that lie on several: they show nothing.
+    is faster. What slow groups share is what is slow: a link, a host's adapter, one of the `rails`, which
+    places are on by their number on a node. Where nodes are not known, slow groups that share no rank may be
+    those that lie on several: they show nothing.
     """
     if not len(matched):
         return None
-    like, share = _alike(matched, nodes, without)
+    like, share = _alike(matched, nodes)
     part = shares(matched.first, matched.place, end_ns, waits.moving_ns, over_nodes(matched, nodes))
     moved_ns = np.rint(parts.median(waits.moving_ns, matched.first) * part * share).astype(np.int64)
     seen = np.flatnonzero(like != UNKNOWN)
@@ -171,7 +169,7 @@ def _in_common(members: list[frozenset[int]], nodes: IntArray, rails: IntArray) 
 NEAR: Final = Limit(1.1, "times the next smaller size", "ours: what routing sends changes by some percent")
 
 
-def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> tuple[IntArray, FloatArray]:
+def _alike(matched: Matched, nodes: IntArray) -> tuple[IntArray, FloatArray]:
     """A number for each instance, the same for what like groups move; `UNKNOWN` where nothing is like it.
 
     And what part of its size the smallest is that is like it, 1 where sizes are unknown.
@@ -192,7 +190,7 @@ def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> tuple[IntAr
     near = np.cumsum(apart) - 1
     share = np.where(rising > 0, rising[apart][near] / np.maximum(rising, 1), 1.0)[exact]
     like = near[exact]
-    whole = (matched.sizes == size[matched.group]) & ~without
+    whole = matched.sizes == size[matched.group]
     like = np.where(whole & ~_meeting_again(matched, like), like, UNKNOWN)
     return _with_others(like, matched.group), share
 

@@ -189,8 +189,7 @@ def slow_places(
     matched = match(ranks)
     aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
     waits = measure_waits(matched, aligned, all_ranks_seen=True)
-    nothing = np.zeros(len(matched), dtype=np.bool_)
-    found = slow_groups(matched, waits, matched.end_ns, NODES, RAILS, without=nothing)
+    found = slow_groups(matched, waits, matched.end_ns, NODES, RAILS)
     return None if found is None else found.places
 
 

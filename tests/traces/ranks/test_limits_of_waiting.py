@@ -71,7 +71,7 @@ def link_of(transfer_us: Sequence[float], count: int = 6, operation: Operation =
         for us in transfer_us
     ]
     matched, _, waits = measured(*parts)
-    return measure_links(matched, waits, EVERY, 4, without=np.zeros(len(matched), dtype=np.bool_))
+    return measure_links(matched, waits, EVERY, 4)
 
 
 def test_a_link_is_slow_beside_like_ranks_from_six_transfers_on_that_are_no_latency() -> None:
