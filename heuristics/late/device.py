@@ -21,14 +21,17 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
 
 
 def _always(run: MeasuredRun) -> Iterator[Edit]:
-    """By the kernels of like ranks, and of all ranks where there are nodes: one may be a stage."""
-    for factor in (run.factor, _across(run)):
+    """By the kernels of like ranks, whose steps then take as much longer; by those of all ranks where there
+    are nodes: one may be a stage.
+    """
+    longer_ns = run.excess.dense_ns + run.excess.grouped_ns
+    for factor, most_ns in ((run.factor, longer_ns), (_across(run), np.inf)):
         told = np.nan_to_num(factor, nan=1.0)
         table = run.grid.compute_ns * (1 - 1 / told)[:, np.newaxis]
         places = apart(means(table))
-        table = np.fmin(table, run.excess.dense_ns + run.excess.grouped_ns)  # steps take as much longer
         if places and (told[list(places)] > 1).all():
-            yield _edit(run, places, least_of(table, places), float(told[list(places)].mean()))
+            cost_ns = least_of(np.fmin(table, most_ns), places)
+            yield _edit(run, places, cost_ns, float(told[list(places)].mean()))
 
 
 def _across(run: MeasuredRun) -> FloatArray:
