@@ -85,6 +85,28 @@ def test_a_cause_that_costs_and_saves_a_hundredth_of_the_step_is_one() -> None:
     assert tried(run, edit([200.0 * US] * STEPS)) is None  # of 10 ms; that takes nothing away
 
 
+@pytest.mark.parametrize(
+    ("steps", "late_us", "cause"),
+    [
+        ((0, 1, 2, 3), 300, Cause.DATA_LOADER),  # of 10 ms
+        ((1, 3), 1_300, Cause.DATA_LOADER),  # 0.65 of 10.65 ms
+        ((1, 3), 900, None),  # 0.45 of 10.45 ms, which is below a twentieth
+        ((2,), 5_500, Cause.DATA_LOADER),  # 1.4 of 11.4 ms
+        ((2,), 3_500, None),  # 0.9 of 10.9 ms: a single stop is no habit
+    ],
+)
+def test_what_comes_in_some_steps_saves_a_twentieth_and_what_comes_once_a_tenth(
+    steps: Sequence[int], late_us: float, cause: Cause | None
+) -> None:
+    begins = {PER_STEP * step for step in steps}
+    found = judged_by_replay(
+        measured([[Work(990, loader=late_us * (rank == 1 and number in begins)) for number in range(40)]
+                  for rank in range(4)])
+    )  # fmt: skip
+    assert (found.edit.cause if found else None) is cause
+    assert found is None or found.edit.places == (1,)
+
+
 def test_a_rank_late_by_more_of_its_host_is_put_beside_like_ranks_between_the_same_collectives() -> None:
     run = measured([[Work(100, host=60 if rank == 3 else 2) for _ in range(40)] for rank in range(4)])
     matched, chains = run.together.matched, run.chains
