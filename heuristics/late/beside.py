@@ -74,11 +74,11 @@ def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
 
 
 def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) -> tuple[int, ...]:
-    """Of each step the one rank where it stands out, in some and not in all; else none."""
+    """Of each step the one rank where it stands out, in two or more and not in all; else none."""
     if len(places) != 1:
         return ()
     late = standing_out(run, table)[places[0]] > 0
-    if late.all() or not late.any():
+    if late.all() or late.sum() < 2:
         return ()
     return tuple(np.where(late, places[0], UNKNOWN).tolist())
 
@@ -109,14 +109,13 @@ def usual_work(run: MeasuredRun, chains: Chains, mine: BoolArray) -> IntArray:
 
 
 def beyond_usual(run: MeasuredRun, chains: Chains, values: IntArray, mine: BoolArray) -> IntArray:
-    """By how much the values of `mine` are above those of like ranks between the same two collectives, and by
-    how much later they come to their first one; 0 for the others. Where nobody is like a rank, its values.
+    """By how much the values of `mine` are above those of like ranks between the same two collectives.
+
+    0 for the others, and for what comes after nothing. Where nobody is like a rank, its values.
     """
     middle, known = usual(values, _between(run, chains), ~mine)
     beyond = np.maximum(values - np.where(known, middle, 0), 0)
-    first = chains.after == NO_ROW
-    later_ns = chains.own_ns - usual_work(run, chains, mine & first)
-    return np.where(mine & ~first, beyond, later_ns)
+    return np.where(mine & (chains.after != NO_ROW), beyond, 0)
 
 
 def _between(run: MeasuredRun, chains: Chains) -> IntArray:

@@ -25,21 +25,26 @@ from traces.sections.cause import Cause
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
     """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between launches."""
-    table = run.excess.by_host_ns
+    table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
+    slow = apart(np.nan_to_num(ratio(pace_ns, run.alike), nan=1.0))
     if places := apart(means(table)):
-        yield _edit(run, places, table)
+        yield _edit(run, places, table, slow)
         if by_step := in_some_steps(run, table, places):
-            yield _edit(run, places, table, by_step)
+            yield _edit(run, places, table, slow, by_step)
     every = (Alike(run.alike[0].fingerprint, tuple(range(len(run.nodes)))),)
-    pace = np.nan_to_num(ratio(middles(run.grid.pace_ns), every), nan=1.0)
-    if is_node(run, places := apart(pace)):
-        yield _edit(run, places, excess(run.grid.host_ns, every))
+    slow = apart(np.nan_to_num(ratio(pace_ns, every), nan=1.0))
+    if is_node(run, slow):
+        yield _edit(run, slow, excess(run.grid.host_ns, every), slow)
 
 
 def _edit(
-    run: MeasuredRun, places: tuple[int, ...], table: FloatArray, by_step: tuple[int, ...] = ()
+    run: MeasuredRun,
+    places: tuple[int, ...],
+    table: FloatArray,
+    slow: tuple[int, ...],
+    by_step: tuple[int, ...] = (),
 ) -> Edit:
-    """What its GPU had no work; with a slow host all of its own work, as that of like ranks."""
+    """What its GPU had no work; a host that launches `slow` is late with all of its own work."""
     mine = participations(run, places, by_step)
 
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:
@@ -49,7 +54,8 @@ def _edit(
         own_ns, moving_ns = edited(chains)
         return np.minimum(own_ns, usual_work(run, chains, mine)), moving_ns
 
-    return Edit(Cause.SLOW_HOST, places, least_of(table, places), edited, by_step, whole=whole)
+    cost_ns, launches_slow = least_of(table, places), set(places) <= set(slow)
+    return Edit(Cause.SLOW_HOST, places, cost_ns, edited, by_step, whole=whole if launches_slow else None)
 
 
 def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:

@@ -45,8 +45,7 @@ class Tried:
     @property
     def cost_ns(self) -> float:
         """The late ranks' own time beyond like ranks in a mean step."""
-        told_ns = self.edit.cost_ns[~np.isnan(self.edit.cost_ns)]
-        return float(told_ns.mean()) if len(told_ns) else 0.0
+        return mean(self.edit.cost_ns)
 
 
 def judged_by_replay(run: MeasuredRun) -> Tried | None:
@@ -58,10 +57,7 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
     places = () if worst is None else worst.edit.places
     others = [one for edit in pauses.propose(run, places) if (one := tried(run, edit)) is not None]
     found = [*steady, *others]
-    best = _most(run, [one for one in found if one.replayed is not None]) or _most(run, found)
-    if best is None or best.replayed is None or best.edit.whole is None:
-        return best
-    return replace(best, replayed=replay_without(run, replace(best.edit, edited=best.edit.whole)))
+    return _most(run, [one for one in found if one.replayed is not None]) or _most(run, found)
 
 
 def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
@@ -72,27 +68,67 @@ def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
 
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
-    """A cause that is no chance, and worth to be said: what it costs of its own, and what the run saves.
-
-    What any run has some of, what comes now and then and what cannot be replayed have to save half a wall;
-    where one step alone shows it, a wall.
-    """
-    own_ns = at_least(edit.cost_ns, edit)
-    if own_ns < COST.value * run.step_ns:
+    """A cause that is no chance, and worth to be said: what it costs of its own, and what the run saves."""
+    least_ns, several = COST.value * run.step_ns, _times(run, edit) > 1
+    if _surely(edit.cost_ns, edit, several) < least_ns:
         return None
+    found = _replayed(run, edit)
+    if min(found.saved_ns, _surely_saved(found, several)) < least_ns:
+        return None
+    paused = edit.cause is Cause.ROTATING_JITTER
+    worth_ns = found.saved_ns if paused else max(found.saved_ns, found.cost_ns)
+    return _with_all(run, found) if worth_ns >= _least(found, several).value * run.step_ns else None
+
+
+def _least(found: Tried, several: bool) -> Limit:
+    """What it has to be. What any run has some of, what comes now and then and what cannot be replayed: half a
+    wall; what comes once: a wall.
+    """
+    if not several:
+        return WALL
+    now_and_then = found.edit.by_step or found.edit.cause in _ANYWHERE
+    return HALF_A_WALL if now_and_then or found.replayed is None else COST
+
+
+def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
+    return at_least(values, edit) if several else mean(values)
+
+
+def _surely_saved(found: Tried, several: bool) -> float:
+    """What any run has some of must save it surely; of others their own time tells that they are no chance."""
+    if found.replayed is None or found.edit.cause not in _ANYWHERE:
+        return found.saved_ns
+    return _surely(found.replayed.saved_ns, found.edit, several)
+
+
+def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
+    """The run without it; where that cannot be replayed, what it costs is what it saves."""
     replayed = replay_without(run, edit)
     if replayed is None or not replayed.step_ns or _lacks_the_way(run, replayed):
-        found, sure_ns = Tried(edit, None, 0.0), own_ns
-        found = replace(found, saved_ns=found.cost_ns)
-    else:
-        found = Tried(edit, replayed, float(replayed.step_ns - replayed.without_ns))
-        several = edit.cause in _ANYWHERE and _known(replayed.saved_ns) > 1
-        sure_ns = at_least(replayed.saved_ns, edit) if several else own_ns
-    least = HALF_A_WALL if found.replayed is None or edit.by_step or edit.cause in _ANYWHERE else COST
-    if len(_drawn_from(edit.cost_ns, edit)) < 2:
-        least = WALL
-    enough = sure_ns >= COST.value * run.step_ns and found.saved_ns >= least.value * run.step_ns
-    return found if enough else None
+        return Tried(edit, None, mean(edit.cost_ns))
+    return Tried(edit, replayed, float(replayed.step_ns - replayed.without_ns))
+
+
+def _with_all(run: MeasuredRun, found: Tried) -> Tried:
+    """The same with all that goes with it."""
+    if found.replayed is None or found.edit.whole is None:
+        return found
+    replayed = replay_without(run, replace(found.edit, edited=found.edit.whole))
+    if replayed is None:
+        return found
+    return Tried(found.edit, replayed, float(replayed.step_ns - replayed.without_ns))
+
+
+def _times(run: MeasuredRun, edit: Edit) -> int:
+    """In how many steps it comes, as far as these are known."""
+    if edit.cause is Cause.ROTATING_JITTER:
+        return int(np.count_nonzero(edit.cost_ns >= COST.value * run.step_ns))
+    return len(_drawn_from(edit.cost_ns, edit))
+
+
+def mean(values: FloatArray) -> float:
+    """Of what is known; 0 without any."""
+    return float(np.nanmean(values)) if _known(values) else 0.0
 
 
 def _known(values: FloatArray) -> int:

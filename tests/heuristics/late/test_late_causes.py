@@ -91,7 +91,7 @@ def test_a_cause_that_costs_and_saves_a_hundredth_of_the_step_is_one() -> None:
         ((0, 1, 2, 3), 300, Cause.DATA_LOADER),  # of 10 ms
         ((1, 3), 1_300, Cause.DATA_LOADER),  # 0.65 of 10.65 ms
         ((1, 3), 900, None),  # 0.45 of 10.45 ms, which is below a twentieth
-        ((2,), 5_500, Cause.DATA_LOADER),  # 1.4 of 11.4 ms
+        ((2,), 5_500, Cause.ROTATING_JITTER),  # 1.4 of 11.4 ms
         ((2,), 3_500, None),  # 0.9 of 10.9 ms: a single stop is no habit
     ],
 )
@@ -104,7 +104,7 @@ def test_what_comes_in_some_steps_saves_a_twentieth_and_what_comes_once_a_tenth(
                   for rank in range(4)])
     )  # fmt: skip
     assert (found.edit.cause if found else None) is cause
-    assert found is None or found.edit.places == (1,)
+    assert found is None or found.edit.places == ((1,) if len(steps) > 1 else ())
 
 
 def test_a_rank_late_by_more_of_its_host_is_put_beside_like_ranks_between_the_same_collectives() -> None:
