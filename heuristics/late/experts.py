@@ -13,6 +13,7 @@ from traces.ranks.beneath import GRADIENTS
 from traces.ranks.chains import Chains
 from traces.ranks.edit import Edit
 from traces.ranks.ends import NO_ROW
+from traces.ranks.routing import UNEVEN
 from traces.ranks.run import MeasuredRun
 from traces.ranks.waits import EXCHANGES, LASTS, ends_at_once
 from traces.sections.cause import Cause
@@ -26,7 +27,7 @@ BALANCED: Final = Limit(
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
     routing, steps = run.routing, run.grid.step_count
-    if routing.imbalance is None:
+    if routing.imbalance is None or routing.imbalance < UNEVEN.value:
         return
 
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:

@@ -34,7 +34,9 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     every = (Alike(run.alike[0].fingerprint, tuple(range(len(run.nodes)))),)
     slow = apart(np.nan_to_num(ratio(pace_ns, every), nan=1.0))
     if is_node(run, slow):
-        yield _edit(run, slow, excess(run.grid.host_ns, every), slow)
+        table = excess(run.grid.host_ns, every)
+        node_ns = middles(table[list(slow)].T)  # together they are one host
+        yield _edit(run, slow, np.broadcast_to(node_ns, table.shape), slow)
 
 
 def _edit(

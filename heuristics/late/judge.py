@@ -30,10 +30,6 @@ _STEADY: Final = (
 )
 
 
-_ANYWHERE: Final = (Cause.ROTATING_JITTER, Cause.ROUTING_IMBALANCE)
-"""Any host pauses now and then, and no routing is even."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tried:
     """A possible cause, replayed, and what it saves of a mean step; where it cannot be, what it costs."""
@@ -54,6 +50,8 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
         return None
     steady = [one for propose in _STEADY for edit in propose(run) if (one := tried(run, edit)) is not None]
     worst = _most(run, [one for one in steady if one.replayed is not None])
+    if worst is not None and worst.edit.cause is Cause.ROUTING_IMBALANCE:
+        return worst  # what uneven work of experts holds up looks like pauses
     places = () if worst is None else worst.edit.places
     others = [one for edit in pauses.propose(run, places) if (one := tried(run, edit)) is not None]
     found = [*steady, *others]
@@ -69,7 +67,10 @@ def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     """A cause that is no chance, and worth to be said: what it costs of its own, and what the run saves."""
-    least_ns, several = COST.value * run.step_ns, _times(run, edit) > 1
+    several = (
+        edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
+    )  # all kernels of one step tell a device
+    least_ns = COST.value * run.step_ns
     if _surely(edit.cost_ns, edit, several) < least_ns:
         return None
     found = _replayed(run, edit)
@@ -81,12 +82,10 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
 
 
 def _least(found: Tried, several: bool) -> Limit:
-    """What it has to be. What any run has some of, what comes now and then and what cannot be replayed: half a
-    wall; what comes once: a wall.
-    """
+    """Half a wall, of what comes now and then or cannot be replayed; a wall, of what comes once."""
     if not several:
         return WALL
-    now_and_then = found.edit.by_step or found.edit.cause in _ANYWHERE
+    now_and_then = found.edit.by_step or found.edit.cause is Cause.ROTATING_JITTER
     return HALF_A_WALL if now_and_then or found.replayed is None else COST
 
 
@@ -95,8 +94,8 @@ def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
 
 
 def _surely_saved(found: Tried, several: bool) -> float:
-    """What any run has some of must save it surely; of others their own time tells that they are no chance."""
-    if found.replayed is None or found.edit.cause not in _ANYWHERE:
+    """Any host pauses, so that pauses must save it surely; of others their own time tells it."""
+    if found.replayed is None or found.edit.cause is not Cause.ROTATING_JITTER:
         return found.saved_ns
     return _surely(found.replayed.saved_ns, found.edit, several)
 
