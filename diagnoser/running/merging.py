@@ -13,6 +13,7 @@ from diagnoser.running.inputs import entries_in, files_named
 from diagnoser.running.skipped import why_skipped
 from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
+from heuristics.late.run import judge, run_of
 from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
@@ -26,7 +27,6 @@ from traces.ranks.codec import MOST, SUFFIX
 from traces.ranks.codec import encode as summary_bytes
 from traces.ranks.decoding import Opened, opened, unpacked
 from traces.ranks.mixed import refuse_mixed
-from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
 from traces.unlike import refuse_unlike_summaries
 
@@ -67,7 +67,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         raise failed[0]
     refuse_unlike_summaries(read)
     names, judged = [summary.identity.trace for summary in read], judge(read)
-    refuse_mixed(judged.together, names, "merge")
+    refuse_mixed(judged.measured.together, names, "merge")
     run = repaired(run_of(judged, names))
     witnessed = read_all(witness, [one.rank for one in run.ranks])
     merged = Merged(
@@ -77,7 +77,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         redacted=True,
         warnings=(*warnings, *witnessed.warnings),
         missing=(),
-        traces=tuple(names[index] for index in judged.together.indices),
+        traces=tuple(names[index] for index in judged.measured.together.indices),
         run=run,
         hang=UNSET if witnessed.hang is None else witnessed.hang,
         witness=witnessed.witness,

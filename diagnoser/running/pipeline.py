@@ -119,15 +119,15 @@ def _together(
     """
     if len(found) < 2:
         return found, None, None
+    from heuristics.late.run import judge, run_of
     from heuristics.run.repairs import repaired
     from traces.ranks.mixed import refuse_mixed
-    from traces.ranks.run import judge, run_of
     from traces.unlike import refuse_unlike
 
     refuse_unlike(found)
     tables = judge([rank.summary for rank in found])
-    refuse_mixed(tables.together, [rank.trace for rank in found], "analyze")
-    run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.together.indices
+    refuse_mixed(tables.measured.together, [rank.trace for rank in found], "analyze")
+    run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.measured.together.indices
     ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
     return ranks, run, order
 

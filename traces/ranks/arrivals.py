@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray
-from traces.limits import Limit
+from traces.limits import WALL, Limit
 from traces.missing import Missing, gap
-from traces.ranks.charge import LEAST
 from traces.ranks.match import Matched
 from traces.ranks.summary import ENDS_TOGETHER, GroupSource, RankSummary
 from traces.ranks.waits import Waits, complete
@@ -27,9 +26,8 @@ ABOVE: Final = Limit(
     "of all waiting, above the part of the ranks that they are",
     "ours: of two healthy halves each has half, and one of eight healthy ranks by chance a third",
 )
-MATTERS: Final = Limit(
-    0.1, "of the time in these collectives", "ours: below it the wait is not what they last for"
-)
+_FEW: Final = 12
+"""Collectives, below which one odd stretch decides."""
 _LIKE: Final = 3
 """Ranks, from which on a shortest one says something."""
 _NOBODY: Final = gap("no rank arrives last more than the others do", "nothing is wrong with that")
@@ -58,7 +56,7 @@ def arrives_last(
     places = _few(caused_ns)
     mine_ns, whole_ns = float(caused_ns[list(places)].sum()), float(caused_ns.sum())
     above = mine_ns - len(places) / len(used) * whole_ns
-    if not places or above < ABOVE.value * whole_ns or mine_ns < MATTERS.value * lasts_ns:
+    if not places or above < ABOVE.value * whole_ns or mine_ns < WALL.value * lasts_ns:
         return _NOBODY
     return ArrivesLast(
         indices=places,
@@ -72,7 +70,7 @@ def arrives_last(
 
 
 def _sure(collectives: int, steps: int, *, by_order: bool) -> Sure:
-    if by_order or collectives < LEAST.value:
+    if by_order or collectives < _FEW:
         return Sure.LOW
     return Sure.HIGH if steps > 1 else Sure.MEDIUM
 

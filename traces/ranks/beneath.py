@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
-from traces.limits import Limit
+from traces.limits import MOST, Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks import Aligned
 from traces.ranks.ends import NO_ROW, ByTime
@@ -25,7 +25,6 @@ BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "
 GRADIENTS: Final = (*BESIDE, COMM_KINDS.index("all_reduce"))
 """Without a sharded optimizer they are reduced to all ranks."""
 EVERY_KIND: Final = tuple(range(len(COMM_KINDS)))
-_MOST: Final = 0.5
 THROUGH: Final = Limit(
     0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
 )
@@ -38,15 +37,8 @@ _FULL: Final = Limit(
 _SURE: Final = Limit(
     3.0,
     "standard errors",
-    "ours: where communication slows compute by 0.28 the slope of 29 stretches and more is 4 to 10 of them; "
-    "of fewer it is below 3, and may be chance",
+    "statistics: one slope in 740 of stretches that nothing slows is as far above 0",
 )
-_SLOWED: Final = Limit(
-    0.5,
-    "of the time beneath",
-    "ours: NCCL's kernels take up to a quarter of a GPU's SMs, two groups at once twice that",
-)
-"""No more than this is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ def comes_after(
 def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
     """Whether it holds for most of the rows of the same number."""
     share = np.bincount(number, weights=which) / np.maximum(np.bincount(number), 1)
-    result: BoolArray = (share > _MOST)[number]
+    result: BoolArray = (share > MOST.value)[number]
     return result
 
 
@@ -142,7 +134,7 @@ def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray
         return None
     leads_ns = np.zeros(len(after), dtype=np.int64)
     leads_ns[rows] = lead_ns
-    return Slowed(beneath, leads_ns, min(frac, _SLOWED.value))
+    return Slowed(beneath, leads_ns, min(frac, MOST.value))
 
 
 def slope(x: FloatArray, y: FloatArray, group: IntArray) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import FloatArray, IntArray
 from traces.ranks.chains import NEVER, Chains
 from traces.ranks.clocks import Aligned
 from traces.ranks.ends import NO_ROW
@@ -13,7 +13,7 @@ from traces.ranks.summary import RankSummary
 
 
 class Borders:
-    """The first and last border of each rank's steps, as work after a collective of the rank.
+    """The borders of each rank's steps, as work after a collective of the rank.
 
     `common`: of the steps that all ranks recorded, where there are any, and of the ranks that recorded what
     was before.
@@ -32,22 +32,34 @@ class Borders:
             at = int(grid.later[whole].max())
             if last > at:
                 begin, end = at - grid.later, last - grid.later
-        place = np.tile(whole, 2)
-        some = [(summaries[one], begin[one], end[one]) for one in whole.tolist()]
-        begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[at])) for one, at, _ in some]
-        ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[to - 1])) for one, _, to in some]
-        time_ns = np.array(begins + ends, dtype=np.int64)
-        self._chains, self._after = chains, chains.ends.before(place, time_ns)
-        self._own_ns = time_ns - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
-        self._counts = (end - begin)[whole]
-        half = len(whole)
-        known = self._after[:half] != NO_ROW
-        if common and known.any():
-            self._after, self._own_ns = (one[np.tile(known, 2)] for one in (self._after, self._own_ns))
-            self._counts = self._counts[known]
+        self._table = np.full((len(whole), grid.step_count + 1), NEVER)
+        for row, place in enumerate(whole.tolist()):
+            fit, steps = fits[summaries[place].identity.clock], summaries[place].steps
+            own_ns = [*steps.start_ns[begin[place] : end[place]].tolist(), int(steps.end_ns[end[place] - 1])]
+            first = begin[place] + grid.later[place]
+            self._table[row, first : first + len(own_ns)] = [fit.time_of(one) for one in own_ns]
+        known = self._table != NEVER
+        places = np.broadcast_to(whole[:, np.newaxis], known.shape)[known]
+        self._chains, self._after = chains, np.full(known.shape, NO_ROW, dtype=np.int64)
+        self._after[known] = chains.ends.before(places, self._table[known])
+        self._own_ns = self._table - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
+        if common:
+            told = self._after[np.arange(len(whole)), known.argmax(axis=1)] != NO_ROW
+            rows = told if told.any() else np.ones(len(told), dtype=np.bool_)
+            self._table, self._after, self._own_ns = (
+                one[rows] for one in (self._table, self._after, self._own_ns)
+            )
 
-    def step_ns(self, end_ns: IntArray) -> int:
-        """The mean step of the median rank, where collectives end so."""
-        at = self._chains.since_ns(self._after, np.append(end_ns, NEVER)) + self._own_ns
-        half = len(at) // 2
-        return int(np.median((at[half:] - at[:half]) // self._counts)) if half else 0
+    def steps_ns(self, end_ns: IntArray) -> FloatArray:
+        """How long each step of each rank takes where collectives end so; shape (ranks, steps)."""
+        ended_ns = np.append(end_ns, NEVER)
+        at_ns = self._chains.since_ns(self._after.ravel(), ended_ns).reshape(self._after.shape) + self._own_ns
+        known = self._table != NEVER
+        return np.where(known[:, 1:] & known[:, :-1], np.diff(at_ns, axis=1), np.nan)
+
+
+def mean_step_ns(steps_ns: FloatArray) -> int:
+    """The mean step of the median rank."""
+    count = (~np.isnan(steps_ns)).sum(axis=1)
+    rows = count > 0
+    return int(np.median(np.nansum(steps_ns[rows], axis=1) // count[rows])) if rows.any() else 0

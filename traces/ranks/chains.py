@@ -15,7 +15,6 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray
 from traces.groups import begins, group_of
-from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.beneath import EVERY_KIND, THROUGH, Slowed, comes_after
 from traces.ranks.clocks import Aligned
@@ -24,6 +23,7 @@ from traces.ranks.match import Matched
 from traces.ranks.pipelines import messages_of, stages_of
 from traces.ranks.side_by_side import Alike, numbers_of
 from traces.ranks.summary import UNKNOWN
+from traces.ranks.waits import LASTS
 
 NEVER: Final = int(np.iinfo(np.int64).min)
 """The end of what is not reached."""
@@ -59,11 +59,6 @@ class Chains:
         return np.where(rows == NO_ROW, 0, ended_ns)
 
 
-BEHIND: Final = Limit(
-    10_000, "ns", "ours: what waits in its stream begins some microseconds after what was before it"
-)
-
-
 def chains_of(
     matched: Matched, aligned: Aligned, role: IntArray, skipped: Sequence[int] = EVERY_KIND
 ) -> Chains:
@@ -95,7 +90,7 @@ def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
     if not len(order):
         return replace(chains, beside=result)
     ended_ns, place = aligned.end_ns[order], matched.place[order]
-    apart = (aligned.start_ns[order][1:] > ended_ns[:-1] + BEHIND.value) | (place[1:] != place[:-1])
+    apart = (aligned.start_ns[order][1:] > ended_ns[:-1] + LASTS.value) | (place[1:] != place[:-1])
     last = order[np.append(np.flatnonzero(apart), len(order) - 1)]
     stretch = np.append(0, np.cumsum(apart))
     group = matched.group[matched.instance]

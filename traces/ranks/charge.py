@@ -1,8 +1,6 @@
 """Waiting charged: to the rank that came last, to what was found to make ranks late, and to steps.
 
-Several ranks separate waiting for a late rank from data transfer. Where no steps are known each collective is
-a vote, weighed by the waiting that it was: it says what its last rank did longer than the others since the
-group's collective before. With steps, whole steps are compared.
+Several ranks separate waiting for a late rank from data transfer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, Rows, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import mask_of, sums_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.clocks import Aligned
-from traces.ranks.late import COST, NOTHING, Suspicion
+from traces.ranks.edit import Edit
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Alike, Grid
 from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
@@ -44,7 +41,7 @@ class Charged:
 
 
 def charged_to(
-    matched: Matched, waits: Waits, grid: Grid, step: IntArray, suspicion: Suspicion, alike: Sequence[Alike]
+    matched: Matched, waits: Waits, grid: Grid, step: IntArray, edit: Edit | None, alike: Sequence[Alike]
 ) -> Charged:
     """Add up the waiting. `step`, shape (n,), of each instance."""
     count = len(grid.later)
@@ -57,7 +54,7 @@ def charged_to(
     caused = np.flatnonzero(inside & (waits.last != NOBODY))
     wait_ns, late = waits.of_instance_ns(matched.first)[caused], matched.place[waits.last[caused]]
     caused_ns = sums_of(wait_ns, late, count)
-    counts = _counts(suspicion, late, alike)
+    counts = _counts(edit, late, alike)
     moving_ns = int(waits.moving_ns[rows].sum())
     by_kind = sorted(_by_kind(matched.kind[rows], waits.wait_ns[rows]).items(), key=lambda one: -one[1])
     of_cause = mask_of(caused[counts], len(matched))
@@ -65,16 +62,16 @@ def charged_to(
     return Charged(waited_ns, caused_ns, late_ns, moving_ns, dict(by_kind), step, inside, of_cause)
 
 
-def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> BoolArray:
+def _counts(edit: Edit | None, late: IntArray, alike: Sequence[Alike]) -> BoolArray:
     """Which instances are charged to the cause: those whose last rank it makes late; where that is not one
     rank or stage, all.
     """
-    if suspicion.cause is Cause.NONE:
+    if edit is None:
         return np.zeros(len(late), dtype=np.bool_)
-    if suspicion.places:
-        return np.isin(late, suspicion.places)
-    if suspicion.cause is Cause.PIPELINE_IMBALANCE:
-        return np.isin(late, alike[suspicion.group].places)
+    if edit.places:
+        return np.isin(late, edit.places)
+    if edit.cause is Cause.PIPELINE_IMBALANCE:
+        return np.isin(late, alike[edit.group].places)
     return np.ones(len(late), dtype=np.bool_)
 
 
@@ -172,70 +169,3 @@ def _folded(table: FloatArray, together: int) -> FloatArray:
     cut = wide.reshape(ranks, -1, together)
     count = (~np.isnan(cut)).sum(axis=2)
     return np.where(count > 0, np.nansum(cut, axis=2) / np.maximum(1, count), np.nan)
-
-
-LEAST: Final = Limit(12, "collectives", "ours: of fewer, one odd stretch decides")
-MAJORITY: Final = Limit(0.6, "fraction of the waiting", "ours: of two healthy ranks each has about half")
-
-REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, Cause.DATA_LOADER)
-"""What can make a rank late before a collective, in the order of `Votes.reason`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Votes(Rows):
-    """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
-
-    `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness. `kind`
-    indexes `traces.names.kernels.COMM_KINDS`.
-    """
-
-    place: IntArray
-    weight_ns: IntArray
-    reason: IntArray
-    kind: IntArray
-
-
-def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
-    """One vote for each instance whose last rank is known, and before which its group had another."""
-    first = matched.first
-    last = np.where(waits.last == NOBODY, 0, waits.last)
-    others = np.ones(len(matched.place), dtype=np.bool_)
-    others[last[waits.last != NOBODY]] = False
-    told = (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN) if len(first) > 1 else others[:0]
-    late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, others)
-    grouped = np.maximum(matched.grouped_ns, 0)
-    before, at = matched.recorded.rows, matched.at
-    spent = matched.compute_ns - grouped, grouped, before.host_ns[at], before.loader_ns[at]
-    beyond = np.stack([_beyond(values, last, first, others) for values in spent])
-    reason = np.argmax(beyond, axis=0)
-    explains = beyond.max(axis=0) * 2 >= late_ns
-    weight_ns = waits.of_instance_ns(first)
-    reason = np.where(explains, reason, UNKNOWN)
-    return Votes(matched.place[last], weight_ns, reason, matched.kind[last]).take(told)
-
-
-def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
-    """How much more of something the last rank did than the median of the others; 0 where it is not told."""
-    told = others & (values != UNKNOWN)
-    known = parts.most(told, first)
-    more = values[last] - parts.median(values, first, told)
-    return np.where(known & (values[last] != UNKNOWN), more, 0)
-
-
-def find_by_votes(matched: Matched, aligned: Aligned, waits: Waits) -> Suspicion:
-    """The rank that most of the waiting is charged to, by what made it late; else `NOTHING`."""
-    if not len(matched):
-        return NOTHING
-    votes = votes_of(matched, aligned, waits)
-    if len(votes) < LEAST.value:
-        return NOTHING
-    by_place = np.bincount(votes.place, weights=votes.weight_ns)
-    place = int(np.argmax(by_place))
-    span_ns = int(aligned.end_ns.max()) - int(aligned.start_ns.min())
-    if by_place[place] < MAJORITY.value * by_place.sum() or by_place[place] < COST.value * span_ns:
-        return NOTHING
-    mine = (votes.place == place) & (votes.reason != UNKNOWN)
-    if not mine.any():
-        return NOTHING
-    by_reason = np.bincount(votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS))
-    return Suspicion(REASONS[int(np.argmax(by_reason))], (place,), float(by_place[place]))

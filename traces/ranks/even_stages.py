@@ -7,7 +7,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.ranks import parts
 from traces.ranks.beneath import BESIDE
 from traces.ranks.chains import Chains, families_of
@@ -16,12 +16,6 @@ from traces.ranks.match import Matched
 from traces.ranks.pipelines import messages_of
 from traces.ranks.side_by_side import Alike
 from traces.ranks.summary import UNKNOWN
-
-_RISES: Final = Limit(
-    0.5,
-    "of the stretches of a kind",
-    "ours: of what is in every layer all come with layers, of what is in every stage none",
-)
 
 
 def even_stages(
@@ -100,7 +94,7 @@ def _rising(
     ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
     of_layers = apart @ count / (apart @ apart) * layers.sum()
-    return of_layers > _RISES.value * count.sum(axis=0), count[apart < 0].sum(axis=0) > 0
+    return of_layers > MOST.value * count.sum(axis=0), count[apart < 0].sum(axis=0) > 0
 
 
 _A_LAYER: Final = 2

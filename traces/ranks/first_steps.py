@@ -5,18 +5,11 @@ A rank alone cannot tell: its first step is longer where it warms up, and where 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
-from traces.limits import Limit
+from traces.limits import MOST
 from traces.ranks.summary import UNKNOWN, FirstStep, RankSummary
-
-OWN: Final = Limit(
-    0.5,
-    "of what the first step takes more, on the median rank",
-    "ours: where one rank is late, the others spend their excess in communication",
-)
 
 
 def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
@@ -30,7 +23,7 @@ def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     if not longer:
         return [*summaries]
     initialises = any(one.first_step is FirstStep.INITIALISES for one in summaries)
-    if len(longer) > 1 and not initialises and np.median([*map(_own_frac, longer)]) <= OWN.value:
+    if len(longer) > 1 and not initialises and np.median([*map(_own_frac, longer)]) <= MOST.value:
         return [*summaries]
     return [_without_first(one) if one.first_step is FirstStep.LONGER else one for one in summaries]
 

@@ -16,19 +16,13 @@ from typing import Final, TypeVar
 import numpy as np
 
 from traces.arrays import IntArray, distinct
-from traces.limits import Limit
+from traces.limits import MOST, WALL, Limit
 from traces.ranks.identity import recorded_size
 from traces.ranks.match import Matched
 from traces.ranks.summary import Group, GroupSource, RankSummary
 from traces.sections.cause import ProblemKind
 
-TRUNCATED: Final = Limit(
-    0.9, "fraction of the collectives of its groups", "ours: recordings stop within a step of each other"
-)
 OTHER_TIME: Final = Limit(60.0, "s", "ours: clocks of hosts in one cluster differ by far less")
-OTHER_WORK: Final = Limit(
-    0.5, "fraction of a rank's collectives", "ours: a rank of the same run does in all of them what others do"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +139,7 @@ def _most_common(values: Sequence[T | None]) -> T | None:
 
 def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:
     """Places of ranks most of whose collectives do something else than those of the others."""
-    return np.flatnonzero(matched.disagreeing > OTHER_WORK.value * np.maximum(lengths, 1))
+    return np.flatnonzero(matched.disagreeing > MOST.value * np.maximum(lengths, 1))
 
 
 def truncated(matched: Matched, count: int) -> IntArray:
@@ -159,7 +153,7 @@ def truncated(matched: Matched, count: int) -> IntArray:
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
     could = np.bincount(place, weights=there[group], minlength=count)
     took = np.bincount(matched.place, minlength=count)
-    return np.flatnonzero((could > 0) & (took < TRUNCATED.value * could))
+    return np.flatnonzero((could > 0) & (took < (1 - WALL.value) * could))
 
 
 def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:

@@ -152,6 +152,14 @@ def means_of(table: FloatArray) -> list[int | None]:
     return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
 
 
+def middles(table: FloatArray) -> FloatArray:
+    """The median of what is known of each row; NaN without any."""
+    told = ~np.isnan(table).all(axis=1)
+    result = np.full(len(table), np.nan)
+    result[told] = np.nanmedian(table[told], axis=1)
+    return result
+
+
 def medians_of(table: FloatArray) -> list[int | None]:
     """Of each row the median of what is known, of an even number the mean of the two, rounded down."""
     if not table.size:

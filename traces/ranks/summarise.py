@@ -18,7 +18,7 @@ from traces.arrays import IntArray, distinct
 from traces.columns import NULL
 from traces.groups import group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in, spans
-from traces.limits import Limit
+from traces.limits import MOST, Limit
 from traces.measure.moe.ledger import MoeLedger
 from traces.missing import Missing
 from traces.ranks import parts
@@ -103,9 +103,6 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
 AT_ONCE: Final = Limit(
     100_000, "ns", "ours: an idle GPU begins some microseconds after a launch, some tens where it slept"
 )
-AGAIN: Final = Limit(
-    0.5, "of what the first step loads", "ours: a first batch alone is slow where a loader starts its workers"
-)
 
 
 def loading_ns(rank: RankTimeline, steps: Steps) -> int:
@@ -121,7 +118,7 @@ def loading_ns(rank: RankTimeline, steps: Steps) -> int:
     first = launched[rows.start_ns[launched].argmin()]
     late_ns = rows.start_ns[first] - rows.launch_end_ns[first]
     by_step = _by_step(rank, steps, launched[rows.bucket[launched] == Bucket.COMPUTE])
-    again = by_step[0] * AGAIN.value <= by_step[1:].max(initial=0)
+    again = by_step[0] * MOST.value <= by_step[1:].max(initial=0)
     return int(by_step[0]) if again and late_ns <= AT_ONCE.value else 0
 
 

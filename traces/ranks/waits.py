@@ -17,7 +17,7 @@ from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Alike, over_others, ratio
-from traces.ranks.summary import UNKNOWN, Operation
+from traces.ranks.summary import Operation
 
 _NEVER: Final = np.iinfo(np.int64).min
 _ALIKE: Final = Limit(
@@ -75,6 +75,12 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
 
 
+def ends_at_once(moving_ns: IntArray, first: IntArray) -> BoolArray:
+    """Which transfers, shape (n,), end on all ranks when that of the slowest does."""
+    shortest_ns, longest_ns = parts.least(moving_ns, first), parts.most(moving_ns, first)
+    return longest_ns - shortest_ns <= np.maximum(LASTS.value, _ALIKE.value * longest_ns)
+
+
 def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
     sizes = matched.group_sizes
@@ -102,28 +108,19 @@ class Links:
     cost_ns: FloatArray
 
 
-def measure_links(
-    matched: Matched, waits: Waits, alike: Sequence[Alike], count: int, *, without: BoolArray
-) -> Links:
-    """Compare the links of all ranks; `without`, shape (n,): instances that tell something else."""
-    used = np.flatnonzero(~without)
+def measure_links(matched: Matched, waits: Waits, alike: Sequence[Alike], count: int) -> Links:
+    """Compare the links of all ranks."""
     about = matched.kind[matched.first[:-1]]
-    kind = group_of(matched.operation, about, matched.purposes, matched.sizes).astype(np.int64)[used]
-    if not len(used):
-        return Links(*(np.full(count, np.nan) for _ in range(3)))
+    kind = group_of(matched.operation, about, matched.purposes, matched.sizes).astype(np.int64)
     kinds = int(kind.max()) + 1
-    number = np.full(len(matched), UNKNOWN, dtype=np.int64)
-    number[used] = kind
-    of_row = number[matched.instance]
-    rows = np.flatnonzero(of_row != UNKNOWN)
-    cell = matched.place[rows] * kinds + of_row[rows]
+    cell = matched.place * kinds + kind[matched.instance]
     took = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
-    moved = parts.sums(waits.moving_ns[rows], cell, count * kinds).reshape(count, kinds)
+    moved = parts.sums(waits.moving_ns, cell, count * kinds).reshape(count, kinds)
     mean = np.where(took >= LEAST, moved / np.maximum(took, 1), np.nan)
     lasts = np.array([_median(column[~np.isnan(column)]) for column in mean.T])
     mean = np.where(lasts >= LASTS.value, mean, np.nan)
-    tells = np.stack([_tells(matched, number == one, alike, count) for one in range(kinds)], axis=1)
-    hidden = np.array([_exchanged_by(matched, number == one, alike, count) for one in range(kinds)])
+    tells = np.stack([_tells(matched, kind == one, alike, count) for one in range(kinds)], axis=1)
+    hidden = np.array([_exchanged_by(matched, kind == one, alike, count) for one in range(kinds)])
     return _compared(mean, tells, moved, hidden, alike)
 
 

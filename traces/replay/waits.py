@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
+from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
 from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct

@@ -8,8 +8,8 @@ from typing import Final
 
 from bench.score.ranks.known import Case, Known, known, recorded, simulated
 from bench.simulate.ranks.described import Cause
+from heuristics.late.run import analyse_run
 from traces.missing import Missing
-from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
 from traces.sections.run import Late, Run, RunWithout
 

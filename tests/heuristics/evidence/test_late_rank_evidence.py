@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.evidence.evidence import expert_waiting_frac, late_rank, without_waits
+from heuristics.late.run import analyse_run
 from heuristics.result.judged import Wall
 from heuristics.run.repairs import LateRank
 from tests.doubles.result import double
 from tests.recordings.ranks import Work, together
 from traces.missing import Missing
-from traces.ranks.run import analyse_run
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 

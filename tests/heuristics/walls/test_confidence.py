@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec import structs
 
+from heuristics.late.run import analyse_run
 from heuristics.result.judged import Reason
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import level_of, reasons_against
@@ -28,7 +29,6 @@ from tests.doubles.opinions import (
 from tests.recordings.ranks import Work, together
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource
 from traces.sections.run import Run
 from traces.sections.tables import WallId

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heuristics.late.run import judge, run_of
 from tests.recordings.ranks import ALIKE, array, identity
 from traces.arrays import IntArray
 from traces.missing import Missing
 from traces.ranks.codec import encode
 from traces.ranks.decoding import decode
-from traces.ranks.run import judge, run_of
 from traces.ranks.summary import (
     ExpertWork,
     Fingerprint,
@@ -91,7 +91,7 @@ def summaries(draw: st.DrawFn) -> RankSummary:
 @given(st.lists(summaries(), max_size=5))
 def test_any_summaries_make_a_run(given: list[RankSummary]) -> None:
     judged = judge([decode(encode(one), "a") for one in given])
-    run, together = run_of(judged, ["a"] * len(given)), judged.together
+    run, together = run_of(judged, ["a"] * len(given)), judged.measured.together
     assert len(run.ranks) == len({*together.indices})
     left_out = {index for problem in together.problems if problem.left_out for index in problem.indices}
     assert {*together.indices} | left_out == set(range(len(given)))

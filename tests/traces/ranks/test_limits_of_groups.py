@@ -15,10 +15,10 @@ from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.ranks import clocks as clocks_
 from traces.ranks.charge import charged_to, lay_by_step, separate
 from traces.ranks.clocks import Aligned, Clocks, align, fits_of
+from traces.ranks.edit import Edit
 from traces.ranks.even_stages import _rising, _to_come
 from traces.ranks.experts import experts_of
 from traces.ranks.group_links import slow_groups
-from traces.ranks.late import Suspicion
 from traces.ranks.match import match
 from traces.ranks.peers import _pairs
 from traces.ranks.pipelines import _by_ends, _by_longest_way, _first_is_last
@@ -170,8 +170,7 @@ def slow_places(
     matched = match(ranks)
     aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
     waits = measure_waits(matched, aligned, all_ranks_seen=True)
-    nothing = np.zeros(len(matched), dtype=np.bool_)
-    found = slow_groups(matched, waits, matched.end_ns, 1.15, NODES, RAILS, without=nothing)
+    found = slow_groups(matched, waits, matched.end_ns, NODES, RAILS)
     return None if found is None else found.places
 
 
@@ -344,6 +343,10 @@ def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
     assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
 
 
+def edit(cause: Cause, places: tuple[int, ...] = (), group: int = UNKNOWN) -> Edit:
+    return Edit(cause, places, np.ones(2), lambda chains: (chains.own_ns, chains.moving_ns), group=group)
+
+
 def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -> None:
     """Two steps of two collectives; rank 1 is 40 us late each time, but in the last one rank 0 by 10."""
     late = [(0, 40), (0, 40), (0, 40), (10, 0)]
@@ -353,7 +356,7 @@ def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -
     aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
     waits, grid = measure_waits(matched, aligned, all_ranks_seen=True), grid_of(ranks, matched)
     step, alike = step_of(matched, grid), groups_alike(ranks)
-    cause = Suspicion(Cause.SLOW_HOST, (1,), 1.0)
+    cause = edit(Cause.SLOW_HOST, (1,))
     charged = charged_to(matched, waits, grid, step, cause, alike)
     assert (charged.waited_ns.tolist(), charged.caused_ns.tolist()) == (
         [120 * US, 10 * US],
@@ -374,12 +377,10 @@ def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -
     beneath = separate(ranks, matched, waits, charged, all_ranks_seen=True)
     assert (beneath.late_exposed_ns, beneath.exposed_ns) == ({"all_reduce": 15 * US}, 120 * US)
     stages = (Alike(ALIKE, (0,)), Alike(ALIKE, (1,)))
-    staged = charged_to(
-        matched, waits, grid, step, Suspicion(Cause.PIPELINE_IMBALANCE, (), 1.0, group=0), stages
-    )
+    staged = charged_to(matched, waits, grid, step, edit(Cause.PIPELINE_IMBALANCE, group=0), stages)
     assert staged.late_ns == 10 * US
-    assert charged_to(matched, waits, grid, step, Suspicion(Cause.NONE, (), 0.0), alike).late_ns == 0
-    every = charged_to(matched, waits, grid, step, Suspicion(Cause.ROTATING_JITTER, (), 1.0), alike)
+    assert charged_to(matched, waits, grid, step, None, alike).late_ns == 0
+    every = charged_to(matched, waits, grid, step, edit(Cause.ROTATING_JITTER), alike)
     assert every.late_ns == 130 * US
 
 

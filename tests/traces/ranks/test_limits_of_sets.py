@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heuristics.late.run import analyse_run
 from tests.recordings.ranks import MS, US, Part, Work, array, shifted, summary_of, together
 from traces.limits import MOST_RANKS
 from traces.missing import Missing
@@ -19,7 +20,6 @@ from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.identity import WorldSize, with_numbers, with_world_size, world_size_of
 from traces.ranks.match import match
 from traces.ranks.problems import Problem
-from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, FirstStep, Group, GroupSource, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import measure_waits

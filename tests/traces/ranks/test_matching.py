@@ -214,8 +214,7 @@ def slow_between(
     matched = match([summary_of(rank, parts[rank], groups[rank]) for rank in range(8)])
     aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
     waits = measure_waits(matched, aligned, all_ranks_seen=True)
-    nothing = np.zeros(len(matched), dtype=np.bool_)
-    return slow_groups(matched, waits, matched.end_ns, 1.15, nodes, rails, without=nothing)
+    return slow_groups(matched, waits, matched.end_ns, nodes, rails)
 
 
 def alike(slow: Sequence[tuple[int, ...]], usual_us: float = 500.0) -> dict[tuple[int, ...], float]:

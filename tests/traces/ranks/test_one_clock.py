@@ -11,7 +11,7 @@ from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of
 from traces.ranks import clocks
 from traces.ranks.clocks import agreed, align, share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.match import match
-from traces.ranks.run import judge
+from traces.ranks.run import measure_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
 
@@ -60,16 +60,16 @@ def test_processes_whose_collectives_contradict_one_clock_have_their_own(operati
 def test_of_few_collectives_the_clock_of_the_recording_is_believed() -> None:
     """Two ends fit no clock; in one recording none is needed, unless they contradict it."""
     ranks = ranks_of(collectives=2)
-    assert judge(ranks).aligned.clocks.aligned
+    assert measure_run(ranks).aligned.clocks.aligned
     alone = [
         replace(one, identity=replace(one.identity, clock=50 + place)) for place, one in enumerate(ranks)
     ]
-    apart = judge(alone).aligned.clocks
+    apart = measure_run(alone).aligned.clocks
     assert not apart.aligned
     assert apart.missing is not None
     assert "too few" in apart.missing.reason
     ranks[3] = shifted(ranks[3], 500 * MS)
-    assert not judge(ranks).aligned.clocks.aligned
+    assert not measure_run(ranks).aligned.clocks.aligned
 
 
 S = 1_000_000_000

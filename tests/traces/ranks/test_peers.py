@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from heuristics.late.run import analyse_run
 from tests.recordings.ranks import US, Part, array, summary_of
 from traces.errors import UnlikeRuns
 from traces.intervals import spans
@@ -15,7 +16,6 @@ from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.collective_rates import _of_link, measure_collectives
 from traces.ranks.mixed import refuse_mixed
-from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Messages, Operation, Peers, RankSummary
 from traces.sections.cause import ProblemKind
 from traces.sections.run import CollectiveSpeed, Run, Traffic

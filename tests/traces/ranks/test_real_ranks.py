@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from heuristics.late.run import analyse_run
 from tests.places import DATA
 from tests.recordings.ranks import summaries_in
 from traces.missing import Missing, known
-from traces.ranks.run import analyse_run, judge
+from traces.ranks.run import measure_run
 from traces.ranks.summary import RankSummary
 from traces.sections.run import Late
 
@@ -64,9 +65,9 @@ def test_of_each_group_nothing_is_claimed_that_an_engineer_would_not(name: str, 
 @pytest.mark.parametrize("name", [name for name, group in GROUPS.items() if group["calls"]])
 def test_of_each_group_calls_are_matched_and_waits_add_up_as_by_hand(name: str, recordings: Path) -> None:
     group = GROUPS[name]
-    judged = judge(summaries_of(recordings, *group["files"]))
-    matched = judged.together.matched
+    measured = measure_run(summaries_of(recordings, *group["files"]))
+    matched = measured.together.matched
     assert len(matched) == group["calls"]
-    waited_ns = np.bincount(matched.place, weights=judged.waits.wait_ns)
+    waited_ns = np.bincount(matched.place, weights=measured.waits.wait_ns)
     apart_ns = group["calls"] * group["ends_spread_ns"]  # an exchange ends on each rank by itself
     assert waited_ns == pytest.approx(group["wait_ns"], abs=apart_ns)

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heuristics.late.run import analyse_run
 from tests.recordings.ranks import Work, many, together
 from traces.missing import Missing
 from traces.ranks.codec import encode
 from traces.ranks.decoding import opened, unpacked
 from traces.ranks.first_steps import without_warm_ups
-from traces.ranks.run import analyse_run, judge
+from traces.ranks.run import measure_run
 from traces.ranks.summary import FirstStep, RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
@@ -32,7 +33,7 @@ def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
 
 
 def kinds(ranks: Sequence[RankSummary]) -> dict[Kind, tuple[int, ...]]:
-    return {problem.kind: problem.indices for problem in judge(ranks).together.problems}
+    return {problem.kind: problem.indices for problem in measure_run(ranks).together.problems}
 
 
 def cause_of(run: Run) -> tuple[Cause, int | None]:
@@ -44,7 +45,7 @@ def cause_of(run: Run) -> tuple[Cause, int | None]:
 def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     ranks = run_of(5)
     plain, turned = analyse_run(ranks), analyse_run([ranks[place] for place in order])
-    indices = judge([ranks[place] for place in order]).together.indices
+    indices = measure_run([ranks[place] for place in order]).together.indices
     assert [order[index] for index in indices] == list(range(5))
     assert plain == turned
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from heuristics.late.run import analyse_run
 from tests.recordings.ranks import Work, array, together
 from traces.names.kernels import compute_classes
-from traces.ranks.run import analyse_run
 from traces.ranks.side_by_side import device_factors, groups_alike
 from traces.ranks.summary import RankSummary
 from traces.sections.cause import Cause

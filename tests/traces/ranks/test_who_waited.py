@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from heuristics.late.run import analyse_run
 from tests.recordings.ranks import US, Part, Work, shifted, summary_of, together
 from traces.arrays import IntArray
 from traces.ranks.beneath import slope
@@ -16,7 +17,6 @@ from traces.ranks.chains import Chains, chains_of, families_of, replayed, with_b
 from traces.ranks.clocks import Aligned, Clocks, align
 from traces.ranks.ends import NO_ROW
 from traces.ranks.match import Matched, match
-from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 from traces.ranks.waits import NOBODY, Waits, measure_waits
 from traces.sections.run import RunWithout

@@ -1,0 +1,123 @@
+"""Late ranks beside those like them: which stand apart, and what they would do as the others do."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.groups import group_of
+from traces.limits import Limit
+from traces.ranks.chains import Chains, usual
+from traces.ranks.ends import NO_ROW
+from traces.ranks.run import MeasuredRun
+from traces.ranks.summary import UNKNOWN
+
+COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
+STANDS_OUT: Final = Limit(
+    5.0,
+    "scaled median deviations",
+    "statistics: of a million values of a normal distribution less than one lies as far out",
+)
+_SCALED: Final = 1.4826
+"""Median deviation -> standard deviation of a normal distribution."""
+
+
+def apart(cost_ns: FloatArray) -> tuple[int, ...]:
+    """The ranks that cost far more than all others: one, or up to half of them, as a host or a switch makes.
+
+    The others, told from them by the widest gap, scatter by so little that none of these is among them by
+    chance.
+    """
+    order = np.argsort(np.nan_to_num(cost_ns), kind="stable")
+    ordered = np.nan_to_num(cost_ns)[order]
+    half = len(order) - len(order) // 2
+    if len(order) < 2:
+        return ()
+    begins = half + int(np.argmax(np.diff(ordered)[half - 1 :]))
+    few, many = order[begins:], ordered[:begins]
+    if ordered[begins] <= max(0.0, float(np.median(many)) + STANDS_OUT.value * deviation(many)):
+        return ()
+    return tuple(sorted(few.tolist()))
+
+
+def deviation(values: FloatArray) -> float:
+    """The standard deviation of most of them, whatever the others are."""
+    told = values[~np.isnan(values)]
+    return _SCALED * float(np.median(np.abs(told - np.median(told)))) if len(told) else 0.0
+
+
+def standing_out(run: MeasuredRun, table: FloatArray) -> FloatArray:
+    """What stands out of a table of excess, shape (ranks, steps), and is worth to be said; 0 elsewhere."""
+    known = np.nan_to_num(table)
+    least_ns = max(COST.value * run.step_ns, STANDS_OUT.value * deviation(table))
+    return np.where(known >= least_ns, known, 0.0)
+
+
+def means(table: FloatArray) -> FloatArray:
+    """The mean of what is known of each row; 0 without any."""
+    told = ~np.isnan(table)
+    result: FloatArray = np.where(told, table, 0.0).sum(axis=1) / np.maximum(told.sum(axis=1), 1)
+    return result
+
+
+def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
+    """The least of these ranks in each step, shape (steps,), NaN where none is known.
+
+    Several are late for one reason where they are so together.
+    """
+    some = table[list(places)]
+    known = ~np.isnan(some).all(axis=0)
+    result = np.full(table.shape[1], np.nan)
+    result[known] = np.nanmin(some[:, known], axis=0)
+    return result
+
+
+def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) -> tuple[int, ...]:
+    """Of each step the one rank where it stands out, in two or more and not in all; else none."""
+    if len(places) != 1:
+        return ()
+    late = standing_out(run, table)[places[0]] > 0
+    if late.all() or late.sum() < 2:
+        return ()
+    return tuple(np.where(late, places[0], UNKNOWN).tolist())
+
+
+def is_node(run: MeasuredRun, places: Sequence[int]) -> bool:
+    """Whether these are all ranks of a node, of which there are several."""
+    if len(places) < 2:
+        return False
+    node = run.nodes == run.nodes[places[0]]
+    return bool(not node.all() and (node == np.isin(np.arange(len(node)), places)).all())
+
+
+def participations(run: MeasuredRun, places: Sequence[int], by_step: Sequence[int] = ()) -> BoolArray:
+    """Those of the ranks that are late, in each step of the one that is; shape (p,)."""
+    matched = run.together.matched
+    if not by_step:
+        return np.isin(matched.place, places)
+    step = run.step[matched.instance]
+    late = np.array([*by_step, UNKNOWN], dtype=np.int64)
+    result: BoolArray = matched.place == late[np.where(step < len(late), step, UNKNOWN)]
+    return result
+
+
+def usual_work(run: MeasuredRun, chains: Chains, mine: BoolArray) -> IntArray:
+    """The work before each collective, shape (p,), that of `mine` at most as like ranks' between the two."""
+    middle, known = usual(chains.own_ns, _between(run, chains), ~mine)
+    return np.where(mine & known, np.minimum(chains.own_ns, middle), chains.own_ns)
+
+
+def beyond_usual(run: MeasuredRun, chains: Chains, values: IntArray, mine: BoolArray) -> IntArray:
+    """By how much the values of `mine` are above those of like ranks between the same two collectives.
+
+    0 for the others, and for what comes after nothing. Where nobody is like a rank, its values.
+    """
+    middle, known = usual(values, _between(run, chains), ~mine)
+    beyond = np.maximum(values - np.where(known, middle, 0), 0)
+    return np.where(mine & (chains.after != NO_ROW), beyond, 0)
+
+
+def _between(run: MeasuredRun, chains: Chains) -> IntArray:
+    """A number of each participation, the same for like ranks' work between the same two collectives."""
+    return group_of(run.role, np.where(chains.after == NO_ROW, UNKNOWN, run.role[chains.after]))

@@ -1,0 +1,102 @@
+"""GPUs that are slow: always, in some of the steps, or all of a node."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from heuristics.late.beside import apart, is_node, least_of, means, participations, standing_out, usual_work
+from traces.arrays import FloatArray, IntArray
+from traces.ranks.chains import Chains
+from traces.ranks.edit import Edit
+from traces.ranks.ends import NO_ROW
+from traces.ranks.run import MeasuredRun
+from traces.ranks.side_by_side import Alike, device_factors, times_usual
+from traces.ranks.summary import UNKNOWN
+from traces.sections.cause import Cause
+
+
+def propose(run: MeasuredRun) -> Iterator[Edit]:
+    yield from _always(run)
+    yield from _in_some_steps(run)
+
+
+def _always(run: MeasuredRun) -> Iterator[Edit]:
+    """By the kernels of like ranks, whose steps then take as much longer; by those of all ranks where there
+    are nodes: one may be a stage.
+    """
+    longer_ns = run.excess.dense_ns + run.excess.grouped_ns
+    for factor, most_ns in ((run.factor, longer_ns), (_across(run), np.inf)):
+        told = np.nan_to_num(factor, nan=1.0)
+        table = run.grid.compute_ns * (1 - 1 / told)[:, np.newaxis]
+        places = apart(means(table))
+        if places and (told[list(places)] > 1).all():
+            cost_ns = least_of(np.fmin(table, most_ns), places)
+            yield _edit(run, places, cost_ns, float(told[list(places)].mean()))
+
+
+def _across(run: MeasuredRun) -> FloatArray:
+    """How many times as long a node's kernels take as those of all ranks; NaN where that is no whole node."""
+    count = len(run.together.used)
+    unknown = np.full(count, np.nan)
+    if len(run.alike) < 2 or (run.nodes == run.nodes[0]).all():
+        return unknown
+    factor = device_factors(run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),))
+    return factor if is_node(run, apart(np.nan_to_num(factor, nan=1.0))) else unknown
+
+
+def slowed(run: MeasuredRun) -> FloatArray:
+    """What a GPU took longer in a step where all that it did took so much longer, experts' work as well.
+
+    Shape (ranks, steps), 0 elsewhere: a stop makes one kernel of many longer, and more tokens some of them.
+    """
+    excess = run.excess
+    grouped_ns = np.nan_to_num(run.grid.grouped_ns)
+    dense = times_usual(run.grid.compute_ns - grouped_ns, excess.dense_ns)
+    grouped = times_usual(grouped_ns, excess.grouped_ns)
+    as_slow = (grouped >= 1 + (dense - 1) / 2) & (grouped <= 1 + (dense - 1) * 4)
+    slow = (standing_out(run, excess.dense_ns) > 0) & (dense > 1) & (as_slow | (grouped_ns <= 0))
+    return np.where(slow, np.nan_to_num(excess.dense_ns) + np.nan_to_num(excess.grouped_ns), 0.0)
+
+
+def _in_some_steps(run: MeasuredRun) -> Iterator[Edit]:
+    """One GPU that is slow in some of the steps: its clock falls under heat or a limit of power."""
+    slowed_ns = slowed(run)
+    by_rank = slowed_ns.sum(axis=1)
+    place = int(by_rank.argmax())
+    mine, took_ns = slowed_ns[place] > 0, by_rank[place]
+    if not mine.any() or mine.all() or took_ns * 2 <= by_rank.sum():
+        return
+    whole_ns = run.grid.compute_ns[place, mine].sum()
+    by_step = tuple(np.where(mine, place, UNKNOWN).tolist())
+    yield _edit(run, (place,), slowed_ns[place], float(whole_ns / (whole_ns - took_ns)), by_step)
+
+
+def _edit(
+    run: MeasuredRun,
+    places: tuple[int, ...],
+    cost_ns: FloatArray,
+    factor: float,
+    by_step: tuple[int, ...] = (),
+) -> Edit:
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return _at_usual_speed(run, chains, places, by_step, factor), chains.moving_ns
+
+    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step)
+
+
+def _at_usual_speed(
+    run: MeasuredRun, chains: Chains, places: tuple[int, ...], by_step: tuple[int, ...], factor: float
+) -> IntArray:
+    """The late rank's work with kernels that are as fast as those of like ranks; experts' as other products.
+
+    Those of ranks that wait are no measure: beside communication that waits kernels are slower.
+    """
+    matched, own_ns = run.together.matched, chains.own_ns
+    all_mine = participations(run, places, by_step)
+    mine = all_mine & (matched.compute_ns != UNKNOWN) & (chains.after != NO_ROW)
+    compute_ns = np.clip(matched.compute_ns, 0, own_ns)
+    grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
+    theirs = [one for one in run.alike if not {*one.places}.isdisjoint(places)]
+    products = np.fmax(device_factors(run.together.used, theirs, products=True), factor)[matched.place]
+    less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
+    return np.where(mine, own_ns - np.rint(less_ns).astype(np.int64), usual_work(run, chains, all_mine))

@@ -1,0 +1,96 @@
+"""Experts that get more tokens than others, so that the ranks that hold the others wait."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.groups import group_of
+from traces.limits import Limit
+from traces.ranks import parts
+from traces.ranks.beneath import GRADIENTS
+from traces.ranks.chains import Chains
+from traces.ranks.edit import Edit
+from traces.ranks.ends import NO_ROW
+from traces.ranks.routing import UNEVEN
+from traces.ranks.run import MeasuredRun
+from traces.ranks.waits import EXCHANGES, LASTS, ends_at_once
+from traces.sections.cause import Cause
+
+BALANCED: Final = Limit(
+    1.06,
+    "largest over mean expert work",
+    "ours: no balancing loss makes all equal; so much less than an even half is won",
+)
+
+
+def propose(run: MeasuredRun) -> Iterator[Edit]:
+    routing, steps = run.routing, run.grid.step_count
+    if routing.imbalance is None or routing.imbalance < UNEVEN.value:
+        return
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return _balanced(run, chains)
+
+    cost_ns = np.full(steps, routing.cost_ns / steps)
+    yield Edit(Cause.ROUTING_IMBALANCE, routing.hot, cost_ns, edited, skipped=GRADIENTS)
+
+
+def _balanced(run: MeasuredRun, chains: Chains) -> tuple[IntArray, IntArray]:
+    """Work before tokens are brought back, and what is moved, as even as a balancing loss makes it."""
+    matched, of_experts = run.together.matched, run.routing.of_experts
+    first = matched.first
+    grouped = np.maximum(matched.grouped_ns, 0).astype(np.float64)
+    least_ns = parts.least(np.where(chains.after == NO_ROW, 0, matched.grouped_ns), first)
+    told = parts.spread(of_experts & (least_ns > 0), first)
+    mean = parts.spread(parts.total(grouped, first) / np.diff(first), first)
+    most = parts.spread(parts.most(grouped, first), first)
+    uneven = np.divide(most, mean, out=np.ones(len(most)), where=mean > 0)
+    keeps = np.minimum(1.0, (BALANCED.value - 1) / np.maximum(uneven - 1, 1e-9))
+    mean_ns = parts.spread(parts.total(chains.own_ns, first) / np.diff(first), first)
+    even_ns = np.rint(mean_ns + (chains.own_ns - mean_ns) * keeps).astype(np.int64)
+    moving_ns = np.where(
+        parts.spread(of_experts & np.isin(matched.operation, EXCHANGES), first),
+        _moved_evenly(run, chains, told & (chains.after != NO_ROW)),
+        chains.moving_ns,
+    )
+    return np.where(told, even_ns, chains.own_ns), moving_ns
+
+
+def _moved_evenly(run: MeasuredRun, chains: Chains, told: BoolArray) -> IntArray:
+    """Transfers of tokens where all ranks get as many; shape (p,).
+
+    Where each rank ends when its own data is there, the shortest is what all take. Where all end at once, all
+    wait for the rank that gets the most, and its part of the bytes is its part of the experts' work.
+    """
+    first, moving_ns = run.together.matched.first, chains.moving_ns
+    shortest_ns, at_once = parts.least(moving_ns, first), ends_at_once(moving_ns, first)
+    uneven = _uneven_around(run, told)
+    less = np.where(at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0)
+    latency_ns = np.clip(shortest_ns, 0, LASTS.value)
+    even_ns = np.where(shortest_ns > 0, latency_ns + (shortest_ns - latency_ns) * less, shortest_ns)
+    return parts.spread(np.rint(even_ns).astype(np.int64), first)
+
+
+def _uneven_around(run: MeasuredRun, told: BoolArray) -> FloatArray:
+    """Of each instance the fullest rank's experts' work over the mean, of what comes before it, else next.
+
+    Shape (n,); 1 where nothing tells. Tokens come before the work on them and go back after it.
+    """
+    matched, end_ns = run.together.matched, run.aligned.end_ns
+    first = matched.first
+    grouped = np.maximum(matched.grouped_ns, 0).astype(np.float64)
+    mean = parts.total(grouped, first) / np.diff(first)
+    of_work = parts.least(told.astype(np.int64), first).astype(np.bool_) & (mean > 0)
+    uneven = np.where(of_work, parts.most(grouped, first) / np.maximum(mean, 1.0), 1.0)
+    who = group_of(matched.sizes, *(parts.total(matched.place**power, first) for power in (1, 2)))
+    order = np.lexsort((parts.least(end_ns, first), who))
+    place = np.where(of_work[order], np.arange(len(order)), len(order))
+    following = np.minimum.accumulate(place[::-1])[::-1]
+    has = following < len(order)
+    after = order[np.where(has, following, 0)]
+    same = has & (who[after] == who[order])
+    result = np.ones(len(order))
+    result[order[same]] = uneven[after[same]]
+    return result

@@ -1,0 +1,74 @@
+"""Hosts that launch late: their GPUs have no work where those of like ranks have."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from heuristics.late.beside import (
+    apart,
+    beyond_usual,
+    in_some_steps,
+    is_node,
+    least_of,
+    means,
+    participations,
+    usual_work,
+)
+from traces.arrays import FloatArray, IntArray
+from traces.ranks.chains import Chains
+from traces.ranks.edit import Edit
+from traces.ranks.ends import NO_ROW, ByTime
+from traces.ranks.run import MeasuredRun
+from traces.ranks.side_by_side import Alike, excess, middles, ratio
+from traces.sections.cause import Cause
+
+
+def propose(run: MeasuredRun) -> Iterator[Edit]:
+    """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between launches."""
+    table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
+    slow = apart(np.nan_to_num(ratio(pace_ns, run.alike), nan=1.0))
+    if places := apart(means(table)):
+        yield _edit(run, places, table, slow)
+        if by_step := in_some_steps(run, table, places):
+            yield _edit(run, places, table, slow, by_step)
+    every = (Alike(run.alike[0].fingerprint, tuple(range(len(run.nodes)))),)
+    slow = apart(np.nan_to_num(ratio(pace_ns, every), nan=1.0))
+    if is_node(run, slow):
+        table = excess(run.grid.host_ns, every)
+        node_ns = middles(table[list(slow)].T)  # together they are one host
+        yield _edit(run, slow, np.broadcast_to(node_ns, table.shape), slow)
+
+
+def _edit(
+    run: MeasuredRun,
+    places: tuple[int, ...],
+    table: FloatArray,
+    slow: tuple[int, ...],
+    by_step: tuple[int, ...] = (),
+) -> Edit:
+    """What its GPU had no work; a host that launches `slow` is late with all of its own work."""
+    mine = participations(run, places, by_step)
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return chains.own_ns - beyond_usual(run, chains, _host_ns(run, chains), mine), chains.moving_ns
+
+    def whole(chains: Chains) -> tuple[IntArray, IntArray]:
+        own_ns, moving_ns = edited(chains)
+        return np.minimum(own_ns, usual_work(run, chains, mine)), moving_ns
+
+    cost_ns, launches_slow = least_of(table, places), set(places) <= set(slow)
+    return Edit(Cause.SLOW_HOST, places, cost_ns, edited, by_step, whole=whole if launches_slow else None)
+
+
+def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:
+    """How long a rank's GPU had no work since the collective that each comes after, shape (p,).
+
+    That of collectives in between that were not matched is part of it.
+    """
+    matched, after = run.together.matched, chains.after
+    recorded = matched.recorded
+    begun = ByTime(recorded.place, recorded.rows.start_ns)
+    until_ns = np.zeros(len(recorded.rows), dtype=np.int64)
+    until_ns[begun.rows] = np.cumsum(np.maximum(recorded.rows.host_ns[begun.rows], 0))
+    last, before = (begun.before(matched.place, one) for one in (matched.start_ns, matched.end_ns[after]))
+    return np.where(after == NO_ROW, 0, np.clip(until_ns[last] - until_ns[before], 0, chains.own_ns))

@@ -1,0 +1,169 @@
+"""Which cause it is: each proposes what to take away, the run is replayed without it, and the one that saves
+the most counts, where it saves more than resampled steps give by chance.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from heuristics.late import device, experts, host, links, loader, pauses, stages
+from heuristics.late.beside import COST
+from traces.arrays import FloatArray
+from traces.limits import HALF_A_WALL, WALL, Limit
+from traces.ranks.edit import Edit
+from traces.ranks.run import MeasuredRun
+from traces.ranks.summary import UNKNOWN
+from traces.ranks.without import Replayed, replay_without
+from traces.sections.cause import Cause
+
+CHANCE: Final = Limit(0.05, "of resampled runs", "statistics: the usual error level, one-sided")
+_RESAMPLES: Final = 1000
+_STEADY: Final = (
+    device.propose,
+    host.propose,
+    loader.propose,
+    links.propose,
+    experts.propose,
+    stages.propose,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A possible cause, replayed, and what it saves of a mean step; where it cannot be, what it costs."""
+
+    edit: Edit
+    replayed: Replayed | None
+    saved_ns: float
+
+    @property
+    def cost_ns(self) -> float:
+        """The late ranks' own time beyond like ranks in a mean step."""
+        return mean(self.edit.cost_ns)
+
+
+def judged_by_replay(run: MeasuredRun) -> Tried | None:
+    """The cause; None where none saves enough. Pauses are of ranks that are not late for their own reason."""
+    if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
+        return None
+    steady = [one for propose in _STEADY for edit in propose(run) if (one := tried(run, edit)) is not None]
+    worst = _most(run, [one for one in steady if one.replayed is not None])
+    if worst is not None and worst.edit.cause is Cause.ROUTING_IMBALANCE:
+        return worst  # what uneven work of experts holds up looks like pauses
+    places = () if worst is None else worst.edit.places
+    others = [one for edit in pauses.propose(run, places) if (one := tried(run, edit)) is not None]
+    found = [*steady, *others]
+    return _most(run, [one for one in found if one.replayed is not None]) or _most(run, found)
+
+
+def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
+    """What saves the most; of several that save as much, to a hundredth of the step, that of fewest ranks."""
+    most_ns = max((one.saved_ns for one in found), default=0.0)
+    as_much = [one for one in found if one.saved_ns >= most_ns - COST.value * run.step_ns]
+    return min(as_much, key=lambda one: (len(one.edit.places) or len(run.nodes), -one.saved_ns), default=None)
+
+
+def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
+    """A cause that is no chance, and worth to be said: what it costs of its own, and what the run saves."""
+    several = (
+        edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
+    )  # all kernels of one step tell a device
+    least_ns = COST.value * run.step_ns
+    if _surely(edit.cost_ns, edit, several) < least_ns:
+        return None
+    found = _replayed(run, edit)
+    if min(found.saved_ns, _surely_saved(found, several)) < least_ns:
+        return None
+    paused = edit.cause is Cause.ROTATING_JITTER
+    worth_ns = found.saved_ns if paused else max(found.saved_ns, found.cost_ns)
+    return _with_all(run, found) if worth_ns >= _least(found, several).value * run.step_ns else None
+
+
+def _least(found: Tried, several: bool) -> Limit:
+    """Half a wall, of what comes now and then or cannot be replayed; a wall, of what comes once."""
+    if not several:
+        return WALL
+    now_and_then = found.edit.by_step or found.edit.cause is Cause.ROTATING_JITTER
+    return HALF_A_WALL if now_and_then or found.replayed is None else COST
+
+
+def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
+    return at_least(values, edit) if several else mean(values)
+
+
+def _surely_saved(found: Tried, several: bool) -> float:
+    """Any host pauses, so that pauses must save it surely; of others their own time tells it."""
+    if found.replayed is None or found.edit.cause is not Cause.ROTATING_JITTER:
+        return found.saved_ns
+    return _surely(found.replayed.saved_ns, found.edit, several)
+
+
+def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
+    """The run without it; where that cannot be replayed, what it costs is what it saves."""
+    replayed = replay_without(run, edit)
+    if replayed is None or not replayed.step_ns or _lacks_the_way(run, replayed):
+        return Tried(edit, None, mean(edit.cost_ns))
+    return Tried(edit, replayed, float(replayed.step_ns - replayed.without_ns))
+
+
+def _with_all(run: MeasuredRun, found: Tried) -> Tried:
+    """The same with all that goes with it."""
+    if found.replayed is None or found.edit.whole is None:
+        return found
+    replayed = replay_without(run, replace(found.edit, edited=found.edit.whole))
+    if replayed is None:
+        return found
+    return Tried(found.edit, replayed, float(replayed.step_ns - replayed.without_ns))
+
+
+def _times(run: MeasuredRun, edit: Edit) -> int:
+    """In how many steps it comes, as far as these are known."""
+    if edit.cause is Cause.ROTATING_JITTER:
+        return int(np.count_nonzero(edit.cost_ns >= COST.value * run.step_ns))
+    return len(_drawn_from(edit.cost_ns, edit))
+
+
+def mean(values: FloatArray) -> float:
+    """Of what is known; 0 without any."""
+    return float(np.nanmean(values)) if _known(values) else 0.0
+
+
+def _known(values: FloatArray) -> int:
+    return int(np.count_nonzero(~np.isnan(values)))
+
+
+def _lacks_the_way(run: MeasuredRun, replayed: Replayed) -> bool:
+    """Whether the replay shows nothing, and collectives are missing by which the delay may go."""
+    return replayed.saved_frac < COST.value and unmatched(run) >= COST.value
+
+
+def unmatched(run: MeasuredRun) -> float:
+    """The part of the collectives that was not matched."""
+    matched = run.together.matched
+    return 1 - len(matched.place) / len(matched.recorded.rows)
+
+
+def at_least(values: FloatArray, edit: Edit) -> float:
+    """What the mean of these is at least, of steps drawn again; of one step that is known it is as it is.
+
+    Deviations are widened for few values (T. Hesterberg, What Teachers Should Know About the Bootstrap, The
+    American Statistician 69, 2015).
+    """
+    some = _drawn_from(values, edit)
+    count = len(some)
+    if not count:
+        return 0.0
+    drawn = np.random.default_rng(0).integers(0, count, (_RESAMPLES, count))
+    apart = (some[drawn].mean(axis=1) - some.mean()) * np.sqrt(count / max(1, count - 1))
+    least = float(some.mean() + np.quantile(apart, CHANCE.value))
+    return least * count / _known(values)
+
+
+def _drawn_from(values: FloatArray, edit: Edit) -> FloatArray:
+    """What is known; of a rank that is late in some of the steps, in these."""
+    told = ~np.isnan(values)
+    if edit.places and edit.by_step:
+        told &= np.array(edit.by_step) != UNKNOWN
+    return values[told]

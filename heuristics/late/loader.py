@@ -1,0 +1,46 @@
+"""Ranks that begin their steps late, as where a host waits for a batch."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from heuristics.late.beside import apart, in_some_steps, least_of, means, participations, usual_work
+from traces.arrays import IntArray
+from traces.ranks.beneath import THROUGH
+from traces.ranks.chains import Chains
+from traces.ranks.edit import Edit
+from traces.ranks.ends import NO_ROW
+from traces.ranks.run import MeasuredRun
+from traces.ranks.side_by_side import own_step_of
+from traces.sections.cause import Cause
+
+
+def propose(run: MeasuredRun) -> Iterator[Edit]:
+    table = run.excess.loader_ns
+    places = apart(means(table))
+    if not places:
+        return
+    yield _edit(run, places)
+    if by_step := in_some_steps(run, table, places):
+        yield _edit(run, places, by_step)
+
+
+def _edit(run: MeasuredRun, places: tuple[int, ...], by_step: tuple[int, ...] = ()) -> Edit:
+    mine = participations(run, places, by_step)
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        first = chains.after == NO_ROW
+        sooner_ns = chains.own_ns - np.where(mine, _late_start_ns(run, chains.own_ns), 0)
+        return np.where(first, usual_work(run, chains, mine), sooner_ns), chains.moving_ns
+
+    return Edit(Cause.DATA_LOADER, places, least_of(run.excess.loader_ns, places), edited, by_step)
+
+
+def _late_start_ns(run: MeasuredRun, own_ns: IntArray) -> IntArray:
+    """By how much like ranks begin their step sooner, of the work that holds the late start; shape (p,)."""
+    matched = run.together.matched
+    beyond_ns = np.column_stack((run.excess.loader_ns, np.zeros(len(run.grid.later))))
+    of_step_ns = np.maximum(np.nan_to_num(beyond_ns), 0)[matched.place, own_step_of(matched, run.grid)]
+    late_ns = matched.recorded.rows.loader_ns[matched.at]
+    holds = np.minimum(own_ns, late_ns) >= THROUGH.value * np.maximum(late_ns, of_step_ns)
+    return np.where(holds, np.minimum(of_step_ns, own_ns), 0).astype(np.int64)

@@ -1,0 +1,93 @@
+"""Pauses of ranks, now here and now there: each is short, and all the ranks of a group wait for each.
+
+No step need have one rank that stands out, so that they are added up: what a rank did before a collective
+beside what like ranks do there, in its group's step. No clock but each rank's own enters.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from heuristics.late.beside import STANDS_OUT, deviation, participations, standing_out, usual_work
+from heuristics.late.device import slowed
+from traces.arrays import BoolArray, IntArray
+from traces.groups import group_of
+from traces.ranks import parts
+from traces.ranks.chains import Chains, usual
+from traces.ranks.edit import Edit
+from traces.ranks.ends import NO_ROW
+from traces.ranks.run import MeasuredRun
+from traces.ranks.summarise import AT_ONCE
+from traces.ranks.summary import UNKNOWN
+from traces.sections.cause import Cause
+
+_LIKE = 5
+"""Stretches of a kind, from which on their middle is the usual one."""
+_OFTEN = 3
+"""Stretches of a rank, from which on it is told that they are equally long."""
+
+
+def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
+    """All pauses, and in each step the work of the rank that stands out; `without` those of some places."""
+    count, steps = run.grid.length_ns.shape
+    matched = run.together.matched
+    pause_ns = np.where(np.isin(matched.place, without), 0, pauses_of(run))
+    inside = parts.spread(run.step != UNKNOWN, matched.first)
+    cell = parts.spread(run.step, matched.first)[inside] * count + matched.place[inside]
+    paused_ns = parts.sums(pause_ns[inside], cell, steps * count).reshape(steps, count)
+    late, late_ns = _in_turn(run, without)
+    by_step = tuple(np.where(late_ns > 0, late, UNKNOWN).tolist()) if late_ns.any() else ()
+    if not pause_ns.any() and not late_ns.any():
+        return
+    mine = participations(run, (), by_step)
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        own_ns = np.minimum(chains.own_ns - pause_ns, usual_work(run, chains, mine))
+        return own_ns, chains.moving_ns
+
+    cost_ns = np.maximum(paused_ns.max(axis=1), late_ns)
+    yield Edit(Cause.ROTATING_JITTER, (), cost_ns, edited, by_step)
+
+
+def _in_turn(run: MeasuredRun, without: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """In each step the rank that stands out the most, by its host or its kernels, and by how much; else 0."""
+    excess = run.excess
+    told = ~np.isnan(excess.dense_ns)
+    dense_ns, host_ns = standing_out(run, excess.dense_ns), standing_out(run, excess.by_host_ns)
+    table = np.where(told, np.maximum(dense_ns, slowed(run)) + host_ns, 0.0)
+    table[list(without)] = 0.0
+    return table.argmax(axis=0), table.max(axis=0)
+
+
+def pauses_of(run: MeasuredRun) -> IntArray:
+    """What each participation's rank paused before it, shape (p,), mostly 0.
+
+    What all like ranks do longer in a step is no pause, and what a rank does equally long in all is none.
+    More work of experts is more tokens: left out.
+    """
+    matched, chains, role, step = run.together.matched, run.chains, run.role, run.step
+    has = chains.after != NO_ROW
+    if not has.any():
+        return np.zeros(len(matched.place), dtype=np.int64)
+    alone = has & (chains.after == chains.behind)
+    own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
+    between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
+    middle_ns, known = usual(own_ns, between, has)
+    told = has & known & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
+    least_ns, _, _ = _between(own_ns[has], group_of(between, step[matched.instance]).astype(np.int64), has)
+    mine_ns, most_ns, count = _between(own_ns[has], group_of(between, matched.place).astype(np.int64), has)
+    steady = (count >= _OFTEN) & (most_ns - mine_ns < AT_ONCE.value)
+    always_ns = np.where(steady, np.maximum(least_ns, mine_ns), least_ns)
+    beyond_ns = np.where(told, own_ns - np.maximum(middle_ns, always_ns), 0)
+    scatter_ns = deviation(beyond_ns[told].astype(np.float64)) if told.any() else 0.0
+    least = max(AT_ONCE.value, STANDS_OUT.value * scatter_ns)
+    return np.where(beyond_ns >= least, beyond_ns, 0)
+
+
+def _between(own_ns: IntArray, part: IntArray, has: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Of each row the least and the most of its part, and how many it has: of rows that have one before."""
+    size = int(part.max()) + 1
+    least_ns, most_ns = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    np.minimum.at(least_ns, part[has], own_ns)
+    np.maximum.at(most_ns, part[has], own_ns)
+    return least_ns[part], most_ns[part], np.bincount(part[has], minlength=size)[part]

@@ -1,0 +1,252 @@
+"""A run of many ranks, judged: who makes whom wait, why, and what the run saves without that."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from heuristics.late.beside import COST
+from heuristics.late.judge import Tried, judged_by_replay, unmatched
+from heuristics.late.votes import judged_by_votes
+from traces.arrays import FloatArray, IntArray
+from traces.missing import Missing, gap, or_gap, unless
+from traces.ranks.arrivals import arrives_last
+from traces.ranks.bubbles import pipeline_of
+from traces.ranks.charge import ByStep, Charged, charged_to, lay_by_step, separate
+from traces.ranks.clocks import fits_of
+from traces.ranks.experts import experts_of
+from traces.ranks.peers import bytes_of
+from traces.ranks.problems import Problem
+from traces.ranks.run import MeasuredRun, measure_run
+from traces.ranks.side_by_side import NO_STEPS, Alike, Grid, means_of, medians_of
+from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.waits import NOBODY
+from traces.sections.cause import Cause, ProblemKind
+from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem, RunWithout
+from traces.spelling import percent
+
+_NO_WORLD: Final = gap(
+    "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
+)
+_NONE_KNOWN: Final = gap("no communication was recorded", "record ranks that communicate")
+
+
+def analyse_run(summaries: Sequence[RankSummary]) -> Run:
+    """Analyse a run; the order of the summaries does not matter. What repairs it is for others to say."""
+    return run_of(judge(summaries), [one.identity.trace for one in summaries])
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A run, what makes ranks late in it, None where nothing does, and the waiting that is charged to it."""
+
+    measured: MeasuredRun
+    found: Tried | None
+    charged: Charged
+
+
+def judge(summaries: Sequence[RankSummary]) -> JudgedRun:
+    """Measure, and judge; the order of the summaries does not matter."""
+    run = measure_run(summaries)
+    found = judged_by_replay(run) if run.grid.step_count else judged_by_votes(run)
+    edit = None if found is None else found.edit
+    charged = charged_to(run.together.matched, run.waits, run.grid, run.step, edit, run.alike)
+    return JudgedRun(run, found, charged)
+
+
+def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
+    """The run as its section; `names`: of the recordings, as their summaries were given."""
+    run, charged, late = judged.measured, judged.charged, _late(judged)
+    together, grid, waits, clocks = run.together, run.grid, run.waits, run.aligned.clocks
+    by_step, size = lay_by_step(together.matched, waits, charged, grid), together.world_size
+    used, matched, seen = together.used, together.matched, together.all_ranks_seen
+    separated = separate(used, matched, waits, charged, all_ranks_seen=seen and size is not None)
+    waiting_ns = sum(separated.late_exposed_ns.values())
+    exposed_frac = min(1.0, waiting_ns / separated.exposed_ns) if separated.exposed_ns else None
+    traffic = bytes_of(used, matched, waits, charged.counted, all_ranks_seen=seen)
+    return Run(
+        ranks_seen=len(used),
+        world_size=size.ranks if size else _NO_WORLD,
+        world_size_from=size.said if size else None,
+        groups=tuple(_like(one, grid) for one in run.alike),
+        late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
+        clocks=Clocks(
+            clocks.aligned, unless(clocks.missing, clocks.residual_ns), tuple(fits_of(used, clocks))
+        ),
+        ranks=figures_of_ranks(
+            judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
+        ),
+        wait_ns=int(charged.waited_ns.sum()),
+        wait_by_kind_ns=charged.by_kind_ns,
+        transfer_ns=charged.transfer_ns,
+        collectives=len(matched),
+        steps=grid.step_count,
+        imbalance=run.routing.imbalance,
+        without=_without(judged),
+        problems=tuple(_problem(one, names) for one in together.problems),
+        pipeline=pipeline_of(used, matched, waits, grid),
+        experts=experts_of(used, matched, grid, run.routing, run.factor),
+        traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
+        complete_frac=_NONE_KNOWN if separated.complete_frac is None else separated.complete_frac,
+        late_exposed_by_kind_ns=separated.late_exposed_ns,
+        transfer_by_kind_ns=separated.moving_ns,
+        steps_per_column=by_step.steps_per_column,
+        arrives_last=_last(judged),
+    )
+
+
+def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
+    """Who arrives last, where clocks or steps do not show who is late, and why; else None."""
+    if _untold(judged) is None:
+        return None
+    run, used = judged.measured, judged.measured.together.used
+    matched, seen = run.together.matched, run.together.all_ranks_seen
+    found = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
+    return found if isinstance(found, Missing) else replace(found, host=_host(used, run.nodes, found.indices))
+
+
+def _like(one: Alike, grid: Grid) -> LikeRanks:
+    return LikeRanks(
+        ranks=one.places,
+        attention_kernels=one.fingerprint.attention,
+        router_kernels=one.fingerprint.routers,
+        has_experts=one.fingerprint.has_experts,
+        has_embedding=one.fingerprint.has_embedding,
+        has_loss=one.fingerprint.has_loss,
+        step_ns=or_gap(medians_of(grid.length_ns[list(one.places)].reshape(1, -1))[0], NO_STEPS),
+    )
+
+
+_NO_KIND: Final = gap("no sizes of this rank's collectives are recorded", "as for traffic")
+
+
+def figures_of_ranks(
+    judged: JudgedRun, by_step: ByStep, late: Late | Missing, given: Sequence[Mapping[str, int]] | Missing
+) -> tuple[RankInRun, ...]:
+    """The figures of the ranks used, in their order. `given`: bytes that each gives, by kind.
+
+    Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
+    one. `device_factor`: how many times as long its kernels take as those of ranks like it. `expert_ns`: its
+    grouped GEMMs.
+    """
+    together, grid, charged = judged.measured.together, judged.measured.grid, judged.charged
+    group_of = {place: number for number, group in enumerate(judged.measured.alike) for place in group.places}
+    steps, known = max(1, grid.step_count), judged.measured.aligned.clocks.aligned
+    unknown = late if isinstance(late, Missing) else gap("clocks could not be aligned", "record more steps")
+    caused_ns, by_step_caused_ns = (charged.caused_ns // steps).tolist(), _whole(by_step.caused_ns)
+    step_ns, waited_ns = medians_of(grid.length_ns), (charged.waited_ns // steps).tolist()
+    factor, expert_ns = judged.measured.factor.tolist(), means_of(grid.grouped_ns)
+    lengths_ns, by_step_waited_ns = _whole(by_step.length_ns), _whole(by_step.waited_ns)
+    return tuple(
+        RankInRun(
+            index=place,
+            rank=summary.identity.rank,
+            group=group_of[place],
+            step_ns=or_gap(step_ns[place], NO_STEPS),
+            waited_ns=waited_ns[place],
+            caused_ns=caused_ns[place] if known else unknown,
+            device_factor=None if math.isnan(factor[place]) else factor[place],
+            expert_ns=or_gap(expert_ns[place], NO_STEPS),
+            given_bytes=given if isinstance(given, Missing) else given[place] or _NO_KIND,
+            step_lengths_ns=lengths_ns[place],
+            waited_by_step_ns=by_step_waited_ns[place],
+            caused_by_step_ns=by_step_caused_ns[place] if known else unknown,
+        )
+        for place, summary in enumerate(together.used)
+    )
+
+
+def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
+    unknown = np.isnan(table)
+    whole = np.rint(np.where(unknown, 0.0, table)).astype(np.int64).astype(object)
+    whole[unknown] = None
+    return list(map(tuple, whole.tolist()))
+
+
+def _problem(one: Problem, names: Sequence[str]) -> RunProblem:
+    traces = tuple(dict.fromkeys(names[index] for index in one.indices))
+    return RunProblem(one.kind, traces, one.reason, one.left_out, one.ranks)
+
+
+def _late(judged: JudgedRun) -> Late | Missing:
+    """`wait_ns` is what the others waited for it in the steps of the run, all together, and `cost_ns` the
+    late rank's own time beyond like ranks in a mean step. `by_step`: of each step the place that was late,
+    where that changes. `group` is that of the ranks with more layers, for `PIPELINE_IMBALANCE`.
+    """
+    if (missing := _untold(judged)) is not None:
+        return missing
+    found = judged.found
+    if found is None:
+        return Late(
+            index=None, rank=None, cause=Cause.NONE, wait_ns=0, cost_ns=0, by_step=(), group=None, repair=""
+        )
+    one, used = found.edit, judged.measured.together.used
+    place = None if one.place == UNKNOWN else one.place
+    return Late(
+        index=place,
+        rank=None if place is None else used[place].identity.rank,
+        indices=one.places,
+        host=_host(used, judged.measured.nodes, one.places),
+        cause=one.cause,
+        wait_ns=judged.charged.late_ns,
+        cost_ns=round(found.cost_ns),
+        by_step=tuple(None if late == UNKNOWN else late for late in one.by_step),
+        group=None if one.group == UNKNOWN else one.group,
+        repair="",
+    )
+
+
+def _without(judged: JudgedRun) -> RunWithout | Missing:
+    """The run replayed without the cause; `Missing` where there is none, or nothing to replay."""
+    run, found = judged.measured, judged.found
+    if (missing := run.aligned.clocks.missing) is not None:
+        return missing
+    if not len(run.together.matched) or not run.grid.step_count:
+        reason = "the ranks share no step with matched collectives, which is what is replayed"
+        return gap(reason, "record whole steps of all ranks at the same time")
+    if found is None:
+        reason = "no rank makes the others late, so there is nothing to take away"
+        return gap(reason, "none is needed")
+    if found.replayed is not None:
+        one = found.replayed
+        return RunWithout(one.step_ns, one.without_ns, min(1.0, max(0.0, one.saved_frac)))
+    missed = unmatched(run)
+    reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
+    if missed >= COST.value:
+        reason = f"{percent(missed)} of the collectives were not matched, and the way of the delay runs there"
+    return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
+
+
+def _host(used: Sequence[RankSummary], nodes: IntArray, places: Sequence[int]) -> str | None:
+    """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
+    if len(places) < 2 or None in [one.identity.rank for one in used]:
+        return None
+    begins = nodes.tolist()
+    mine = {begins[place] for place in places}
+    whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
+    return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None
+
+
+def _untold(judged: JudgedRun) -> Missing | None:
+    """Why nobody can say who is late; None where it can be said."""
+    if (missing := judged.measured.aligned.clocks.missing) is not None:
+        return missing
+    together = judged.measured.together
+    strangers = sum(
+        len(one.indices)
+        for one in together.problems
+        if one.left_out and one.kind is not ProblemKind.DUPLICATE
+    )
+    if strangers >= len(together.used):
+        reason = "the recordings are of several runs, and none of these has most of them"
+        return gap(reason, "give the recordings of one run")
+    waited = judged.measured.waits.wait_ns.any() or not together.all_ranks_seen
+    if (judged.measured.waits.last == NOBODY).all() and waited:
+        reason = "of every group a rank is missing, and all that are here may have waited for that one"
+        return gap(reason, "record every rank, or all ranks of some groups")
+    if judged.measured.grid.step_count == 1:
+        return gap("one step does not show who is always late", "record several steps")
+    return None

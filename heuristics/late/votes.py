@@ -1,0 +1,101 @@
+"""Who is late where no steps are known: each collective is a vote, weighed by the waiting that it was.
+
+It says what its last rank did longer than the others since the group's collective before.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from heuristics.late.beside import COST
+from heuristics.late.judge import CHANCE, Tried
+from traces.arrays import BoolArray, IntArray, Rows
+from traces.limits import MOST
+from traces.ranks import parts
+from traces.ranks.chains import Chains
+from traces.ranks.clocks import Aligned
+from traces.ranks.edit import Edit
+from traces.ranks.match import Matched
+from traces.ranks.run import MeasuredRun
+from traces.ranks.summary import UNKNOWN
+from traces.ranks.waits import NOBODY, Waits
+from traces.sections.cause import Cause
+
+REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, Cause.DATA_LOADER)
+"""What can make a rank late before a collective, in the order of `Votes.reason`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes(Rows):
+    """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
+
+    `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness. `kind`
+    indexes `traces.names.kernels.COMM_KINDS`.
+    """
+
+    place: IntArray
+    weight_ns: IntArray
+    reason: IntArray
+    kind: IntArray
+
+
+def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
+    """One vote for each instance whose last rank is known, and before which its group had another."""
+    first = matched.first
+    last = np.where(waits.last == NOBODY, 0, waits.last)
+    others = np.ones(len(matched.place), dtype=np.bool_)
+    others[last[waits.last != NOBODY]] = False
+    told = (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN) if len(first) > 1 else others[:0]
+    late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, others)
+    grouped = np.maximum(matched.grouped_ns, 0)
+    before, at = matched.recorded.rows, matched.at
+    spent = matched.compute_ns - grouped, grouped, before.host_ns[at], before.loader_ns[at]
+    beyond = np.stack([_beyond(values, last, first, others) for values in spent])
+    reason = np.argmax(beyond, axis=0)
+    explains = beyond.max(axis=0) * 2 >= late_ns
+    weight_ns = waits.of_instance_ns(first)
+    reason = np.where(explains, reason, UNKNOWN)
+    return Votes(matched.place[last], weight_ns, reason, matched.kind[last]).take(told)
+
+
+def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
+    """How much more of something the last rank did than the median of the others; 0 where it is not told."""
+    told = others & (values != UNKNOWN)
+    known = parts.most(told, first)
+    more = values[last] - parts.median(values, first, told)
+    return np.where(known & (values[last] != UNKNOWN), more, 0)
+
+
+def judged_by_votes(run: MeasuredRun) -> Tried | None:
+    """The rank that most of the waiting is charged to, by what made it late."""
+    matched, aligned, waits = run.together.matched, run.aligned, run.waits
+    if not len(matched):
+        return None
+    votes = votes_of(matched, aligned, waits)
+    if not len(votes):
+        return None
+    by_place = np.bincount(votes.place, weights=votes.weight_ns)
+    place = int(np.argmax(by_place))
+    span_ns = int(aligned.end_ns.max()) - int(aligned.start_ns.min())
+    if _least_part(votes, place) <= MOST.value or by_place[place] < COST.value * span_ns:
+        return None
+    mine = (votes.place == place) & (votes.reason != UNKNOWN)
+    if not mine.any():
+        return None
+    by_reason = np.bincount(votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS))
+    cost_ns = float(by_place[place])
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return chains.own_ns, chains.moving_ns
+
+    edit = Edit(REASONS[int(np.argmax(by_reason))], (place,), np.array([cost_ns]), edited)
+    return Tried(edit, None, cost_ns)
+
+
+def _least_part(votes: Votes, place: int) -> float:
+    """What part of the waiting is charged to a rank at least, of votes drawn again."""
+    drawn = np.random.default_rng(0).integers(0, len(votes), (1000, len(votes)))
+    weight_ns = votes.weight_ns[drawn]
+    mine_ns = np.where(votes.place[drawn] == place, weight_ns, 0).sum(axis=1)
+    return float(np.quantile(mine_ns / np.maximum(weight_ns.sum(axis=1), 1), CHANCE.value))
