@@ -141,21 +141,6 @@ def test_a_change_with_a_size_to_fill_in_is_not_passed_off_as_checked() -> None:
     assert ids(found) == ["COM-2"]
 
 
-def test_a_plan_is_made_again_three_times_at_most() -> None:
-    names = [f"COM-{at}" for at in range(1, 10)]
-    fixes = {
-        name: a_fix(name, "communication", change=lambda run: TOPK, excludes=tuple({*names} - {name}))
-        for name in names
-    }
-    double, run = Double(against_topk), run_of()
-
-    def make(rejected: Mapping[str, Rejection]) -> Plan:
-        return make_plan(run, ["communication"], fixes, rejected=rejected)
-
-    plan_asked(run, make, double)
-    assert [len(one) for one in double.rounds] == [1, 1, 1, 1]
-
-
 def test_what_is_for_another_release_is_not_asked_about() -> None:
     first, second = (a_fix(name, "communication", change=lambda run: TOPK) for name in ("ENV-1", "COM-1"))
     fixes = (Planned(first, NO_LINES, (), None), Planned(second, NO_LINES, (), None, after=("ENV-1",)))
