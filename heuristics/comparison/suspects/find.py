@@ -19,12 +19,13 @@ from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
-from traces.limits import HALF_A_WALL, MOST, WALL, Limit
+from traces.limits import MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.sections.section import copied
 from traces.spelling import in_ms, signed_ms
 
 LISTED: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
+LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: less is not worth an A/B run")
 SHOWN: Final = Limit(3, "lines", "ours: all rows and all changes stand in their tables")
 _OURS: Final = "ours: the row itself"
 UNPROVEN: Final = "row."
@@ -74,7 +75,7 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     large = [
         one
         for one in ranked
-        if one.gross_ns >= HALF_A_WALL.value * view.moved_ns and not _is_beside_noise(view, one)
+        if one.gross_ns >= LEAST.value * view.moved_ns and not _is_beside_noise(view, one)
     ]
     kept = _without_repeats(iter([*large, *_unexplained(view, large)]))
     kept = sorted(kept, key=lambda one: _place(view, one))[: int(LISTED.value)]

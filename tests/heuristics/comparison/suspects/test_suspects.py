@@ -549,9 +549,9 @@ def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() 
         ("gc 0>5; tp 50>59", "comm_slower.tp gc_pauses"),
         ("gc 0>9; trailing 0>10", "gc_pauses row.trailing"),
         ("gc 0>9; trailing 0>20", "row.trailing gc_pauses"),
-        # half a wall of what moved, and a wall without a cause
-        ("trailing 0>96; gc 0>4", "row.trailing"),
-        ("trailing 0>95; gc 0>5", "row.trailing gc_pauses"),
+        # two hundredths of what moved, and a wall without a cause
+        ("trailing 0>99; gc 0>1", "row.trailing"),
+        ("trailing 0>98; gc 0>2", "row.trailing gc_pauses"),
         ("trailing 0>90; dependency_stalled 0>10", "row.trailing row.dependency_stalled"),
         ("trailing 0>91; dependency_stalled 0>9", "row.trailing"),
         # less than steps vary by, and less than 20 ms, a hundredth of the step
