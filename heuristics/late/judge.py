@@ -11,7 +11,7 @@ import numpy as np
 from heuristics.late import device, experts, host, links, loader, pauses, stages
 from heuristics.late.beside import COST
 from traces.arrays import FloatArray
-from traces.limits import HALF_A_WALL, WALL, Limit
+from traces.limits import HALF_A_WALL, Limit
 from traces.ranks.edit import Edit
 from traces.ranks.run import MeasuredRun
 from traces.ranks.summary import UNKNOWN
@@ -67,9 +67,8 @@ def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     """A cause that is no chance, and worth to be said: what it costs of its own, and what the run saves."""
-    several = (
-        edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
-    )  # all kernels of one step tell a device
+    # All kernels of one step tell a device.
+    several = edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
     least_ns = COST.value * run.step_ns
     if _surely(edit.cost_ns, edit, several) < least_ns:
         return None
@@ -82,10 +81,8 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
 
 
 def _least(found: Tried, several: bool) -> Limit:
-    """Half a wall, of what comes now and then or cannot be replayed; a wall, of what comes once."""
-    if not several:
-        return WALL
-    now_and_then = found.edit.by_step or found.edit.cause is Cause.ROTATING_JITTER
+    """Half a wall, of what comes once or now and then, or cannot be replayed."""
+    now_and_then = not several or found.edit.by_step or found.edit.cause is Cause.ROTATING_JITTER
     return HALF_A_WALL if now_and_then or found.replayed is None else COST
 
 
