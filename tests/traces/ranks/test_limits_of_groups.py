@@ -12,17 +12,16 @@ import pytest
 from tests.recordings.ranks import ALIKE, GEMM, US, Part, Work, array, shifted, summary_of, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
-from traces.ranks import clocks as clocks_
 from traces.ranks.charge import charged_to, lay_by_step, separate
-from traces.ranks.clocks import Aligned, Clocks, align, fits_of
+from traces.ranks.clocks import Aligned, Clocks, fits_of
 from traces.ranks.edit import Edit
-from traces.ranks.even_stages import _rising, _to_come
+from traces.ranks.even_stages import _rising
 from traces.ranks.experts import experts_of
 from traces.ranks.group_links import slow_groups
 from traces.ranks.match import match
 from traces.ranks.peers import _pairs
 from traces.ranks.pipelines import _by_ends, _by_longest_way, _first_is_last
-from traces.ranks.rendezvous import Met, Sequences, _alike, _independent, sequences_of
+from traces.ranks.rendezvous import Met, Sequences, _independent, sequences_of
 from traces.ranks.routing import Routing
 from traces.ranks.side_by_side import Alike, device_factors, grid_of, groups_alike, step_of
 from traces.ranks.summary import (
@@ -38,7 +37,7 @@ from traces.ranks.summary import (
 )
 from traces.ranks.together import put_together
 from traces.ranks.waits import measure_waits
-from traces.sections.cause import Cause, ClockSource, HotRank, ProblemKind
+from traces.sections.cause import Cause, HotRank, ProblemKind
 
 ONE_CLOCK = Clocks(True, 0, ())
 SEND, SCATTER = Operation.EXCHANGE, Operation.REDUCE_SCATTER
@@ -92,51 +91,10 @@ def test_of_what_both_recorded_ends_are_counted_by_the_clock_of_each() -> None:
     assert not _independent(Met(rows, rows, ends), own, other)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "alike"),
-    [
-        ([(SEND, 40)], [(SEND, 32)], True),  # two steps of ten
-        ([(SEND, 40)], [(SEND, 31)], False),
-        ([(SEND, 3)], [(SEND, 5)], True),
-        ([(SEND, 3)], [(SEND, 6)], False),
-        ([(SEND, 4)], [(SCATTER, 4)], False),
-        ([(SEND, 4)], [(SEND, 4), (SEND, 4)], False),
-        ([(SEND, 4), (SCATTER, 9)], [(SCATTER, 9), (SEND, 4)], True),
-    ],
-)
-def test_ranks_of_one_program_have_as_many_of_each_operation_but_for_a_step_or_two(
-    one: list[tuple[Operation, int]], other: list[tuple[Operation, int]], alike: bool
-) -> None:
-    assert _alike(sequences(10, *one), sequences(10, *other)) is alike
-
-
 def drifting(ppm: float) -> list[RankSummary]:
     parts = [Part(0, number, 10_000 * number, 10_000 * number + 10) for number in range(20)]
     first, second = (summary_of(rank, parts) for rank in range(2))
     return [first, shifted(second, 7_000_000, ppm)]
-
-
-@pytest.mark.parametrize(("ppm", "aligned"), [(199, True), (201, False), (-199, True), (-201, False)])
-def test_clocks_that_drift_faster_than_crystals_are_none(ppm: float, aligned: bool) -> None:
-    ranks = drifting(ppm)
-    clocks = align(ranks, match(ranks)).clocks
-    assert clocks.aligned is aligned
-    found = list(fits_of(ranks, clocks))
-    assert [one.ranks for one in found] == ([(0,), (1,)] if aligned else [])
-    assert {one.source for one in found} <= {ClockSource.COLLECTIVES}
-    one_fit = list(fits_of(ranks, replace(clocks, fits=clocks.fits[:1])))  # the other is not known
-    assert [one.ranks for one in one_fit] == ([(0,)] if aligned else [])
-    assert (len(clocks.fits), clocks.residual_ns is None) == (2 * aligned, False)
-
-
-def test_ends_that_lie_as_far_apart_as_they_may_make_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = [Part(0, number, 10_000 * number, 10_000 * number + 10) for number in range(20)]
-    late = [replace(part, end_us=part.end_us + 4 * (part.sequence % 2)) for part in parts]
-    ranks = [summary_of(0, parts), summary_of(1, late)]
-    matched = match(ranks)
-    for most, aligned in ((4_000, True), (1_000, False)):
-        monkeypatch.setattr(clocks_, "RESIDUAL", replace(clocks_.RESIDUAL, value=most))
-        assert align(ranks, matched).clocks.aligned is aligned
 
 
 def test_starts_of_sessions_place_recordings_only_where_all_tell_theirs() -> None:
@@ -263,23 +221,6 @@ def test_the_first_of_two_ends_is_last_by_loss_or_embedding_else_by_its_number()
     assert _first_is_last(with_(first, has_embedding=True), with_(second, has_loss=True)) is False
     unknown = replace(second, identity=replace(second.identity, rank=None))
     assert _first_is_last(first, unknown) is None
-
-
-@pytest.mark.parametrize(
-    ("layers", "microbatches", "more"),
-    [
-        ([4, 12], (), [4, -4]),
-        ([4, 8, 12, 0], (), [4, 0, -4, 0]),  # of the last nothing is known
-        ([4, 8], (), [0, -4]),  # three layers of four kernels: one for each of two stages
-        ([4, 8], (2,), [0, -4]),
-        ([4, 8], (1,), [2, -2]),  # six layers of two kernels
-        ([4, 8, 8], (), [0, -4, -4]),
-    ],
-)
-def test_layers_are_shared_out_where_they_can_be_else_what_some_have_more_goes(
-    layers: list[int], microbatches: tuple[int, ...], more: list[int]
-) -> None:
-    assert _to_come(array(layers), microbatches).tolist() == more
 
 
 def ledger(

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from heuristics.late.run import analyse_run
-from tests.recordings.ranks import MS, US, Part, Work, array, shifted, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, shifted, summary_of, together
 from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks import problems
 from traces.ranks.arrivals import arrives_last
-from traces.ranks.clocks import Aligned, Clocks, agreed, consistent
+from traces.ranks.clocks import Aligned, Clocks, consistent
 from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.identity import WorldSize, with_numbers, with_world_size, world_size_of
 from traces.ranks.match import match
@@ -111,21 +110,6 @@ def test_a_process_on_a_gpu_at_two_times_is_two_runs(second: RankSummary, others
     beside = [one(number, at_s=2.5) for number in (7, 8)]
     kept = [0] if others else []
     assert gone(problems.same_processes, first, second, *beside) == kept  # beside which more were recorded
-
-
-def test_most_of_the_work_is_more_than_half_and_a_tenth_may_be_missing() -> None:
-    parts = [Part(0, number, 100 * number, 100 * number + 10) for number in range(10)]
-    odd = [replace(part, size_bytes=5) for part in parts]
-    usual = [replace(part, size_bytes=4) for part in parts]
-    for wrong, places in ((5, []), (6, [3])):
-        ranks = [summary_of(rank, usual) for rank in range(3)]
-        ranks.append(summary_of(3, [*odd[:wrong], *usual[wrong:]]))
-        assert problems.of_other_work(match(ranks), array([10] * 4)).tolist() == places
-        left_out = [one.indices for one in put_together(ranks).problems if one.left_out]
-        assert left_out == [(place,) for place in places]
-    for left, places in ((9, []), (8, [1])):
-        ranks = [summary_of(0, parts), summary_of(1, parts[:left]), summary_of(2, parts)]
-        assert problems.truncated(match(ranks), 4).tolist() == places
 
 
 def sized(ranks: int | None, said: str | None, rank: int | None = None) -> RankSummary:
@@ -234,19 +218,6 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
     assert [len(each.steps) for each in without_warm_ups(ranks)] == [steps] * len(ranks)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "count", "holds"),
-    [(99, 199, True), (100, 199, False), (3, 3, False)],
-)
-def test_clocks_stand_where_half_of_a_kind_can_be_what_it_seems(wrong: int, count: int, holds: bool) -> None:
-    parts = [Part(0, number, 100 * number, 100 * number + 10) for number in range(count)]
-    ranks = [summary_of(rank, parts) for rank in range(2)]
-    matched = match(ranks)
-    aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
-    found = agreed(ranks, matched, aligned, np.arange(count) >= wrong).clocks
-    assert (found.aligned, found.missing is None) == (holds, holds)
-
-
 def test_nobody_ends_before_the_last_one_comes_but_for_what_clocks_are_apart() -> None:
     for late_us, possible in ((60, True), (60.001, False)):
         parts = [[Part(0, 0, 0, 10)], [Part(0, 0, late_us, 100)]]
@@ -270,30 +241,6 @@ def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:
     matched = match(used)
     waits = measure_waits(matched, Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK), all_ranks_seen=True)
     return arrives_last(used, matched, waits, steps, all_ranks_seen=True)
-
-
-@pytest.mark.parametrize(
-    ("lasts_us", "places"),
-    [
-        ((110, 10, 110, 110), (1,)),
-        ((110, 15, 10, 110), (1, 2)),  # SHORT: 5 of 100 us
-        ((110, 15.1, 10, 110), (2,)),
-        ((110, 110, 10), (2,)),
-        ((110, 10), None),  # of two nothing is known
-        ((13, 13, 10, 13, 13, 13), (2,)),
-        ((100, 100, 90, 100, 100, 100), None),  # MATTERS: 50 of 590 us
-        ((100, 100, 88.5, 100, 100, 100), None),  # 57.5 of 588.5
-        ((100, 100, 88, 100, 100, 100), (2,)),  # 60 of 588
-        ((10, 10, 110, 110, 110), (0, 1)),
-        ((10, 10, 10, 110, 110), None),  # more than half
-        ((10, 10, 10, 10), None),  # nobody waited
-    ],
-)  # fmt: skip
-def test_who_is_short_beside_the_longest_wait_came_last(
-    lasts_us: tuple[float, ...], places: tuple[int, ...] | None
-) -> None:
-    found = last_of(lasts_us)
-    assert (None if isinstance(found, Missing) else found.indices) == places
 
 
 def test_of_several_collectives_one_rank_must_have_most_of_the_waiting_and_many_make_it_sure() -> None:
