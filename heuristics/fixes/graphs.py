@@ -21,6 +21,12 @@ from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
 
+GRAPHED: Final = Limit(
+    0.2,
+    "fraction of kernel work in CUDA graphs",
+    "router and preprocessing hold less, with attention more, as in NVIDIA's DeepSeek-V3 on GB200 "
+    "(Megatron-LM, docs/discussions); beyond it mostly experts are outside",
+)
 ROOM: Final = Limit(
     10e9,
     "bytes",

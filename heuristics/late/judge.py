@@ -81,8 +81,8 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
 
 
 def _least(found: Tried, several: bool) -> Limit:
-    """Half a wall, of what comes once or now and then, or cannot be replayed."""
-    now_and_then = not several or found.edit.by_step or found.edit.cause is Cause.ROTATING_JITTER
+    """Half a wall, of what comes once, of pauses, which any host has, and of what cannot be replayed."""
+    now_and_then = not several or found.edit.cause is Cause.ROTATING_JITTER
     return HALF_A_WALL if now_and_then or found.replayed is None else COST
 
 

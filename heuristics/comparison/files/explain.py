@@ -20,7 +20,7 @@ from heuristics.result.compared_files import EffectiveChange, Explanation, Measu
 from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
 from heuristics.words import say
-from traces.limits import LITTLE, Limit
+from traces.limits import Limit
 from traces.missing import gap
 from traces.sections.section import copied
 from traces.spelling import percent, signed
@@ -33,6 +33,10 @@ ELSEWHERE: Final = Limit(
 )
 SAME: Final = Limit(
     1.5, "times", "ours: two releases of one model on one GPU differ by that (MTP: 6.8 to 11 % a step)"
+)
+
+EXACT: Final = Limit(
+    0.005, "of a step", "ours: what is measured as no change elsewhere may be this much here"
 )
 
 Here = Literal["same", "near", "other"]
@@ -100,7 +104,7 @@ class Made:
             return None
         factor = SAME.value if self.here == "same" else ELSEWHERE.value
         ends = [end * by for end in self.range for by in (factor, 1 / factor)]
-        return min(ends) - LITTLE.value, max(ends) + LITTLE.value
+        return min(ends) - EXACT.value, max(ends) + EXACT.value
 
     @property
     def memory(self) -> float | None:
@@ -177,7 +181,7 @@ class _Held:
         found: list[Explained] = []
         size, known, ends = self.size, self.made.known, self.made.range
         moved = size.moved or {}
-        bears = ends is not None and max(map(abs, ends)) > LITTLE.value
+        bears = ends is not None and max(map(abs, ends)) > EXACT.value
         if bears and (size.ratio is None or self.fit in ("covers", "direction")):
             found.append("step")
         toward = "base" if self.made.mirrored else "new"
@@ -249,7 +253,7 @@ def _explanation(held: _Held, several: bool) -> Explanation:
 def _range(one: Made, range_: tuple[float, float], wide: tuple[float, float]) -> str:
     """What was measured elsewhere, and what it may be here."""
     where, (low, high), (least, most) = say(f"files.here-{one.here}"), map(_part, range_), map(_part, wide)
-    if max(map(abs, range_)) <= LITTLE.value:
+    if max(map(abs, range_)) <= EXACT.value:
         return say("files.measured-none", where=where)
     if low == high:
         return say("files.measured-one", where=where, low=low, least=least, most=most)
