@@ -30,7 +30,7 @@ from heuristics.walls.price import Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
-from traces.limits import NEARLY_ALL, QUARTER, WALL, Limit
+from traces.limits import NEARLY_ALL, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import FRAMEWORKS
@@ -40,6 +40,11 @@ from traces.sections.tables import WallId
 from traces.spelling import counted, spoken
 from traces.training_log.log import TrainingLog
 
+OVERLAPPED: Final = Limit(
+    0.3,
+    "fraction of the communication",
+    "published: a working overlap hides 36.55 %, none 0.11 % (Bridge, skill expert-parallel-overlap)",
+)
 KERNELS: Final = Limit(
     16,
     "kernels",
@@ -312,9 +317,9 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
 def _overlap(ranks: Sequence[Figures]) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
     share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
-    if share is None or WALL.value < share < QUARTER.value:
+    if share is None or WALL.value < share < OVERLAPPED.value:
         return None
-    return share >= QUARTER.value
+    return share >= OVERLAPPED.value
 
 
 def _a2a_ns(rank: Figures) -> int | None:
@@ -329,7 +334,7 @@ def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
         exposed_ns.update(rank.exposed_by_kind_ns or {})
     runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
     shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
-    return True if shares and min(shares) >= QUARTER.value else None
+    return True if shares and min(shares) >= OVERLAPPED.value else None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:

@@ -135,9 +135,9 @@ def test_ranks_of_one_dispatcher_show_it_and_ranks_without_experts_do_not_count(
 
 @pytest.mark.parametrize(
     ("exposed", "hidden", "overlap"),
-    [(75, 25, True), (0, 10, True), (76, 24, None), (89, 11, None), (90, 10, False), (10, 0, False)],
+    [(70, 30, True), (0, 10, True), (71, 29, None), (89, 11, None), (90, 10, False), (10, 0, False)],
 )
-def test_expert_traffic_is_overlapped_from_a_quarter_and_not_up_to_a_tenth(
+def test_expert_traffic_is_overlapped_from_three_tenths_and_not_up_to_a_tenth(
     exposed: int, hidden: int, overlap: bool | None
 ) -> None:
     assert shown(a2a("alltoall", exposed, hidden)).ep_overlap is overlap
@@ -159,10 +159,10 @@ def test_waiting_is_a_part_of_the_payload_and_at_most_all_of_it() -> None:
     assert shown(waiting(0, 0)).a2a_waiting_frac is None
 
 
-def test_gradients_are_overlapped_where_a_quarter_of_each_collective_are_hidden() -> None:
-    assert shown(hiding(25, 75)).dp_overlapped is True
-    assert shown(hiding(0, 40), hiding(25, 35)).dp_overlapped is True
-    assert shown(hiding(24, 76)).dp_overlapped is None
+def test_gradients_are_overlapped_where_three_tenths_of_each_collective_are_hidden() -> None:
+    assert shown(hiding(30, 70)).dp_overlapped is True
+    assert shown(hiding(0, 40), hiding(30, 30)).dp_overlapped is True
+    assert shown(hiding(29, 71)).dp_overlapped is None
     assert shown(hiding(30, 70), hiding(1, 9, "all_reduce")).dp_overlapped is None
     assert shown(hiding(30, 70, "tp")).dp_overlapped is None
 

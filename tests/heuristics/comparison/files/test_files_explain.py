@@ -6,13 +6,12 @@ from math import exp, log
 
 import pytest
 
-from heuristics.comparison.files.explain import Made, Size, explain, made_changes, together
+from heuristics.comparison.files.explain import EXACT, Made, Size, explain, made_changes, together
 from heuristics.comparison.files.measured import known_changes
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.result.compared_files import EffectiveChange
-from traces.limits import LITTLE
 from traces.settings.settings import Value, settings
 
 GB200 = {"gpu": "GB200", "family": "dsv3"}
@@ -61,10 +60,10 @@ def test_the_nearest_measurements_alone_tell_the_range_and_it_goes_further_where
     ends = log(2200 / 1840), log(1.21)
     assert one.range == pytest.approx((log(1.196), ends[1]), abs=1e-3)
     low, high = one.range or (0, 0)
-    assert one.wide == pytest.approx((low / 2 - LITTLE.value, 2 * high + LITTLE.value))
+    assert one.wide == pytest.approx((low / 2 - EXACT.value, 2 * high + EXACT.value))
     same = made("router_fusion")
     (end, _) = same.range or (0.0, 0.0)
-    assert same.wide == pytest.approx((1.5 * end - LITTLE.value, end / 1.5 + LITTLE.value))
+    assert same.wide == pytest.approx((1.5 * end - EXACT.value, end / 1.5 + EXACT.value))
     back = made("router_fusion", mirrored=True)
     assert back.range == pytest.approx((-end, -end))
     graphs = made("graphs", gpu="GB200", family="dsv3")  # of five measurements the one of this GPU and model
