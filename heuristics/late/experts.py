@@ -21,7 +21,7 @@ from traces.sections.cause import Cause
 BALANCED: Final = Limit(
     1.06,
     "largest over mean expert work",
-    "ours: no balancing loss makes all equal; so much less than an even half is won",
+    "ours: no balancing loss makes all equal; less than this is not worth a change",
 )
 
 
