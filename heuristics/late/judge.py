@@ -82,8 +82,9 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
 
 def _least(found: Tried, several: bool) -> Limit:
     """Half a wall, of what comes once, of pauses, which any host has, and of what cannot be replayed."""
-    now_and_then = not several or found.edit.cause is Cause.ROTATING_JITTER
-    return HALF_A_WALL if now_and_then or found.replayed is None else COST
+    in_some_steps = found.edit.by_step and found.edit.cause is not Cause.DATA_LOADER
+    pauses = not several or in_some_steps or found.edit.cause is Cause.ROTATING_JITTER
+    return HALF_A_WALL if pauses or found.replayed is None else COST
 
 
 def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
