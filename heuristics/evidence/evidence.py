@@ -43,7 +43,7 @@ from traces.training_log.log import TrainingLog
 OVERLAPPED: Final = Limit(
     0.3,
     "fraction of the communication",
-    "published: a working overlap hides 36.55 %, none 0.11 % (Bridge, skill expert-parallel-overlap)",
+    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
 )
 KERNELS: Final = Limit(
     16,

@@ -24,8 +24,7 @@ from traces.settings.settings import Value
 GRAPHED: Final = Limit(
     0.2,
     "fraction of kernel work in CUDA graphs",
-    "router and preprocessing hold less, with attention more, as in NVIDIA's DeepSeek-V3 on GB200 "
-    "(Megatron-LM, docs/discussions); beyond it mostly experts are outside",
+    "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are outside",
 )
 ROOM: Final = Limit(
     10e9,
