@@ -1,4 +1,6 @@
-"""A threshold: its value, its unit and why it is what it is. Each one has one home, beside its use."""
+"""A threshold: its value, its unit and why it is what it is. Each one has one home: beside its use, or here
+where several ask it.
+"""
 
 from dataclasses import dataclass
 from typing import Final

@@ -81,7 +81,7 @@ def _edit(
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:
         return _at_usual_speed(run, chains, places, by_step, factor), chains.moving_ns
 
-    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step)
+    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, now_and_then=bool(by_step))
 
 
 def _at_usual_speed(

@@ -56,8 +56,15 @@ def _edit(
         own_ns, moving_ns = edited(chains)
         return np.minimum(own_ns, usual_work(run, chains, mine)), moving_ns
 
-    cost_ns, launches_slow = least_of(table, places), set(places) <= set(slow)
-    return Edit(Cause.SLOW_HOST, places, cost_ns, edited, by_step, whole=whole if launches_slow else None)
+    return Edit(
+        Cause.SLOW_HOST,
+        places,
+        least_of(table, places),
+        edited,
+        by_step,
+        whole=whole if set(places) <= set(slow) else None,
+        now_and_then=bool(by_step),
+    )
 
 
 def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:

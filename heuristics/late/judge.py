@@ -17,9 +17,8 @@ from traces.ranks.run import MeasuredRun
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.without import Replayed, replay_without
 from traces.sections.cause import Cause
+from traces.statistics.resampled import CHANCE, drawn_again
 
-CHANCE: Final = Limit(0.05, "of resampled runs", "statistics: the usual error level, one-sided")
-_RESAMPLES: Final = 1000
 _STEADY: Final = (
     device.propose,
     host.propose,
@@ -81,10 +80,8 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
 
 
 def _least(found: Tried, several: bool) -> Limit:
-    """Half a wall, of what comes once, of pauses, which any host has, and of what cannot be replayed."""
-    in_some_steps = found.edit.by_step and found.edit.cause is not Cause.DATA_LOADER
-    pauses = not several or in_some_steps or found.edit.cause is Cause.ROTATING_JITTER
-    return HALF_A_WALL if pauses or found.replayed is None else COST
+    """Half a wall, of what comes once, of what any rank has now and then, and of what cannot be replayed."""
+    return HALF_A_WALL if not several or found.edit.now_and_then or found.replayed is None else COST
 
 
 def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
@@ -153,8 +150,7 @@ def at_least(values: FloatArray, edit: Edit) -> float:
     count = len(some)
     if not count:
         return 0.0
-    drawn = np.random.default_rng(0).integers(0, count, (_RESAMPLES, count))
-    apart = (some[drawn].mean(axis=1) - some.mean()) * np.sqrt(count / max(1, count - 1))
+    apart = (some[drawn_again(count)].mean(axis=1) - some.mean()) * np.sqrt(count / max(1, count - 1))
     least = float(some.mean() + np.quantile(apart, CHANCE.value))
     return least * count / _known(values)
 

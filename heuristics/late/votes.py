@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from heuristics.late.beside import COST
-from heuristics.late.judge import CHANCE, Tried
+from heuristics.late.judge import Tried
 from traces.arrays import BoolArray, IntArray, Rows
 from traces.limits import MOST
 from traces.ranks import parts
@@ -21,6 +21,7 @@ from traces.ranks.run import MeasuredRun
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.waits import NOBODY, Waits
 from traces.sections.cause import Cause
+from traces.statistics.resampled import CHANCE, drawn_again
 
 REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, Cause.DATA_LOADER)
 """What can make a rank late before a collective, in the order of `Votes.reason`."""
@@ -95,7 +96,7 @@ def judged_by_votes(run: MeasuredRun) -> Tried | None:
 
 def _least_part(votes: Votes, place: int) -> float:
     """What part of the waiting is charged to a rank at least, of votes drawn again."""
-    drawn = np.random.default_rng(0).integers(0, len(votes), (1000, len(votes)))
+    drawn = drawn_again(len(votes))
     weight_ns = votes.weight_ns[drawn]
     mine_ns = np.where(votes.place[drawn] == place, weight_ns, 0).sum(axis=1)
     return float(np.quantile(mine_ns / np.maximum(weight_ns.sum(axis=1), 1), CHANCE.value))

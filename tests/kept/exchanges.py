@@ -28,19 +28,12 @@ from tests.recordings.launches import (
 from tests.recordings.payloads import collective, init, with_payloads
 
 COMPUTE: Final = (
-    *(ATTENTION, FILL, GEMM, GROUPED, NORM, NORM_BACKWARD),
-    *(PERMUTE, ROUTER, SORT, UNPERMUTE, GROUPED, PERMUTE),
-)
+    ATTENTION, FILL, GEMM, GROUPED, NORM, NORM_BACKWARD, PERMUTE, ROUTER, SORT, UNPERMUTE, GROUPED, PERMUTE,
+)  # fmt: skip
 RANGES: Final = (
-    *(
-        "moe_dispatch forward",
-        "combine",
-        "MoEAlltoAllTokenDispatcher",
-        "nccl:all_to_all",
-        "p2p_communication",
-    ),
-    *("forward_step", "ncclAllToAll", "all_gather", "tp_comm_overlap", "context_parallel", "pp_send_recv"),
-)
+    "moe_dispatch forward", "combine", "MoEAlltoAllTokenDispatcher", "nccl:all_to_all", "p2p_communication",
+    "forward_step", "ncclAllToAll", "all_gather", "tp_comm_overlap", "context_parallel", "pp_send_recv",
+)  # fmt: skip
 INITS: Final = ("ncclCommInitRankConfig", "ncclCommInitRank", "ncclCommSplit")
 
 

@@ -24,12 +24,10 @@ def hold(family: str, documents: Documents, request: pytest.FixtureRequest) -> N
     if request.config.getoption("--update-golden"):
         kept[family] = found
         KEPT.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-    names = sorted({*found, *kept.get(family, {})})
-    changed = [
-        f"{name}: {', '.join(sections)}"
-        for name in names
-        if (sections := _changed(kept[family].get(name, {}), found.get(name, {})))
-    ]
+    before = kept.get(family, {})
+    names = sorted({*found, *before})
+    told = {name: _changed(before.get(name, {}), found.get(name, {})) for name in names}
+    changed = [f"{name}: {', '.join(sections)}" for name, sections in told.items() if sections]
     if changed:
         pytest.fail(f"{family}, sections that are not what they were:\n" + "\n".join(changed), pytrace=False)
 

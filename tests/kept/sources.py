@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +26,14 @@ from bench.simulate.step import program_of
 from bench.third.handicaps import Kind
 from bench.third.recorded import draw_style, write
 from bench.third.run import draw_truth as third_truth
+from diagnoser.demo import RECORDINGS, SEVERAL, unpack
 from heuristics.judging.judgement import judge_observed
 from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
 from tests.kept.exchanges import draw_exchanges
 from tests.kept.spoiled import spoiled
 from tests.megatron.random_runs import drawn_run, random_run
-from tests.places import DATA, ROOT
+from tests.places import DATA
 from tests.recordings.kineto import as_profiler_json
 from tests.second_definition.drawn import draw
 from traces.errors import MoeDiagError
@@ -53,8 +53,11 @@ SAMPLED_NS: Final = 200_000
 CONFIGURED: Final = [*(config_of(pair, "base") for pair in PAIRS), None]
 HANDICAPS: Final = (
     *((cause, Extent.RANK) for cause in Cause),
-    *((cause, Extent.NODE) for cause in (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.SLOW_LINK)),
-    *((Cause.SLOW_DEVICE, extent) for extent in (Extent.STEPS, Extent.GEMMS)),
+    (Cause.SLOW_DEVICE, Extent.NODE),
+    (Cause.SLOW_HOST, Extent.NODE),
+    (Cause.SLOW_LINK, Extent.NODE),
+    (Cause.SLOW_DEVICE, Extent.STEPS),
+    (Cause.SLOW_DEVICE, Extent.GEMMS),
     (Cause.ROTATING_JITTER, Extent.PAUSES),
 )
 
@@ -62,13 +65,13 @@ HANDICAPS: Final = (
 def demo(folder: Path) -> Documents:
     """The recordings of the demo, and each compared with the one before."""
     before = None
-    for packed in sorted((ROOT / "diagnoser/demo/recordings").glob("*.sqlite.xz")):
-        path = folder / packed.stem
-        path.write_bytes(lzma.decompress(packed.read_bytes()))
+    for name in sorted({*RECORDINGS} - {*SEVERAL}):
+        path = folder / f"{name}.sqlite"
+        unpack(path, name)
         found = diagnoser.analyze(path)
-        yield packed.name, found.to_dict()
+        yield f"{path.name}.xz", found.to_dict()
         if before is not None:
-            yield f"{packed.name} compared", diagnoser.compare(before, found).to_dict()
+            yield f"{path.name}.xz compared", diagnoser.compare(before, found).to_dict()
         before = found
 
 
@@ -79,7 +82,7 @@ def small_runs(folder: Path, first: int) -> Documents:
         run = draw(seed)
         path.unlink(missing_ok=True)
         write_export(path, run.recording)
-        yield f"{seed}", _or_refused(lambda run=run: diagnoser.analyze(path, **run.options))  # type: ignore[misc]
+        yield f"{seed}", _or_refused(diagnoser.analyze, path, **run.options)
 
 
 def exceptions(folder: Path, first: int) -> Documents:
@@ -88,7 +91,7 @@ def exceptions(folder: Path, first: int) -> Documents:
     for seed in range(first, first + EACH):
         path.unlink(missing_ok=True)
         write_export(path, spoiled(seed))
-        yield f"{seed}", _or_refused(lambda: diagnoser.analyze(path))
+        yield f"{seed}", _or_refused(diagnoser.analyze, path)
 
 
 def exchanges(folder: Path, first: int) -> Documents:
@@ -96,7 +99,7 @@ def exchanges(folder: Path, first: int) -> Documents:
     for seed in range(first, first + EACH):
         path = folder / f"{seed}.sqlite"
         draw_exchanges(seed, path)
-        yield f"{seed}", _or_refused(lambda path=path: diagnoser.analyze(path))  # type: ignore[misc]
+        yield f"{seed}", _or_refused(diagnoser.analyze, path)
 
 
 def profiled(folder: Path) -> Documents:
@@ -106,7 +109,7 @@ def profiled(folder: Path) -> Documents:
         for table, rows in recording.rows.items():
             recording.rows[table] = [row for row in rows if row.get("end")]
         path.write_text(as_profiler_json(recording), encoding="utf-8")
-        yield f"{seed}", _or_refused(lambda path=path: diagnoser.analyze(path))  # type: ignore[misc]
+        yield f"{seed}", _or_refused(diagnoser.analyze, path)
 
 
 def simulated(folder: Path, first: int) -> Documents:
@@ -121,7 +124,7 @@ def simulated(folder: Path, first: int) -> Documents:
         write_export(path, recording, view.schema)
         config = CONFIGURED[seed % len(CONFIGURED)]
         asked = {"config": config, "about": {"gpu": "H100"}, "ask_megatron": False}
-        yield f"{seed}", _or_refused(lambda path=path, asked=asked: diagnoser.analyze(path, **asked))  # type: ignore[misc]
+        yield f"{seed}", _or_refused(diagnoser.analyze, path, **asked)
 
 
 def many_ranks(folder: Path, place: int) -> Documents:
@@ -129,14 +132,14 @@ def many_ranks(folder: Path, place: int) -> Documents:
     cause, extent = HANDICAPS[place]
     found = second_truth(47, cause, extent=extent) if place % 2 else draw_run(31, cause, 4, extent=extent)
     files = write_ranks(found.done, folder, draw_clocks(found.run), CAPTURES[place % len(CAPTURES)])
-    yield cause.value, _or_refused(lambda: diagnoser.analyze([one.path for one in files]))
+    yield cause.value, _or_refused(diagnoser.analyze, [one.path for one in files])
 
 
 def third_simulator(folder: Path, kind: Kind) -> Documents:
     """One handicap by the third."""
     found = third_truth(77, kind)
     files, mapped = write(found.world, found.done, draw_style(found.world, found.done), folder)
-    yield kind.value, _or_refused(lambda: diagnoser.analyze(files, ranks=mapped, ask_megatron=False))
+    yield kind.value, _or_refused(diagnoser.analyze, files, ranks=mapped, ask_megatron=False)
 
 
 def pairs_of_one_cause(first: int) -> Documents:
@@ -181,7 +184,7 @@ def configurations() -> Documents:
         files = {one.name.partition(".")[0]: one for one in case.iterdir()} if case.is_dir() else {}
         if path := files.get("config") or files.get("run"):
             about = {"ask_megatron": False, "log": files.get("train"), "symptoms": files.get("symptoms")}
-            yield case.name, _or_refused(lambda path=path, about=about: diagnoser.check_config(path, **about))  # type: ignore[misc]
+            yield case.name, _or_refused(diagnoser.check_config, path, **about)
 
 
 def pairs_of_files() -> Documents:
@@ -199,9 +202,9 @@ def layouts() -> Documents:
         yield model, diagnoser.plan(model, gpus=64 << place % 3, about={"gpu": gpu}).to_dict()
 
 
-def _or_refused(ask: Callable[[], Any]) -> dict[str, Any]:
+def _or_refused(ask: Callable[..., Any], *given: object, **asked: object) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = ask().to_dict()
+        document: dict[str, Any] = ask(*given, **asked).to_dict()
     except MoeDiagError as error:
         return {"refused": str(error)}
     return document

@@ -13,34 +13,17 @@ KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 RANGES: Final = "NVTX_EVENTS"
 NAMES: Final = (
-    *("my_library::kernel_of_my_own(float*)", "triton_poi_fused_add_3", "sm90_xmma_gemm_e4m3bf16_e4m3f32"),
-    *(
-        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-        "void cutlass::device_kernel<GroupProblemShape>",
-    ),
-    *(
-        "void at::native::vectorized_elementwise_kernel<4, FillFunctor>",
-        "nvshmemi_barrier_kernel",
-        "_sort_chunks",
-    ),
-)
+    "my_library::kernel_of_my_own(float*)", "triton_poi_fused_add_3", "sm90_xmma_gemm_e4m3bf16_e4m3f32",
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+    "void cutlass::device_kernel<GroupProblemShape>",
+    "void at::native::vectorized_elementwise_kernel<4, FillFunctor>", "nvshmemi_barrier_kernel",
+    "_sort_chunks",
+)  # fmt: skip
 TEXTS: Final = (
-    *(
-        "gc.collect",
-        "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
-        "optimizer.step",
-        "backward",
-    ),
-    *(
-        "Optimizer.step#Adam.step",
-        "save_checkpoint",
-        "attention",
-        "experts",
-        "recompute",
-        "loss.item",
-        "forward",
-    ),
-)
+    "gc.collect", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "optimizer.step",
+    "backward", "Optimizer.step#Adam.step", "save_checkpoint", "attention", "experts", "recompute",
+    "loss.item", "forward",
+)  # fmt: skip
 Spoil = Callable[[Random, Recording], None]
 
 
@@ -152,7 +135,7 @@ def _number(row: dict[str, Any], name: str) -> int:
 
 
 SPOILERS: Final[tuple[Spoil, ...]] = (
-    *(_renamed, _on_another_stream, _by_another_thread, _of_another_process, _on_another_device),
-    *(_without_its_launch, _without_correlation, _longer, _later, _in_ranges, _of_few_blocks, _twice),
-    *(_of_another_call, _renamed, _in_ranges),
-)
+    _renamed, _on_another_stream, _by_another_thread, _of_another_process, _on_another_device,
+    _without_its_launch, _without_correlation, _longer, _later, _in_ranges, _of_few_blocks, _twice,
+    _of_another_call, _renamed, _in_ranges,
+)  # fmt: skip
