@@ -12,8 +12,8 @@ from msgspec import Struct
 
 UNTOLD: Final = frozenset({"tool", "schema_version", "traces", "command", "log_path"})
 """Sections that say where and by what version a document was made."""
-REASONS: Final = frozenset({"because"})
-"""Why a limit is what it is: read by people, not by digests."""
+REASON, UNIT = "because", "unit"
+"""What has a unit and a reason is a limit, or a value beside one: that reason is for people alone."""
 
 
 def digests(document: Mapping[str, Any]) -> dict[str, str]:
@@ -39,7 +39,7 @@ def _words(value: object) -> Iterable[str]:
             yield from _words(getattr(value, name))
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            if key not in REASONS:
+            if key != REASON or UNIT not in value:
                 yield from _words(key)
                 yield from _words(one)
     elif isinstance(value, list | tuple):
@@ -57,6 +57,7 @@ def _words(value: object) -> Iterable[str]:
 
 
 def _fields(value: object) -> tuple[str, ...]:
+    names: tuple[str, ...] = value.__struct_fields__ if isinstance(value, Struct) else ()
     if is_dataclass(value):
-        return tuple(one.name for one in fields(value) if one.name not in REASONS)
-    return value.__struct_fields__ if isinstance(value, Struct) else ()
+        names = tuple(one.name for one in fields(value))
+    return tuple(name for name in names if name != REASON or UNIT not in names)
