@@ -69,10 +69,16 @@ class Folder:
 
     @contextmanager
     def open_own(self, name: str) -> Iterator[BinaryIO]:
-        """A plain file of this user, to read. Raises `OSError` for anything else."""
+        """A plain file of this user, to read. Raises `OSError` for anything else.
+
+        `FileNotFoundError` as well where it went away while it was opened.
+        """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is not waited for
         with os.fdopen(os.open(name, flags, dir_fd=self.fd), "rb") as file:
-            if not is_own_file(os.fstat(file.fileno())):
+            found = os.fstat(file.fileno())
+            if not found.st_nlink:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            if not is_own_file(found):
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
             yield file
 

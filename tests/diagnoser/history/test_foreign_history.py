@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from diagnoser.history.own_file import why_not_opened
 from diagnoser.history.store import Store
 from tests.doubles.history import document
 from tests.hostile.attachments import OTHER_USER, looked_at
@@ -78,6 +79,22 @@ def test_a_journal_that_names_another_file_is_refused(history: Store) -> None:
     journal = journal_that_names(key_of(history), history.path.stat().st_size // 4096)
     beside(history, "-journal").write_bytes(journal)
     assert "h.sqlite-journal beside it is none of ours" in refused(history)
+
+
+def test_a_journal_that_its_writer_removes_while_it_is_opened_is_no_others(
+    history: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, opened = beside(history, "-journal"), os.open
+    journal.write_bytes(b"\0" * 600)
+
+    def removed(name: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        file = opened(name, flags, mode, dir_fd=dir_fd)
+        if name == journal.name:
+            journal.unlink()
+        return file
+
+    monkeypatch.setattr(os, "open", removed)
+    assert why_not_opened(history.path) is None
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
