@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct
 
 UNTOLD: Final = frozenset({"tool", "schema_version", "traces", "command", "log_path"})
@@ -38,10 +40,12 @@ def _words(value: object) -> Iterable[str]:
         for name in names:
             yield from _words(getattr(value, name))
     elif isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, one in sorted(_named(value), key=itemgetter(0)):
             if key != REASON or UNIT not in value:
-                yield from _words(key)
+                yield key
                 yield from _words(one)
+    elif isinstance(value, np.ndarray):
+        yield from map(str, value.ravel().tolist())
     elif isinstance(value, list | tuple):
         yield f"{len(value)}"
         for one in value:
@@ -50,10 +54,14 @@ def _words(value: object) -> Iterable[str]:
         yield from sorted(map(str, value))
     elif isinstance(value, Enum):
         yield value.name
-    elif callable(value):
-        yield getattr(value, "__qualname__", "")
+    elif callable(value) or type(value).__str__ is object.__str__:
+        yield getattr(value, "__qualname__", type(value).__name__)
     else:
         yield f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _named(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    return [(" ".join(_words(key)), one) for key, one in value.items()]
 
 
 def _fields(value: object) -> tuple[str, ...]:

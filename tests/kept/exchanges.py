@@ -27,12 +27,22 @@ from tests.recordings.launches import (
 )
 from tests.recordings.payloads import collective, init, with_payloads
 
+AUTOGRAD: Final = 1001
+"""The thread of the backward pass: beside 1000, the main one."""
 COMPUTE: Final = (
     ATTENTION, FILL, GEMM, GROUPED, NORM, NORM_BACKWARD, PERMUTE, ROUTER, SORT, UNPERMUTE, GROUPED, PERMUTE,
 )  # fmt: skip
 RANGES: Final = (
     "moe_dispatch forward", "combine", "MoEAlltoAllTokenDispatcher", "nccl:all_to_all", "p2p_communication",
     "forward_step", "ncclAllToAll", "all_gather", "tp_comm_overlap", "context_parallel", "pp_send_recv",
+)  # fmt: skip
+AROUND: Final = (
+    "forward", "backward", "moe_dispatch(B)", "combine(B)", "dispatch(F)", "backward forward", "Checkpoint",
+    "CheckpointFunctionBackward forward", "layer_3f-layer_5b", "layer_2f", "layers.12.mlp", "layer 0",
+    "layer 123456", "layers[4] backward, seq = 3, op_id = 4", "moe_combine backward", "HybridEPDispatch",
+    "send_forward", "AttnFuncWithCP", "FSDP::all_gather", "grad_sync", "tensor_parallel.linear", "nccl:send",
+    "forward.ub_fc1_comm", "c10d::alltoall_base_", "autograd::engine::evaluate_function: AddBackward0",
+    "GroupedMlp forward", "optimizer_step", "nccl:coalesced", "Ulysses", "player 7",
 )  # fmt: skip
 INITS: Final = ("ncclCommInitRankConfig", "ncclCommInitRank", "ncclCommSplit")
 
@@ -49,6 +59,8 @@ def draw_exchanges(seed: int, path: Path) -> None:
         for operate in operations:
             if dice.random() > 0.05:
                 operate(line)
+        if dice.random() < 0.3:
+            line.run(dice.choice(COMPUTE), dice.choice((7, 9)), dice.choice((3, 200)), tid=AUTOGRAD)
         line.run(ADAM)
         if seed % 2:
             line.recording.range(f"iteration {step}", begin * 1_000, line.now * 1_000 - 500)
@@ -59,10 +71,25 @@ def draw_exchanges(seed: int, path: Path) -> None:
 def _operation(dice: Random) -> Callable[[Line], None]:
     """One operation, the same in each step."""
     stream, communicator = dice.choice((20, 20, 20, 7, 24)), dice.choice((7, 7, 8, 9))
-    sends, receives = dice.choice(((4, 4), (2, 2), (1, 1), (1, 0), (0, 1), (3, 1), (8, 8)))
+    sends, receives = dice.choice(
+        ((4, 4), (2, 2), (1, 1), (1, 0), (0, 1), (3, 1), (8, 8), (2, 1), (1, 2), (2, 0), (0, 3), (2, 3))
+    )
     peers = tuple(dice.sample(range(8), sends or 1))
     what = dice.choice(
-        ("compute", "compute", "layer", "group", "exchange", "bare", "within", "call", "collective")
+        (
+            "compute",
+            "compute",
+            "layer",
+            "layer",
+            "backward",
+            "backward",
+            "group",
+            "exchange",
+            "bare",
+            "within",
+            "call",
+            "collective",
+        )
     )
     names = [dice.choice(COMPUTE) for _ in range(dice.randint(1, 4))]
     text, receive, gather = dice.choice(RANGES), dice.random() < 0.8, dice.choice((GATHER, SCATTER))
@@ -70,6 +97,7 @@ def _operation(dice: Random) -> Callable[[Line], None]:
     does: dict[str, Callable[[Line], None]] = {
         "compute": lambda line: line.all(*names),
         "layer": lambda line: moe_layer(line, lambda: line.group(sends, receives, stream=stream)),
+        "backward": lambda line: _backward(line, sends, receives, stream),
         "group": lambda line: line.group(sends, receives, stream=stream),
         "exchange": lambda line: line.exchange(
             *peers, communicator=communicator, stream=stream, receive=receive
@@ -81,4 +109,20 @@ def _operation(dice: Random) -> Callable[[Line], None]:
             "ncclReduceScatter", collective(communicator, size), SCATTER, stream
         ),
     }
-    return does[what]
+    operate, around = does[what], dice.sample(AROUND, dice.choice((0, 0, 1, 1, 2)))
+    return lambda line: _within(line, around, operate)
+
+
+def _backward(line: Line, sends: int, receives: int, stream: int) -> None:
+    """The backward of a layer, launched by autograd's thread."""
+    for name in (NORM_BACKWARD, UNPERMUTE, GROUPED, PERMUTE, f"{ATTENTION}_bwd", NORM_BACKWARD):
+        if name in (UNPERMUTE, PERMUTE):
+            line.group(sends, receives, stream=stream)
+        line.run(name, tid=AUTOGRAD)
+
+
+def _within(line: Line, around: list[str], operate: Callable[[Line], None]) -> None:
+    begin = line.now * 1_000
+    operate(line)
+    for depth, text in enumerate(around, start=1):
+        line.recording.range(text, begin - depth, line.now * 1_000 + depth - 100)

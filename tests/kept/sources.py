@@ -21,6 +21,7 @@ from bench.simulate.ranks.described import Cause, Extent
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, Files, Nccl, write_ranks
 from bench.simulate.recorded import View, draw_view, record
+from bench.simulate.recording import Recording
 from bench.simulate.run import run_program
 from bench.simulate.step import program_of
 from bench.third.handicaps import Kind
@@ -30,17 +31,19 @@ from diagnoser.demo import RECORDINGS, SEVERAL, unpack
 from heuristics.judging.judgement import judge_observed
 from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
-from tests.kept.exchanges import draw_exchanges
+from tests.kept.exchanges import AUTOGRAD, draw_exchanges
+from tests.kept.facts import facts
 from tests.kept.spoiled import spoiled
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA
 from tests.recordings.kineto import as_profiler_json
 from tests.second_definition.drawn import draw
 from traces.errors import MoeDiagError
+from traces.training import AUTOGRAD_THREAD
 
 Documents = Iterator[tuple[str, Mapping[str, Any]]]
 """A name, and the document of that name."""
-PAIRS_SEED, EACH, FEW = 7_000_000, 20, 9
+PAIRS_SEED, EACH, FEW, MANY = 7_000_000, 20, 9, 50
 STRENGTH, STEPS = 0.6, 6
 PUBLISHED: Final = ("Qwen3-30B-A3B", "DeepSeek-V3", "Mixtral-8x7B", "gpt-oss-120b", "Qwen3-235B-A22B")
 CAPTURES: Final = (
@@ -100,6 +103,24 @@ def exchanges(folder: Path, first: int) -> Documents:
         path = folder / f"{seed}.sqlite"
         draw_exchanges(seed, path)
         yield f"{seed}", _or_refused(diagnoser.analyze, path)
+
+
+def facts_of_exchanges(folder: Path, first: int) -> Documents:
+    """All that is measured of what NCCL exchanges, with names of threads or without."""
+    autograd = {Recording().global_id(1000, AUTOGRAD): AUTOGRAD_THREAD}
+    for seed in range(first, first + MANY):
+        path = folder / f"{seed}.sqlite"
+        draw_exchanges(seed, path)
+        yield f"{seed}", facts(path, autograd if seed % 2 else {})
+
+
+def facts_of_exceptions(folder: Path, first: int) -> Documents:
+    """All that is measured of small runs with exceptions that no program makes."""
+    path = folder / "spoiled.sqlite"
+    for seed in range(first, first + MANY):
+        path.unlink(missing_ok=True)
+        write_export(path, spoiled(seed))
+        yield f"{seed}", facts(path, {})
 
 
 def profiled(folder: Path) -> Documents:

@@ -46,3 +46,17 @@ def test_documents_of_simulated_runs_are_what_they_were(
     tmp_path: Path, request: pytest.FixtureRequest, first: int
 ) -> None:
     hold(f"simulated runs from {first}", sources.simulated(tmp_path, first), request)
+
+
+@pytest.mark.parametrize("first", range(6000, 6200, sources.MANY))
+def test_what_is_measured_of_exchanges_is_what_it_was(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"facts of exchanges from {first}", sources.facts_of_exchanges(tmp_path, first), request)
+
+
+@pytest.mark.parametrize("first", range(8000, 8200, sources.MANY))
+def test_what_is_measured_of_exceptions_is_what_it_was(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"facts of exceptions from {first}", sources.facts_of_exceptions(tmp_path, first), request)
