@@ -33,6 +33,7 @@ from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
 from tests.kept.exchanges import AUTOGRAD, draw_exchanges
 from tests.kept.facts import facts
+from tests.kept.pairs import both_sides
 from tests.kept.spoiled import spoiled
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA
@@ -178,6 +179,27 @@ def pairs_of_other_kinds() -> Documents:
         seeds = zip(sides(case), case.noise_seeds, views(case), strict=True)
         base, new = (diagnosed(simulate(side, seed, case.step_count), view) for side, seed, view in seeds)
         yield name, diagnoser.compare(base, new).to_dict()
+
+
+def pairs_of_small_runs(folder: Path, first: int) -> Documents:
+    """Two small runs of which the new differs in something, every second pair with two configurations."""
+    for seed in range(first, first + MANY):
+        documents = []
+        for place, recording in enumerate(both_sides(seed)):
+            path = folder / f"{seed} {place}.sqlite"
+            write_export(path, recording)
+            pair, side = PAIRS[seed % len(PAIRS)], ("base", "new" if seed % 4 else "base")[place]
+            config = config_of(pair, side) if seed % 2 else None
+            documents.append(_analysed(path, config))
+        if None not in documents:
+            yield f"{seed}", _or_refused(diagnoser.compare, *documents)
+
+
+def _analysed(path: Path, config: Path | None) -> diagnoser.Diagnosis | None:
+    try:
+        return diagnoser.analyze(path, config=config, about={"gpu": "H100"}, ask_megatron=False)
+    except MoeDiagError:
+        return None
 
 
 def drawn_configurations(first: int) -> Documents:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench.compare_score.causes import CAUSES
@@ -18,3 +20,10 @@ def test_documents_of_pairs_of_one_cause_are_what_they_were(
 
 def test_documents_of_pairs_of_other_kinds_are_what_they_were(request: pytest.FixtureRequest) -> None:
     hold("pairs of other kinds", sources.pairs_of_other_kinds(), request)
+
+
+@pytest.mark.parametrize("first", range(0, 150, sources.MANY))
+def test_documents_of_pairs_of_small_runs_are_what_they_were(
+    tmp_path: Path, request: pytest.FixtureRequest, first: int
+) -> None:
+    hold(f"pairs of small runs from {first}", sources.pairs_of_small_runs(tmp_path, first), request)

@@ -136,7 +136,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
     recorded_ns = np.concatenate((record_ns[record], record_ns[record][behind]))
-    late = np.flatnonzero((consumer >= 0) & (producer > consumer))
+    late = np.flatnonzero((consumer >= 0) & (producer >= consumer))
     # the launch of what nobody waited for was not recorded
     producer[late] = stream.before(rows.stream_id[producer[late]], consumer[late], recorded_ns[late])
     both = (consumer >= 0) & (producer >= 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -11,12 +12,15 @@ from hypothesis import given
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
+from bench.simulate.export import write_export
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
+from tests.kept.pairs import both_sides
 from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import _busiest, signature, stream_waits, synchronised_streams, wait_calls
 from traces.account.producers import MOST, event_edges, find_producers, pending
-from traces.timeline import RankTimeline
+from traces.formats.open import read_trace
+from traces.timeline import RankTimeline, build
 
 US = 1_000
 Place = tuple[int, float]
@@ -510,3 +514,12 @@ def test_nobody_waits_for_work_without_a_launch_row_that_began_later(later: dict
     (norm,) = np.flatnonzero(rank.activities.start_ns == 42_000).tolist()
     producers = find_producers(rank).place[norm]
     assert sorted(rank.activities.start_ns[producers[producers >= 0]].tolist()) == [10_000, 20_000]
+
+
+@pytest.mark.parametrize("seed", [50, 64, 7])
+def test_no_work_waits_for_itself_or_for_later_work(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "lost_launches.sqlite"
+    write_export(path, both_sides(seed)[1])
+    for rank in build(read_trace(path)).ranks:
+        place = find_producers(rank).place
+        assert (place < np.arange(len(place))[:, None]).all()
