@@ -54,7 +54,7 @@ def _words(value: object) -> Iterable[str]:
         yield from sorted(map(str, value))
     elif isinstance(value, Enum):
         yield value.name
-    elif callable(value) or type(value).__str__ is object.__str__:
+    elif callable(value) or type(value).__repr__ is object.__repr__:
         yield getattr(value, "__qualname__", type(value).__name__)
     else:
         yield f"{value:.9g}" if isinstance(value, float) else str(value)

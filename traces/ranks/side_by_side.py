@@ -306,7 +306,7 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
     """Of each row the time of all kinds over what it would be at the others' pace; of a class by its middle
     kind in time; NaN where nothing is told.
     """
-    told = ~np.isnan(ratios)
+    told = ratios > 0  # kernels that took no time have no pace
     took_ns, usual_ns = np.zeros(len(ratios)), np.zeros(len(ratios))
     for one in distinct(key[told].astype(np.int64)).tolist():
         mine = told & (key == one)
@@ -320,7 +320,7 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
         pace = np.take_along_axis(some, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1)[
             :, 0
         ]
-        has = whole_ns > 0  # kernels that took no time have no pace
+        has = whole_ns > 0
         took_ns += whole_ns
         usual_ns[has] += whole_ns[has] / pace[has]
     return np.divide(took_ns, usual_ns, out=np.full(len(ratios), np.nan), where=usual_ns > 0)
