@@ -29,8 +29,10 @@ from bench.third.recorded import draw_style, write
 from bench.third.run import draw_truth as third_truth
 from diagnoser.demo import RECORDINGS, SEVERAL, unpack
 from heuristics.judging.judgement import judge_observed
+from heuristics.rules.rules import known_lines
 from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
+from tests.kept.altered import CONFIGURATIONS, LOGS, altered
 from tests.kept.exchanges import AUTOGRAD, draw_exchanges
 from tests.kept.facts import facts
 from tests.kept.pairs import both_sides
@@ -40,7 +42,10 @@ from tests.places import DATA
 from tests.recordings.kineto import as_profiler_json
 from tests.second_definition.drawn import draw
 from traces.errors import MoeDiagError
+from traces.settings.effective import effective
+from traces.settings.read import configuration_of
 from traces.training import AUTOGRAD_THREAD
+from traces.training_log.read import read_log
 
 Documents = Iterator[tuple[str, Mapping[str, Any]]]
 """A name, and the document of that name."""
@@ -53,6 +58,8 @@ CAPTURES: Final = (
     Capture(files=Files.ALL, inits=False),
     Capture(nccl=Nccl.PAYLOADS, inits=False, mpi=True),
 )
+CORES: Final = ("0.12.0", "0.14.0", "0.16.0", "0.17.0", None)
+"""Versions of Megatron-Core, and none."""
 SAMPLED_NS: Final = 200_000
 CONFIGURED: Final = [*(config_of(pair, "base") for pair in PAIRS), None]
 HANDICAPS: Final = (
@@ -219,6 +226,54 @@ def drawn_configurations(first: int) -> Documents:
                     "files": found.from_files,
                 },
             )
+
+
+def altered_settings(first: int) -> Documents:
+    """What is read of configurations with a few lines changed, as they stand and in effect."""
+    for seed in range(first, first + MANY):
+        dice = Random(f"settings {seed}")
+        path, core = CONFIGURATIONS[seed % len(CONFIGURATIONS)], dice.choice(CORES)
+        try:
+            read = configuration_of(altered(dice, path), path.name, core)
+            yield f"{seed}", {"read": read, "effective": effective(read.settings, core)}
+        except MoeDiagError as error:
+            yield f"{seed}", {"refused": str(error)}
+
+
+def altered_logs(folder: Path, first: int) -> Documents:
+    """What is read of logs with a few lines changed."""
+    for seed in range(first, first + MANY):
+        path = folder / f"{seed}.log"
+        path.write_text(altered(Random(f"log {seed}"), LOGS[seed % len(LOGS)], 8), encoding="utf-8")
+        try:
+            yield f"{seed}", {"read": read_log(path, known_lines())}
+        except MoeDiagError as error:
+            yield f"{seed}", {"refused": str(error)}
+
+
+def altered_files(folder: Path, first: int) -> Documents:
+    """What is said of a configuration with a few lines changed, with a log of any run now and then."""
+    for seed in range(first, first + EACH):
+        dice, path = Random(f"file {seed}"), CONFIGURATIONS[seed % len(CONFIGURATIONS)]
+        config, log = folder / f"{seed}{path.suffix}", folder / f"{seed}.log"
+        config.write_text(altered(dice, path), encoding="utf-8")
+        log.write_text(altered(dice, dice.choice(LOGS), 8), encoding="utf-8")
+        about = {"gpu": dice.choice(("H100", "GB200", "B200", "A100", "H20")), "megatron": dice.choice(CORES)}
+        asked = {"about": about, "log": log if seed % 2 else None, "ask_megatron": False}
+        yield f"{seed}", _or_refused(diagnoser.check_config, config, **asked)
+
+
+def altered_pairs(folder: Path, first: int) -> Documents:
+    """Two configurations with their logs of which the new ones have lines changed."""
+    for seed in range(first, first + EACH):
+        dice, pair = Random(f"files {seed}"), PAIRS[seed % len(PAIRS)]
+        side = dice.choice(("base", "new"))
+        config, log = config_of(pair, side), pair / f"{side}.log"
+        new, new_log = folder / f"{seed}{config.suffix}", folder / f"{seed}.log"
+        new.write_text(altered(dice, config), encoding="utf-8")
+        new_log.write_text(altered(dice, log), encoding="utf-8")
+        asked = {"base_log": pair / "base.log", "new_log": new_log, "about": truth(pair)["options"]}
+        yield f"{seed}", _or_refused(diagnoser.compare_files, config_of(pair, "base"), new, **asked)
 
 
 def configurations() -> Documents:
