@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from heuristics.result.judged import Verdict
     from heuristics.result.layouts import Layouts
     from heuristics.result.result import Result
-    from traces.ranks.summary import RankSummary
+    from traces.ranks.summaries.summary import RankSummary
 
 _TIMES: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
 

@@ -36,9 +36,9 @@ from traces.measure.unnamed import Unnamed, measure_unnamed
 from traces.measure.work import measure_work
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
-from traces.ranks.collective_rates import measure_collectives
-from traces.ranks.summarise import summarise
-from traces.ranks.summary import RankSummary
+from traces.ranks.summaries.collective_rates import measure_collectives
+from traces.ranks.summaries.summarise import summarise
+from traces.ranks.summaries.summary import RankSummary
 from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
 from traces.resolve.kinds import resolve_kinds

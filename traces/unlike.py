@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from traces.errors import UnlikeRuns
 from traces.limits import Limit
-from traces.ranks.problems import is_named
-from traces.ranks.summary import RankSummary
+from traces.ranks.one_run.problems import is_named
+from traces.ranks.summaries.summary import RankSummary
 from traces.spelling import first_of, gpu_model
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from bench.fuzz.mutations import flipped, tree
 from bench.fuzz.target import Target
 from diagnoser.running.merging import merge_summaries
 from tests.recordings.ranks import Work, together
-from traces.ranks.codec import MARK, VERSION, encode
-from traces.ranks.decoding import decode
-from traces.ranks.summary import RankSummary
+from traces.ranks.summaries.codec import MARK, VERSION, encode
+from traces.ranks.summaries.decoding import decode
+from traces.ranks.summaries.summary import RankSummary
 
 _HEAD: Final = len(MARK) + 1
 

@@ -19,7 +19,7 @@ from heuristics.late.run import analyse_run
 from tests.recordings.ranks import US, summaries_in
 from traces.formats.open import ReadOptions
 from traces.missing import Missing
-from traces.ranks.summary import RankSummary
+from traces.ranks.summaries.summary import RankSummary
 from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, Pipeline
 from traces.steps.selection import Selection

@@ -19,7 +19,7 @@ from bench.speed.contenders import Contender, of_exports, of_kineto, of_many, of
 from bench.speed.cost import Cost, Failed, cost_of, median_of
 from bench.speed.table import machine, table
 from tests.places import ROOT
-from traces.ranks.codec import VERSION
+from traces.ranks.summaries.codec import VERSION
 
 _SIZES: Final = (5_000, 300_000, 1_000_000)
 _LARGE: Final = (5_000_000, 20_000_000)

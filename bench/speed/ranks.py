@@ -24,8 +24,8 @@ from bench.simulate.ranks.recorded import Capture, write_ranks
 from tests.recordings.ranks import summaries_in
 from traces.arrays import BoolArray, IntArray
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.codec import SUFFIX, encode
-from traces.ranks.summary import UNKNOWN, Group, KernelTimes, RankSummary
+from traces.ranks.summaries.codec import SUFFIX, encode
+from traces.ranks.summaries.summary import UNKNOWN, Group, KernelTimes, RankSummary
 
 LATE_NS: Final = 2_000_000
 REPLICA: Final = 8

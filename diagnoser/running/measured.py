@@ -30,7 +30,7 @@ from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.gpus import with_products
 from traces.progress import report
-from traces.ranks.codec import SUFFIX, is_summary
+from traces.ranks.summaries.codec import SUFFIX, is_summary
 from traces.recording.line import recording
 from traces.replay.changes.change import Joint, Together
 from traces.sections.trace import Messages

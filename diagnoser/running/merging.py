@@ -23,11 +23,11 @@ from traces.files.folder import open_folder
 from traces.files.plain_file import read_bytes
 from traces.names.file_names import WITHHELD, told_path
 from traces.patterns import compiled
-from traces.ranks.codec import MOST, SUFFIX
-from traces.ranks.codec import encode as summary_bytes
-from traces.ranks.decoding import Opened, opened, unpacked
-from traces.ranks.mixed import refuse_mixed
-from traces.ranks.summary import RankSummary
+from traces.ranks.one_run.mixed import refuse_mixed
+from traces.ranks.summaries.codec import MOST, SUFFIX
+from traces.ranks.summaries.codec import encode as summary_bytes
+from traces.ranks.summaries.decoding import Opened, opened, unpacked
+from traces.ranks.summaries.summary import RankSummary
 from traces.unlike import refuse_unlike_summaries
 
 

@@ -39,7 +39,7 @@ from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
 from traces.names.file_names import told_path, told_paths
-from traces.ranks.identity import with_world_size
+from traces.ranks.summaries.identity import with_world_size
 from traces.steps.selection import parse_selection
 from traces.timeline import build
 
@@ -121,7 +121,7 @@ def _together(
         return found, None, None
     from heuristics.late.run import judge, run_of
     from heuristics.run.repairs import repaired
-    from traces.ranks.mixed import refuse_mixed
+    from traces.ranks.one_run.mixed import refuse_mixed
     from traces.unlike import refuse_unlike
 
     refuse_unlike(found)

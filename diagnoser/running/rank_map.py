@@ -15,8 +15,8 @@ from traces.files.plain_file import read_text
 from traces.limits import MOST_RANKS
 from traces.missing import known
 from traces.patterns import whole_number
-from traces.ranks.identity import WorldSize, fingerprint_of_text
-from traces.ranks.summary import Identity
+from traces.ranks.summaries.identity import WorldSize, fingerprint_of_text
+from traces.ranks.summaries.summary import Identity
 from traces.timeline import RankTimeline
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
-from traces.ranks.chains import Chains, usual
-from traces.ranks.ends import NO_ROW
-from traces.ranks.run import MeasuredRun
-from traces.ranks.summary import UNKNOWN
+from traces.ranks.replay.chains import Chains, usual
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import UNKNOWN
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
 STANDS_OUT: Final = Limit(

@@ -6,12 +6,12 @@ import numpy as np
 
 from heuristics.late.beside import apart, is_node, least_of, means, participations, standing_out, usual_work
 from traces.arrays import FloatArray, IntArray
-from traces.ranks.chains import Chains
-from traces.ranks.edit import Edit
-from traces.ranks.ends import NO_ROW
-from traces.ranks.run import MeasuredRun
-from traces.ranks.side_by_side import Alike, device_factors, times_usual
-from traces.ranks.summary import UNKNOWN
+from traces.ranks.replay.chains import Chains
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import UNKNOWN
+from traces.ranks.waiting.side_by_side import Alike, device_factors, times_usual
 from traces.sections.cause import Cause
 
 

@@ -8,14 +8,14 @@ import numpy as np
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
-from traces.ranks import parts
-from traces.ranks.beneath import GRADIENTS
-from traces.ranks.chains import Chains
-from traces.ranks.edit import Edit
-from traces.ranks.ends import NO_ROW
-from traces.ranks.routing import UNEVEN
-from traces.ranks.run import MeasuredRun
-from traces.ranks.waits import EXCHANGES, LASTS, ends_at_once
+from traces.ranks.replay.beneath import GRADIENTS
+from traces.ranks.replay.chains import Chains
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows import parts
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.waiting.routing import UNEVEN
+from traces.ranks.waiting.waits import EXCHANGES, LASTS, ends_at_once
 from traces.sections.cause import Cause
 
 BALANCED: Final = Limit(

@@ -15,11 +15,11 @@ from heuristics.late.beside import (
     usual_work,
 )
 from traces.arrays import FloatArray, IntArray
-from traces.ranks.chains import Chains
-from traces.ranks.edit import Edit
-from traces.ranks.ends import NO_ROW, ByTime
-from traces.ranks.run import MeasuredRun
-from traces.ranks.side_by_side import Alike, excess, middles, ratio
+from traces.ranks.replay.chains import Chains
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows.ends import NO_ROW, ByTime
+from traces.ranks.waiting.side_by_side import Alike, excess, middles, ratio
 from traces.sections.cause import Cause
 
 

@@ -12,10 +12,10 @@ from heuristics.late import device, experts, host, links, loader, pauses, stages
 from heuristics.late.beside import COST
 from traces.arrays import FloatArray
 from traces.limits import HALF_A_WALL, Limit
-from traces.ranks.edit import Edit
-from traces.ranks.run import MeasuredRun
-from traces.ranks.summary import UNKNOWN
-from traces.ranks.without import Replayed, replay_without
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.replay.without import Replayed, replay_without
+from traces.ranks.summaries.summary import UNKNOWN
 from traces.sections.cause import Cause
 from traces.statistics.resampled import CHANCE, drawn_again
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from heuristics.late.beside import participations
 from traces.arrays import IntArray
-from traces.ranks import parts
-from traces.ranks.chains import Chains, usual
-from traces.ranks.edit import Edit
-from traces.ranks.group_links import SLOWER, slow_groups
-from traces.ranks.run import MeasuredRun
-from traces.ranks.waits import EXCHANGES, Links, ends_at_once, measure_links, slowness
+from traces.ranks.replay.chains import Chains, usual
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.group_links import SLOWER, slow_groups
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows import parts
+from traces.ranks.waiting.waits import EXCHANGES, Links, ends_at_once, measure_links, slowness
 from traces.sections.cause import Cause
 
 

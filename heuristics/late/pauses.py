@@ -12,13 +12,13 @@ from heuristics.late.beside import STANDS_OUT, deviation, participations, standi
 from heuristics.late.device import slowed
 from traces.arrays import BoolArray, IntArray
 from traces.groups import group_of
-from traces.ranks import parts
-from traces.ranks.chains import Chains, usual
-from traces.ranks.edit import Edit
-from traces.ranks.ends import NO_ROW
-from traces.ranks.run import MeasuredRun
-from traces.ranks.summarise import AT_ONCE
-from traces.ranks.summary import UNKNOWN
+from traces.ranks.replay.chains import Chains, usual
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows import parts
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summarise import AT_ONCE
+from traces.ranks.summaries.summary import UNKNOWN
 from traces.sections.cause import Cause
 
 _LIKE = 5

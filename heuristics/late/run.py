@@ -13,17 +13,17 @@ from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
 from traces.arrays import FloatArray, IntArray
 from traces.missing import Missing, gap, or_gap, unless
-from traces.ranks.arrivals import arrives_last
-from traces.ranks.bubbles import pipeline_of
-from traces.ranks.charge import ByStep, Charged, charged_to, lay_by_step, separate
-from traces.ranks.clocks import fits_of
-from traces.ranks.experts import experts_of
-from traces.ranks.peers import bytes_of
-from traces.ranks.problems import Problem
-from traces.ranks.run import MeasuredRun, measure_run
-from traces.ranks.side_by_side import NO_STEPS, Alike, Grid, means_of, medians_of
-from traces.ranks.summary import UNKNOWN, RankSummary
-from traces.ranks.waits import NOBODY
+from traces.ranks.one_run.align import fits_of
+from traces.ranks.one_run.problems import Problem
+from traces.ranks.replay.charge import ByStep, Charged, charged_to, lay_by_step, separate
+from traces.ranks.replay.run import MeasuredRun, measure_run
+from traces.ranks.summaries.summary import UNKNOWN, RankSummary
+from traces.ranks.waiting.arrivals import arrives_last
+from traces.ranks.waiting.bubbles import pipeline_of
+from traces.ranks.waiting.experts import experts_of
+from traces.ranks.waiting.peers import bytes_of
+from traces.ranks.waiting.side_by_side import NO_STEPS, Alike, Grid, means_of, medians_of
+from traces.ranks.waiting.waits import NOBODY
 from traces.sections.cause import Cause, ProblemKind
 from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem, RunWithout
 from traces.spelling import percent

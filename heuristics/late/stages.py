@@ -6,12 +6,12 @@ import numpy as np
 
 from traces.arrays import IntArray
 from traces.missing import known
-from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import Chains
-from traces.ranks.edit import Edit
-from traces.ranks.even_stages import even_stages, microbatches_of_two
-from traces.ranks.run import MeasuredRun
-from traces.ranks.side_by_side import middles, own_step_of
+from traces.ranks.replay.chains import Chains
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.even_stages import even_stages, microbatches_of_two
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.waiting.bubbles import pipeline_of
+from traces.ranks.waiting.side_by_side import middles, own_step_of
 from traces.sections.cause import Cause
 from traces.sections.run import Pipeline
 

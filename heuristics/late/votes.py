@@ -12,14 +12,14 @@ from heuristics.late.beside import COST
 from heuristics.late.judge import Tried
 from traces.arrays import BoolArray, IntArray, Rows
 from traces.limits import MOST
-from traces.ranks import parts
-from traces.ranks.chains import Chains
-from traces.ranks.clocks import Aligned
-from traces.ranks.edit import Edit
-from traces.ranks.match import Matched
-from traces.ranks.run import MeasuredRun
-from traces.ranks.summary import UNKNOWN
-from traces.ranks.waits import NOBODY, Waits
+from traces.ranks.matching.match import Matched
+from traces.ranks.one_run.align import Aligned
+from traces.ranks.replay.chains import Chains
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows import parts
+from traces.ranks.summaries.summary import UNKNOWN
+from traces.ranks.waiting.waits import NOBODY, Waits
 from traces.sections.cause import Cause
 from traces.statistics.resampled import CHANCE, drawn_again
 

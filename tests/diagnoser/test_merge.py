@@ -14,8 +14,8 @@ from diagnoser.cli import run
 from diagnoser.running.merging import merge_summaries
 from tests.doubles.sides import run_of
 from traces.errors import DamagedTrace
-from traces.ranks.codec import SUFFIX, encode
-from traces.ranks.decoding import decode as decoded
+from traces.ranks.summaries.codec import SUFFIX, encode
+from traces.ranks.summaries.decoding import decode as decoded
 
 
 @pytest.fixture(scope="module")

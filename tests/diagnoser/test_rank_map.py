@@ -20,8 +20,8 @@ from diagnoser.running.rank_map import Row, contradictions, identified, other_wo
 from tests.doubles.result import double
 from traces.errors import InputError, UsageError
 from traces.missing import Missing
-from traces.ranks.identity import WorldSize
-from traces.ranks.summary import Identity
+from traces.ranks.summaries.identity import WorldSize
+from traces.ranks.summaries.summary import Identity
 from traces.sections.run import Run
 
 TRACES = [Path("one/a.sqlite"), Path("two/a.sqlite"), Path("b.sqlite")]

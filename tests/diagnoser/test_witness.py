@@ -9,7 +9,7 @@ import pytest
 from bench.speed.ranks import large_run
 from diagnoser.cli import run
 from tests.places import ROOT
-from traces.ranks.codec import SUFFIX, encode
+from traces.ranks.summaries.codec import SUFFIX, encode
 
 SAMPLES = ROOT / "tests" / "data" / "witness"
 

@@ -12,10 +12,10 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.arrays import IntArray
 from traces.formats.open import read_trace
-from traces.ranks.codec import encode
-from traces.ranks.decoding import decode
-from traces.ranks.summarise import summarise
-from traces.ranks.summary import (
+from traces.ranks.summaries.codec import encode
+from traces.ranks.summaries.decoding import decode
+from traces.ranks.summaries.summarise import summarise
+from traces.ranks.summaries.summary import (
     UNKNOWN,
     Fingerprint,
     Group,

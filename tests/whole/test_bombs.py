@@ -21,7 +21,7 @@ from tests.configurations.check import BRIDGE, log_lines
 from tests.recordings.moe_pattern import moe_recording
 from traces.files import unpacked
 from traces.limits import Limit
-from traces.ranks.codec import VERSION, encode
+from traces.ranks.summaries.codec import VERSION, encode
 
 EVENT = (
     b'{"ph":"X","cat":"kernel","name":"a","ts":%b,"dur":2.5,"pid":0,"tid":7,"args":{"device":0,"stream":7}}'

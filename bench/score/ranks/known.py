@@ -19,7 +19,7 @@ from bench.simulate.ranks.happened import Instance, RanksDone
 from bench.simulate.ranks.recorded import Capture, write_ranks
 from bench.simulate.ranks.truth import Truth
 from tests.recordings.ranks import summaries_in
-from traces.ranks.summary import RankSummary
+from traces.ranks.summaries.summary import RankSummary
 
 FEW: Final = 8
 """Ranks of most runs, and of all of the second simulator."""

@@ -10,7 +10,7 @@ from bench.score.ranks.known import Case, Known, known, recorded, simulated
 from bench.simulate.ranks.described import Cause
 from heuristics.late.run import analyse_run
 from traces.missing import Missing
-from traces.ranks.summary import RankSummary
+from traces.ranks.summaries.summary import RankSummary
 from traces.sections.run import Late, Run, RunWithout
 
 NEAR_WAIT: Final = 0.05

@@ -28,7 +28,7 @@ from reports.write.perfetto.tracks import (
     verdict,
 )
 from traces.missing import known
-from traces.ranks import clock_fit
+from traces.ranks.clocks import clock_fit
 from traces.sections.cause import ClockSource
 from traces.sections.rank import Rank, Span, Step
 from traces.sections.run import ClockFit

@@ -16,11 +16,11 @@ from heuristics.late.run import _like
 from heuristics.late.votes import judged_by_votes
 from tests.recordings.ranks import US, Part, Work, summary_of, together
 from traces.arrays import FloatArray
-from traces.ranks.edit import Edit
-from traces.ranks.ends import NO_ROW
-from traces.ranks.run import MeasuredRun, measure_run
-from traces.ranks.side_by_side import Alike, Grid
-from traces.ranks.summary import UNKNOWN, Fingerprint, Group, GroupSource
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import MeasuredRun, measure_run
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import UNKNOWN, Fingerprint, Group, GroupSource
+from traces.ranks.waiting.side_by_side import Alike, Grid
 from traces.sections.cause import Cause
 
 NAN = float("nan")

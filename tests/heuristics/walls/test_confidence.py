@@ -29,7 +29,7 @@ from tests.doubles.opinions import (
 from tests.recordings.ranks import Work, together
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.ranks.summary import Group, GroupSource
+from traces.ranks.summaries.summary import Group, GroupSource
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.steps.found import Steps, one_window

@@ -9,7 +9,7 @@ import pytest
 
 import diagnoser
 from tests.recordings.kineto import GEMM, Event, call, event, on_gpu, write
-from traces.ranks.collective_rates import bus_share
+from traces.ranks.summaries.collective_rates import bus_share
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
 BF16 = "c10::BFloat16"

@@ -22,8 +22,8 @@ from traces.formats.open import read_trace
 from traces.formats.sqlite_tables import SqliteTables
 from traces.names.file_names import WITHHELD, recorder_of, told_name, told_path, told_paths
 from traces.names.foreign import LONGEST, cut_name
-from traces.ranks.codec import encode
-from traces.ranks.decoding import decode
+from traces.ranks.summaries.codec import encode
+from traces.ranks.summaries.decoding import decode
 from traces.witness.read import read_witness
 
 

@@ -1,0 +1,356 @@
+"""Clocks that meet, groups that are like each other, kernels, stages and experts: each rule at its edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.recordings.ranks import ALIKE, GEMM, US, Part, Work, array, shifted, summary_of, together
+from traces.missing import Missing
+from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.ranks.clocks.rendezvous import Met, Sequences, _independent, sequences_of
+from traces.ranks.matching.match import match
+from traces.ranks.one_run.align import Aligned, Clocks, fits_of
+from traces.ranks.one_run.together import put_together
+from traces.ranks.replay.charge import charged_to, lay_by_step, separate
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.even_stages import _rising
+from traces.ranks.replay.group_links import slow_groups
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    ExpertWork,
+    FirstStep,
+    Group,
+    GroupSource,
+    KernelTimes,
+    Operation,
+    Peers,
+    RankSummary,
+)
+from traces.ranks.waiting.experts import experts_of
+from traces.ranks.waiting.peers import _pairs
+from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last
+from traces.ranks.waiting.routing import Routing
+from traces.ranks.waiting.side_by_side import Alike, device_factors, grid_of, groups_alike, step_of
+from traces.ranks.waiting.waits import measure_waits
+from traces.sections.cause import Cause, HotRank, ProblemKind
+
+ONE_CLOCK = Clocks(True, 0, ())
+SEND, SCATTER = Operation.EXCHANGE, Operation.REDUCE_SCATTER
+
+
+def sequences(steps: int, *each: tuple[Operation, int]) -> Sequences:
+    """So many ends of each operation, 1 ms apart, of a stream each."""
+    rows = [
+        (number * 1_000_000 + 100_000 * stream, int(operation), stream)
+        for stream, (operation, count) in enumerate(each)
+        for number in range(count)
+    ]
+    ends, operations, streams = (array(column) for column in zip(*rows, strict=True))
+    return sequences_of(ends, operations, streams, steps)
+
+
+@pytest.mark.parametrize(
+    ("rare", "often", "met", "independent"),
+    [
+        (4, (SEND, 20), (4, 8), True),  # PART: of messages four tenths
+        (4, (SEND, 20), (4, 7), False),
+        (4, (SEND, 20), (3, 20), False),  # WHOLE: 3 of 4 are less
+        (4, (SCATTER, 20), (4, 17), True),
+        (4, (SCATTER, 20), (4, 16), False),
+        (6, (SEND, 20), (6, 8), True),  # RICH: three in two steps come once a step
+        (7, (SEND, 20), (7, 8), False),  # both come often
+        (4, (SEND, 7), (4, 5), True),
+        (4, (SEND, 7), (4, 4), False),  # _LEAST
+        (2, (SEND, 20), (2, 8), True),
+        (1, (SEND, 20), (1, 8), False),  # _SEQUENCE
+    ],
+)
+def test_clocks_meet_where_what_comes_once_a_step_agrees_and_what_comes_often(
+    rare: int, often: tuple[Operation, int], met: tuple[int, int], independent: bool
+) -> None:
+    ranks = sequences(4, (Operation.ALL_REDUCE, rare), often)
+    rows = [ranks.of_number[number][:count] for number, count in enumerate(met)]
+    both = np.concatenate(rows)
+    assert _independent(Met(both, both, ranks.end_ns), ranks, ranks) is independent
+    for alone in rows:
+        assert not _independent(Met(alone, alone, ranks.end_ns), ranks, ranks)
+
+
+def test_of_what_both_recorded_ends_are_counted_by_the_clock_of_each() -> None:
+    """The other began 10 ms later on a clock that is 5 s ahead: of 20 sends 10 are in common."""
+    own = sequences(4, (Operation.ALL_REDUCE, 4), (SEND, 20))
+    ends = own.end_ns + 5_010_000_000
+    other = sequences_of(ends, own.operation, own.number, 4)
+    rows = np.concatenate((own.of_number[0], own.of_number[1][:5]))
+    assert _independent(Met(rows, rows, own.end_ns + 5_000_000_000), own, other)
+    assert not _independent(Met(rows, rows, ends), own, other)
+
+
+def drifting(ppm: float) -> list[RankSummary]:
+    parts = [Part(0, number, 10_000 * number, 10_000 * number + 10) for number in range(20)]
+    first, second = (summary_of(rank, parts) for rank in range(2))
+    return [first, shifted(second, 7_000_000, ppm)]
+
+
+def test_starts_of_sessions_place_recordings_only_where_all_tell_theirs() -> None:
+    apart = Clocks(False, None, ())
+    ranks = [
+        replace(each, identity=replace(each.identity, session_start_ns=ns))
+        for each, ns in zip(drifting(0), (90, 50), strict=True)
+    ]
+    assert [(one.ranks, one.offset_ns) for one in fits_of(ranks, apart)] == [((0,), -40), ((1,), 0)]
+    ranks[1] = replace(ranks[1], identity=replace(ranks[1].identity, session_start_ns=None))
+    assert list(fits_of(ranks, apart)) == []
+
+
+NODES, RAILS = array([0, 0, 0, 0, 4, 4, 4, 4]), array([0, 1, 2, 3] * 2)
+
+
+def slow_places(
+    slow_us: float, *, usual_us: float = 500, count: int = 10, slow_count: int = 10, grown: float = 1.0
+) -> Any:
+    """Pairs across two nodes that scatter; the second takes so long, so often, and of so much more."""
+    ranks = []
+    for rank in range(8):
+        is_slow = rank % 4 == 1
+        size = round(1_000 * (grown if is_slow else 1))
+        took = slow_us if is_slow else usual_us
+        parts = [
+            Part(0, turn, 10_000 * turn, 10_000 * turn + took, SCATTER, size)
+            for turn in range(slow_count if is_slow else count)
+        ]
+        ranks.append(summary_of(rank, parts, [Group(GroupSource.COMMUNICATOR, rank % 4, 2)]))
+    matched = match(ranks)
+    aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
+    waits = measure_waits(matched, aligned, all_ranks_seen=True)
+    found = slow_groups(matched, waits, matched.end_ns, NODES, RAILS)
+    return None if found is None else found.places
+
+
+@pytest.mark.parametrize(
+    ("at", "below"),
+    [
+        ({"slow_us": 575}, {"slow_us": 574}),
+        ({"slow_us": 900, "slow_count": 6}, {"slow_us": 900, "slow_count": 5}),  # AS_MANY, and LEAST
+        ({"slow_us": 900, "count": 6, "slow_count": 6}, {"slow_us": 900, "count": 5, "slow_count": 5}),
+        ({"slow_us": 12, "usual_us": 10}, {"slow_us": 9.99, "usual_us": 5}),  # LASTS
+        ({"slow_us": 900, "grown": 1.1}, {"slow_us": 900, "grown": 1.102}),  # NEAR
+        (
+            {"slow_us": 633, "grown": 1.1},
+            {"slow_us": 632, "grown": 1.1},
+        ),  # by the byte: 575 of 1.1 times as much
+    ],
+)
+def test_a_group_is_slow_by_a_limit_beside_enough_that_are_like_it(
+    at: dict[str, Any], below: dict[str, Any]
+) -> None:
+    assert slow_places(**at) == (1, 5)
+    assert slow_places(**below) is None
+
+
+def kernels(*rows: tuple[int, float, int], key: int = GEMM) -> KernelTimes:
+    """Kinds of kernels: fingerprint, median in us, and how many of that length."""
+    kinds, medians, counts = zip(*rows, strict=True)
+    median_ns, count = array([round(us * US) for us in medians]), array(counts)
+    return KernelTimes(array(kinds), median_ns, median_ns * count, array([key] * len(rows)), count)
+
+
+def factors(several: Sequence[KernelTimes], **how: Any) -> list[float]:
+    ranks = [replace(summary_of(rank, []), kernels=each) for rank, each in enumerate(several)]
+    return [round(one, 4) for one in device_factors(ranks, groups_alike(ranks), **how).tolist()]
+
+
+def test_a_gpu_is_as_slow_as_half_of_each_class_by_time_and_what_holds_tokens_tells_nothing() -> None:
+    usual = kernels((1, 10, 10), (2, 20, 10))
+    slow = kernels((1, 10, 10), (2, 30, 10))  # 30 of 40 us are of a kind that takes half as long again
+    assert factors([usual, usual, usual, slow]) == [1, 1, 1, 1.5]
+    assert factors([usual, usual, usual, kernels((1, 15, 10), (2, 20, 10))]) == [1, 1, 1, 1]
+    tokens = kernels((1, 30, 10), key=compute_classes().index("grouped_gemm"))
+    assert np.isnan(factors([tokens] * 4)).all()
+    other = KernelTimes.joined(usual, kernels((3, 15, 20), key=compute_classes().index("attention")))
+    late = KernelTimes.joined(usual, kernels((3, 30, 20), key=compute_classes().index("attention")))
+    assert factors([other, other, other, late]) == [1, 1, 1, 1.5]  # 900 us that would be 300 and 300
+    assert factors([other, other, other, late], products=True) == [1, 1, 1, 1]
+    assert np.isnan(factors([usual])).all()
+
+
+def test_of_fewer_than_four_like_ranks_kernels_are_held_beside_all() -> None:
+    """Of three and of two the first are slow: the middle of all others is 10 us, or 11 for the rest."""
+    usual, slow = kernels((1, 10, 10)), kernels((1, 12, 10))
+    ranks = [replace(summary_of(rank, []), kernels=slow if rank in (0, 3) else usual) for rank in range(5)]
+    stages = [
+        replace(each, fingerprint=replace(ALIKE, has_loss=place > 2)) for place, each in enumerate(ranks)
+    ]
+    assert device_factors(stages, groups_alike(stages)).tolist() == [1.2, 10 / 11, 10 / 11, 1.2, 10 / 11]
+    alone = [*ranks[:4], replace(ranks[4], fingerprint=replace(ALIKE, has_loss=True))]
+    found = device_factors(alone, groups_alike(alone))
+    assert found[:4].tolist() == [1.2, 10 / 12, 10 / 12, 1.2]
+    assert np.isnan(found[4])
+
+
+def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:
+    assert _by_longest_way([(0, 1), (2, 3), (1, 3), (0, 2)]) == {0: 0, 1: 1, 2: 1, 3: 2}
+    assert isinstance(_by_longest_way([(0, 1), (1, 2), (2, 0)]), Missing)
+    ranks = [summary_of(rank, []) for rank in range(5)]
+    assert _by_ends([(1, 0), (2, 1), (3, 4)], ranks) == {0: 0, 1: 1, 2: 2, 3: 0, 4: 1}
+    loss = [
+        replace(each, fingerprint=replace(ALIKE, has_loss=place == 0)) for place, each in enumerate(ranks)
+    ]
+    assert _by_ends([(1, 0), (2, 1)], loss) == {2: 0, 1: 1, 0: 2}
+    assert isinstance(_by_ends([(0, 1), (0, 2), (0, 3)], ranks), Missing)  # one of three
+    assert isinstance(_by_ends([(0, 1), (1, 2), (2, 0)], ranks), Missing)  # a ring has no end
+    nobody = [replace(each, identity=replace(each.identity, rank=None)) for each in ranks]
+    assert isinstance(_by_ends([(1, 0)], nobody), Missing)
+
+
+def test_the_first_of_two_ends_is_last_by_loss_or_embedding_else_by_its_number() -> None:
+    first, second = summary_of(0, []), summary_of(1, [])
+
+    def with_(one: RankSummary, **what: bool) -> RankSummary:
+        return replace(one, fingerprint=replace(ALIKE, **what))
+
+    assert [_first_is_last(first, second), _first_is_last(second, first)] == [False, True]
+    assert _first_is_last(with_(first, has_loss=True), second) is True
+    assert _first_is_last(first, with_(second, has_loss=True)) is False
+    assert _first_is_last(first, with_(second, has_embedding=True)) is True
+    assert _first_is_last(with_(first, has_embedding=True), with_(second, has_loss=True)) is False
+    unknown = replace(second, identity=replace(second.identity, rank=None))
+    assert _first_is_last(first, unknown) is None
+
+
+def ledger(
+    work_us: Mapping[tuple[int, int], Sequence[int]], groups: Sequence[Sequence[int]] = ((0, 1), (2, 3))
+) -> Any:
+    """Four ranks in groups that exchange tokens twice a step; expert work by (step, layer), of each rank."""
+    ranks = []
+    for rank in range(4):
+        (number,) = (place for place, group in enumerate(groups) if rank in group)
+        parts = [Part(0, turn, 1_000 * turn, 1_000 * turn + 10, SEND, step=turn // 2) for turn in range(6)]
+        steps = [{"start": 2_000 * step, "end": 2_000 * step + 2_000} for step in range(3)]
+        one = summary_of(
+            rank, parts, [Group(GroupSource.COMMUNICATOR, number, len(groups[number]))], steps=steps
+        )
+        kind = one.instances.kind * 0 + COMM_KINDS.index("ep_a2a")
+        cells = sorted(work_us)
+        work = ExpertWork(
+            *map(
+                array,
+                (
+                    [step for step, _ in cells],
+                    [layer for _, layer in cells],
+                    [work_us[cell][rank] * US for cell in cells],
+                ),
+            )
+        )
+        ranks.append(replace(one, instances=replace(one.instances, kind=kind), experts=work))
+    matched = match(ranks)
+    routing = Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
+    return experts_of(ranks, matched, grid_of(ranks, matched), routing, np.array([1, 1, 1, 2.0]))
+
+
+def test_expert_work_is_held_within_each_group_and_a_slow_gpu_is_no_hot_rank() -> None:
+    """The last rank's GPU takes twice as long; the first group loses 100 of 300 us in a mean cell."""
+    found = ledger({(0, 0): (300, 100, 100, 200), (1, 0): (300, 100, 100, 200), (0, 5): (100, 100, 150, 100)})
+    assert (found.groups, found.layer_count) == (((0, 1), (2, 3)), 2)
+    layers = [(one.expert_group, one.layer, one.imbalance, one.hot_index) for one in found.uneven_layers]
+    assert layers == [(0, 0, 1.5, 0), (0, 5, 1.0, 0), (1, 0, 1.0, 2), (1, 5, 1.5, 2)]
+    worst = found.worst
+    assert (worst.expert_group, worst.layer, worst.step, worst.hot_index) == (0, 0, 0, 0)
+    assert (worst.imbalance, worst.above_ns, found.pattern) == (1.5, 100 * US, HotRank.SAME_RANK)
+
+
+@pytest.mark.parametrize(
+    ("cells", "pattern"),
+    [
+        ({(0, 0): (115, 85, 9, 18)}, HotRank.SAME_RANK),  # UNEVEN: 1.15
+        ({(0, 0): (114, 86, 9, 18)}, HotRank.EVEN),
+        ({(0, 0): (180, 20, 9, 18), (1, 0): (80, 120, 9, 18)}, HotRank.SAME_RANK),  # HOT: 80 of 100
+        ({(0, 0): (180, 20, 9, 18), (1, 0): (20, 180, 9, 18), (0, 1): (180, 20, 9, 18)}, HotRank.BY_STEP),
+        ({(0, 0): (180, 20, 9, 18), (1, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}, HotRank.BY_LAYER),
+    ],
+)
+def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
+    cells: Mapping[tuple[int, int], Sequence[int]], pattern: HotRank
+) -> None:
+    assert ledger(cells).pattern is pattern
+
+
+def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
+    assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
+
+
+def edit(cause: Cause, places: tuple[int, ...] = (), group: int = UNKNOWN) -> Edit:
+    return Edit(cause, places, np.ones(2), lambda chains: (chains.own_ns, chains.moving_ns), group=group)
+
+
+def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -> None:
+    """Two steps of two collectives; rank 1 is 40 us late each time, but in the last one rank 0 by 10."""
+    late = [(0, 40), (0, 40), (0, 40), (10, 0)]
+    works = [[Work(compute=100 + us[rank]) for us in late] for rank in range(2)]
+    ranks = together(works, per_step=2)
+    matched = match(ranks)
+    aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
+    waits, grid = measure_waits(matched, aligned, all_ranks_seen=True), grid_of(ranks, matched)
+    step, alike = step_of(matched, grid), groups_alike(ranks)
+    cause = edit(Cause.SLOW_HOST, (1,))
+    charged = charged_to(matched, waits, grid, step, cause, alike)
+    assert (charged.waited_ns.tolist(), charged.caused_ns.tolist()) == (
+        [120 * US, 10 * US],
+        [10 * US, 120 * US],
+    )
+    assert (charged.late_ns, charged.transfer_ns) == (120 * US, 80 * US)
+    assert (charged.by_kind_ns, charged.of_cause.tolist()) == (
+        {"all_reduce": 130 * US},
+        [True, True, True, False],
+    )
+    table = lay_by_step(matched, waits, charged, grid)
+    assert (table.waited_ns / US).tolist() == [[80, 40], [0, 10]]
+    assert (table.caused_ns / US).tolist() == [[0, 10], [80, 40]]
+    apart = separate(ranks, matched, waits, charged, all_ranks_seen=True)
+    assert (apart.late_exposed_ns, apart.exposed_ns) == ({"all_reduce": 120 * US}, 210 * US)
+    assert (apart.moving_ns, apart.complete_frac) == ({"all_reduce": 80 * US}, 1.0)
+    matched.recorded.rows.exposed_ns[:] = 15 * US  # of 50 us, so that 35 of the 40 waited are under compute
+    beneath = separate(ranks, matched, waits, charged, all_ranks_seen=True)
+    assert (beneath.late_exposed_ns, beneath.exposed_ns) == ({"all_reduce": 15 * US}, 120 * US)
+    stages = (Alike(ALIKE, (0,)), Alike(ALIKE, (1,)))
+    staged = charged_to(matched, waits, grid, step, edit(Cause.PIPELINE_IMBALANCE, group=0), stages)
+    assert staged.late_ns == 10 * US
+    assert charged_to(matched, waits, grid, step, None, alike).late_ns == 0
+    every = charged_to(matched, waits, grid, step, edit(Cause.ROTATING_JITTER), alike)
+    assert every.late_ns == 130 * US
+
+
+def test_kinds_that_come_with_layers_are_told_from_what_every_stage_has() -> None:
+    """Two stages of 1 and 3 layers: kind 0 once a layer, kind 1 once a stage, kind 2 between two layers."""
+    layers, apart = array([1, 3]), np.array([-1.0, 1.0])
+    place, kind = array([0, 1, 1, 1, 0, 1, 1, 1]), array([0, 0, 0, 0, 1, 1, 2, 2])
+    rising, shared = _rising(place, kind, layers, apart)
+    assert (rising.tolist(), shared.tolist()) == ([True, False, True], [True, True, False])
+
+
+def test_ranks_come_in_the_order_of_their_numbers_else_of_their_places_in_the_largest_communicator() -> None:
+    def placed(name: str, *owns: tuple[int, int, int]) -> RankSummary:
+        groups = tuple(Group(GroupSource.COMMUNICATOR, key, size, own=own) for key, size, own in owns)
+        one = summary_of(ord(name), [])
+        return replace(one, groups=groups, identity=replace(one.identity, rank=None, trace=name))
+
+    ranks = [placed("a", (7, 4, 2), (8, 2, 0)), placed("b", (7, 4, 1), (8, 2, 1)), placed("c", (9, 4, 0))]
+    numbered = replace(summary_of(5, []), groups=(Group(GroupSource.COMMUNICATOR, 7, 4),))
+    assert put_together([*ranks, numbered]).indices[:3] == (3, 1, 0)
+    problems = put_together([*ranks, numbered]).problems
+    assert {one.kind for one in problems} >= {ProblemKind.APART}
+
+
+def test_bytes_to_a_peer_are_of_a_step_without_a_longer_first_one() -> None:
+    def sends(rank: int, size: int, peer: int, first: FirstStep = FirstStep.USUAL) -> RankSummary:
+        columns = [[COMM_KINDS.index("ep_a2a")], [7], [rank], [peer], [size], [0]]
+        return replace(summary_of(rank, []), peers=Peers(*map(array, columns)), first_step=first)
+
+    ranks = [sends(0, 90, 1), sends(1, 80, 0), sends(2, 70, 2), sends(UNKNOWN, 60, 0), summary_of(4, [])]
+    found = [(one.sender, one.receiver, one.size_bytes) for one in _pairs(ranks, array([3, 2, 1, 1, 1]))]
+    assert found == [(3, 0, 60), (1, 0, 40), (0, 1, 30)]

@@ -1,0 +1,324 @@
+"""Which ends belong together: at each limit a case, and one just beyond; and what a summary may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.recordings.ranks import US, Part, array, summary_of
+from traces.arrays import IntArray
+from traces.errors import DamagedTrace
+from traces.intervals import spans
+from traces.limits import MOST_RANKS
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.clocks.rendezvous import Sequences, _pairs, _strides, _within, sequences_of
+from traces.ranks.matching.communicators import shift_between
+from traces.ranks.matching.gathered import OnClock, by_clock
+from traces.ranks.matching.match import match
+from traces.ranks.one_run.align import align
+from traces.ranks.summaries import codec
+from traces.ranks.summaries.collectives import Spent, _before, _of_all, _sequences, _turns
+from traces.ranks.summaries.decoding import decode
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    ExpertWork,
+    Group,
+    GroupSource,
+    Instances,
+    Messages,
+    Operation,
+    Peers,
+    RankSummary,
+    StepParts,
+    in_steps,
+    of_messages,
+    recorded_of,
+)
+
+
+def ns(us: Sequence[float]) -> IntArray:
+    return np.array([round(each * US) for each in us], dtype=np.int64)
+
+
+def groups_by_clock(*ends_us: Sequence[float], lasts_us: float = 5) -> list[list[tuple[int, int]]]:
+    ends = [ns(each) for each in ends_us]
+    return by_clock([OnClock(place, each - round(lasts_us * US), each) for place, each in enumerate(ends)])
+
+
+TOGETHER, APART = [[(0, 0), (1, 0)]], [[(0, 0)], [(1, 0)]]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "groups"),
+    [
+        ([100, 200, 300], [100, 200, 300], TOGETHER),
+        ([100, 200], [100, 200], APART),  # LEAST
+        ([100, 200, 300], [85, 185, 285], TOGETHER),  # MEET: begun 10 us after the other had ended
+        ([100, 200, 300], [84.999, 184.999, 284.999], APART),
+        ([100, 200, 300], [115, 215, 315], TOGETHER),
+        ([100, 200, 300], [115.001, 215.001, 315.001], APART),
+        (range(0, 800, 100), range(400, 1200, 100), [[(0, 0), (1, 4)]]),  # half of them in common
+        (range(0, 800, 100), range(500, 1300, 100), APART),
+        (range(400, 1200, 100), range(0, 800, 100), [[(0, 0), (1, -4)]]),
+        (range(0, 800, 100), range(0, 2_000, 100), TOGETHER),  # half of the fewer
+        (range(0, 2_000, 100), range(0, 800, 100), TOGETHER),
+    ],
+)
+def test_two_ranks_are_in_one_group_where_enough_ends_lie_together(
+    mine: Sequence[float], theirs: Sequence[float], groups: list[list[tuple[int, int]]]
+) -> None:
+    assert groups_by_clock(mine, theirs) == groups
+
+
+def test_two_sequences_of_one_rank_are_in_no_one_group() -> None:
+    ends = ns(range(0, 800, 100))
+    assert by_clock([OnClock(0, ends - 5_000, ends)] * 2) == APART
+
+
+@pytest.mark.parametrize(("apart_us", "count"), [(3.3, 1), (3.4, 2)])
+def test_pairs_are_two_groups_where_they_lie_farther_apart_than_a_group_of_all_from_the_next(
+    apart_us: float, count: int
+) -> None:
+    """Of a pair ends lie within the finest 1 us, and others may be 8 us away: 2.83 us is as far from both."""
+    each = (0, 0.5, apart_us, apart_us + 0.5)
+    several = [[at + us for at in range(0, 800, 100)] for us in each]
+    assert len(groups_by_clock(*several, lasts_us=50)) == count
+
+
+EVERY_30 = np.arange(0, 600, 30)
+
+
+@pytest.mark.parametrize(
+    ("own", "led", "one_clock", "found"),
+    [
+        ([0, 100, 200], [40, 140, 240], True, (40_000, 0)),  # TOGETHER
+        ([0, 100, 200], [40.001, 140.001, 240.001], True, None),
+        ([0, 100, 200], [9_040, 9_140, 9_240], False, (0, 0)),
+        ([0], [0], True, None),
+        (EVERY_30, EVERY_30 + 20, True, (20_000, 0)),  # as it is: not twice as far as shifted by one
+        (EVERY_30, EVERY_30 + 21, True, (9_000, -1)),
+        (EVERY_30, EVERY_30 - 21, True, (9_000, 1)),
+        (EVERY_30, EVERY_30 + 29.5, True, (500, -1)),
+    ],
+)
+def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
+    own: Sequence[float], led: Sequence[float], one_clock: bool, found: tuple[float, int] | None
+) -> None:
+    assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
+
+
+def test_what_comes_twice_as_often_on_one_of_two_ranks_is_matched_by_its_number() -> None:
+    """One recording lost the first of four: its ends, not its numbers, say which they are."""
+    ends = [100.0, 230, 320, 570, 680, 755]
+    parts = [[Part(0, number, end - 10, end) for number, end in enumerate(ends[lost:])] for lost in (0, 1, 0)]
+    matched = match([summary_of(rank, each) for rank, each in enumerate(parts)])
+    assert matched.sizes.tolist() == [2, 3, 3, 3, 3, 3]
+
+
+def ends_of(*rows: tuple[float, Operation, int]) -> Sequences:
+    ends, operations, streams = zip(*rows, strict=True)
+    return sequences_of(ns(ends), array(operations), array(streams), 1)
+
+
+REDUCE, SEND = Operation.ALL_REDUCE, Operation.EXCHANGE
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from([REDUCE, SEND])), min_size=1, max_size=8),
+    st.lists(st.integers(-10, 70), min_size=1, max_size=5),
+)
+def test_the_nearest_end_of_an_operation_is_that_of_a_loop(
+    rows: list[tuple[int, Operation]], asked: list[int]
+) -> None:
+    several = ends_of(*((float(us), operation, 0) for us, operation in rows))
+    assert several.end_ns.tolist() == sorted(1_000 * us for us, _ in rows)
+    for operation in (REDUCE, SEND):
+        mine = [1_000 * us for us, what in rows if what is operation]
+        if not mine:
+            continue
+        at = ns(asked)
+        found = several.nearest(np.full(len(at), int(operation)), at)
+        begin = several.end_ns[0]
+        for time, row in zip(np.maximum(at, begin).tolist(), found.tolist(), strict=True):
+            assert several.operation[row] == operation
+            assert abs(int(several.end_ns[row]) - time) == min(abs(end - time) for end in mine)
+
+
+def test_ends_coincide_with_the_nearest_of_their_operation_and_one_with_one() -> None:
+    own = ends_of((100, REDUCE, 0), (105, REDUCE, 1), (200, SEND, 2), (300, REDUCE, 0), (400, REDUCE, 0))
+    other = ends_of((1_102, REDUCE, 5), (1_200, REDUCE, 5), (1_310, REDUCE, 5), (1_410.001, REDUCE, 5))
+    line, at = np.array([1_000.0 * US, 0.0]), np.zeros(5)
+    met = _pairs(own, other, at, line, np.ones(5, dtype=np.bool_))
+    assert (met.mine.tolist(), met.theirs.tolist()) == ([0, 3], [0, 2])
+    assert _pairs(own, other, at, line, np.arange(5) > 0).mine.tolist() == [1, 3]
+    assert _within(ns([0, 10, 20, 30]), ns([20, 20])) == 3  # to 10 us to either side
+    assert list(_strides(4)) == [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 3)), max_size=10))
+def test_collectives_are_numbered_as_recorded_where_all_of_a_group_are_else_in_order(
+    rows: list[tuple[int, int]],
+) -> None:
+    group, number = array([one for one, _ in rows]), array([one for _, one in rows])
+    turns = [sum(one == other for other, _ in rows[:place]) for place, (one, _) in enumerate(rows)]
+    assert _turns(group).tolist() == turns
+    silent = {one for one, told in rows if told < 0}
+    expected = [
+        turns[place] if one in silent else 256 * told + sum(row == rows[place] for row in rows[:place])
+        for place, (one, told) in enumerate(rows)
+    ]
+    assert _sequences(group, number).tolist() == expected
+    many = _sequences(array([0] * 300), array([1] * 300))
+    assert (many[-1], many[255]) == (511, 511)
+
+
+def test_what_a_call_names_for_one_rank_is_given_by_as_many_as_there_are() -> None:
+    sizes, ranks, of_one = (
+        array([5, 5, -1, 5, 0]),
+        array([4, 4, 4, 0, 4]),
+        np.array([1, 0, 1, 1, 1], dtype=bool),
+    )
+    assert _of_all(sizes, ranks, of_one).tolist() == [20, 5, UNKNOWN, UNKNOWN, 0]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.integers(0, 1)), min_size=1, max_size=6),
+    st.lists(st.integers(0, 48), max_size=8),
+)
+def test_what_was_done_before_a_collective_is_that_of_single_nanoseconds(
+    rows: list[tuple[int, int, int]], busy: list[int]
+) -> None:
+    rows = sorted(rows)
+    start, end = (array([row[0] + last * row[1] for row in rows]) for last in (0, 1))
+    group = array([row[2] for row in rows])
+    some = spans(*((one, one + 1) for one in sorted({*busy})))
+    none = spans()
+    found = _before(group, start, end, Spent(some, none, none, none, some, None))
+    for place, (begin, _, mine) in enumerate(rows):
+        before = [one for one in range(place) if rows[one][2] == mine]
+        since = min(int(end[before[-1]]), begin) if before else begin
+        inside = len({one for one in busy if since <= one < begin})
+        assert found["compute_ns"][place] == (inside if before else UNKNOWN)
+        ended = [int(one) for one in end if one <= begin]
+        latest = max([*ended, *(row[0] for row in rows[:place])], default=begin)
+        inside = len({one for one in busy if latest <= one < begin})
+        assert found["host_ns"][place] == (inside if ended else UNKNOWN)
+    assert found["grouped_ns"].max(initial=0) <= 0
+    assert set(found["loader_ns"].tolist()) == {UNKNOWN}
+
+
+def test_messages_of_ranks_that_tell_none_are_unknown_and_without_steps_all_is_in_them() -> None:
+    parts = [Part(0, 0, 0, 10, step=0), Part(0, 1, 20, 30, step=-1)]
+    steps = [{"start": 0, "end": 15}]
+    told = replace(summary_of(0, parts, steps=steps), messages=Messages(*(array([4, 5]) for _ in range(3))))
+    several = [summary_of(1, parts), told]
+    assert of_messages(several, "sends").tolist() == [UNKNOWN, UNKNOWN, 4, 5]
+    assert of_messages(several[:1], "sends").tolist() == [UNKNOWN] * 2
+    assert in_steps(several, recorded_of(several)).tolist() == [True, True, True, False]
+
+
+def whole() -> RankSummary:
+    parts = [Part(0, 0, 10, 20, before={"compute": 5}), Part(0, 1, 30, 40, step=1)]
+    steps = [{"start": 5, "end": 25}, {"start": 25, "end": 45}]
+    return replace(
+        summary_of(0, parts, [Group(GroupSource.COMMUNICATOR, 7, 4, own=0)], steps=steps, kernels_us=[7]),
+        messages=Messages(*(array([0, 1]) for _ in range(3))),
+        peers=Peers(*(array([1]) for _ in fields(Peers))),
+        experts=ExpertWork(array([0]), array([0]), array([5])),
+    )
+
+
+FAR = 1 << 61
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "sound", "wrong"),
+    [
+        ("instances", "operation", (0, len(Operation) - 1), (-1, len(Operation))),
+        ("instances", "kind", (-1, len(COMM_KINDS) - 1), (-2, len(COMM_KINDS))),
+        ("instances", "group", (0,), (-1, 1)),
+        ("instances", "step", (-1, 1), (-2, 2)),
+        ("instances", "end_ns", (10_000, FAR), (9_999, FAR + 1)),
+        ("instances", "size_bytes", (-FAR, FAR), (-FAR - 1, FAR + 1)),
+        ("steps", "end_ns", (5_000,), (4_999,)),
+        ("steps", "compute_ns", (-FAR, FAR), (-FAR - 1, FAR + 1)),
+        ("messages", "received_bytes", (-1, FAR - 1), (-2, FAR)),
+        ("peers", "sent_bytes", (0, FAR - 1), (-1, FAR)),
+        ("peers", "kind", (-1, len(COMM_KINDS) - 1), (-2, len(COMM_KINDS))),
+        ("experts", "step", (0, 1), (-1, 2)),
+        ("experts", "layer", (0, (1 << 20) - 1), (-1, 1 << 20)),
+        ("experts", "work_ns", (0, FAR - 1), (-1, FAR)),
+    ],
+)
+def test_a_summary_is_read_with_each_number_that_can_be_and_damaged_with_the_next(
+    table: str, column: str, sound: tuple[int, ...], wrong: tuple[int, ...]
+) -> None:
+    for value in (*sound, *wrong):
+        given = whole()
+        rows = getattr(given, table)
+        bent = getattr(rows, column).copy()
+        bent[0] = value
+        blob = codec._bytes_of(replace(given, **{table: replace(rows, **{column: bent})}), 1)
+        if value in wrong:
+            with pytest.raises(DamagedTrace):
+                decode(blob, "a")
+        else:
+            assert getattr(getattr(decode(blob, "a"), table), column)[0] == value
+
+
+def test_ranks_and_sizes_that_no_run_has_are_damage() -> None:
+    most = int(MOST_RANKS.value)
+    for rank, size, is_sound in (
+        (most, most, True),
+        (most + 1, 1, False),
+        (-1, 1, False),
+        (0, most + 1, False),
+    ):
+        given = whole()
+        identity = replace(given.identity, rank=rank, world_size=size)
+        blob = codec.encode(replace(given, identity=identity))
+        if is_sound:
+            assert decode(blob, "a").identity == identity
+        else:
+            with pytest.raises(DamagedTrace):
+                decode(blob, "a")
+    for length in (1, 3):
+        messages = Messages(*(array([0] * length) for _ in range(3)))
+        with pytest.raises(DamagedTrace):
+            decode(codec.encode(replace(whole(), messages=messages)), "a")
+
+
+@pytest.mark.parametrize(
+    ("most", "width"), [(127, 1), (128, 2), (-128, 1), (-129, 2), (1 << 31, 8), (-(1 << 31), 4)]
+)
+def test_numbers_are_packed_as_narrow_as_the_largest_allows(most: int, width: int) -> None:
+    table = np.zeros((len(StepParts.__match_args__), 2), dtype=np.int64)
+    table[2, 1] = most
+    packed = codec._packed({"steps": table}, {"steps": StepParts})
+    assert (packed[0], len(packed)) == (width, 1 + width * table.size)
+
+
+def test_clocks_of_two_hosts_are_fitted_and_what_they_miss_is_the_residual() -> None:
+    """The other host is 3 ms ahead and gains 50 ppm; every fourth of its ends is 8 us late."""
+    times = [1_000.0 * number for number in range(40)]
+    late = [8.0 * (number % 4 == 3) for number in range(40)]
+    mine = [Part(0, number, at - 10, at) for number, at in enumerate(times)]
+    theirs = [
+        Part(0, number, 3_000 + at * 1.00005 - 10, 3_000 + at * 1.00005 + us)
+        for number, (at, us) in enumerate(zip(times, late, strict=True))
+    ]
+    ranks = [summary_of(0, mine), summary_of(1, theirs)]
+    matched = match(ranks)
+    clocks = align(ranks, matched).clocks
+    first, second = clocks.fits
+    assert (clocks.aligned, clocks.missing) == (True, None)
+    assert second.drift_ppm - first.drift_ppm == pytest.approx(50, abs=1)
+    own_ns = 3_000 * US + round(20_000 * 1.00005 * US)
+    assert abs(second.time_of(own_ns) - first.time_of(20_000 * US)) < 200
+    assert 0 <= (clocks.residual_ns or 0) < 200
+    assert Instances.none().start_ns.tolist() == []

@@ -1,0 +1,247 @@
+"""Collectives and messages of several ranks as instances, and slow ways between ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.recordings.ranks import Part, summary_of
+from traces.arrays import IntArray
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.clocks.clock_fit import ClockFit
+from traces.ranks.matching.gathered import OnClock
+from traces.ranks.matching.match import Matched, match
+from traces.ranks.matching.messages import Exchanges
+from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay.group_links import SlowGroups, slow_groups
+from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.waiting.waits import measure_waits
+
+LENGTHS_US = (100, 130, 90, 250, 110, 75, 180, 95, 210, 140, 165, 88)
+"""No rhythm: a shift by one is seen."""
+
+
+def found(matched: Matched) -> list[tuple[int, list[int]]]:
+    """Of each instance the sequence and the places."""
+    ends = zip(matched.first[:-1], matched.first[1:], strict=True)
+    return [
+        (int(sequence), matched.place[begin:end].tolist())
+        for sequence, (begin, end) in zip(matched.sequence, ends, strict=True)
+    ]
+
+
+def ended(at_us: Sequence[float], first: int = 0, group: int = 0) -> list[Part]:
+    """Collectives of 10 us that end at these times, in order."""
+    return [Part(group, first + number, end - 10, end) for number, end in enumerate(at_us)]
+
+
+def ends_us(begin_us: float = 1000) -> list[float]:
+    ends = [begin_us]
+    for length in LENGTHS_US:
+        ends.append(ends[-1] + length)
+    return ends
+
+
+def test_another_operation_or_size_is_no_part_of_an_instance() -> None:
+    def rank(number: int, operation: Operation, size: int) -> RankSummary:
+        return summary_of(number, [Part(0, 0, 0, 10, operation, size), *ended([50], first=1)])
+
+    ranks = [
+        *(rank(number, Operation.ALL_REDUCE, 64) for number in range(2)),
+        rank(2, Operation.ALL_GATHER, 64),
+        rank(3, Operation.ALL_REDUCE, 65),
+        rank(4, Operation.ALL_REDUCE, 0),
+    ]
+    matched = match(ranks)
+    assert found(matched)[0] == (0, [0, 1])
+    assert matched.disagreeing.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_in_an_exchange_each_gives_its_own_size() -> None:
+    ranks = [summary_of(rank, [Part(0, 0, 0, 10, Operation.EXCHANGE, 64 + rank)]) for rank in range(3)]
+    assert found(match(ranks)) == [(0, [0, 1, 2])]
+
+
+def of_stage(rank: int | None, *peers: int) -> RankSummary:
+    """A stage of a pipeline that names whom it exchanges messages with, of a communicator of all stages."""
+    groups = [Group(GroupSource.PEER, 6, 2, peer=peer) for peer in peers]
+    parts = [
+        part for place in range(len(peers)) for part in ended([100.0 + place, 200.0 + place], group=place)
+    ]
+    return summary_of(rank, parts, groups)
+
+
+def test_messages_that_name_the_peer_only_are_paired_by_the_order_of_ranks() -> None:
+    stages = [of_stage(8, 1), of_stage(12, 0, 2), of_stage(16, 1)]
+    assert sorted(places for _, places in found(match(stages))) == [[0, 1], [0, 1], [1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        [of_stage(8, 1), of_stage(None, 0, 2), of_stage(16, 1)],
+        [of_stage(8, 1), of_stage(16, 1)],
+        [of_stage(8, 1), of_stage(12, 2), of_stage(16, 1)],
+    ],
+)
+def test_messages_are_paired_with_nobody_where_ranks_are_unknown_or_missing(
+    stages: list[RankSummary],
+) -> None:
+    assert len(match(stages)) == 0
+
+
+def test_a_number_that_comes_twice_counts_once() -> None:
+    twice = summary_of(0, [Part(0, 1, 0, 10), Part(0, 1, 20, 30)])
+    matched = match([twice, summary_of(1, [Part(0, 1, 0, 10)])])
+    assert found(matched) == [(1, [0, 1])]
+
+
+def test_a_sequence_beyond_all_packing_is_matched() -> None:
+    rows = [replace(part, sequence=part.sequence << 58) for part in ended([10, 30, 50])]
+    assert [places for _, places in found(match([summary_of(0, rows), summary_of(1, rows)]))] == [[0, 1]] * 3
+
+
+Ends = list[list[float]]
+
+
+"""Of each rank, in us."""
+
+
+def exchanges(ends_us: Ends) -> Exchanges:
+    columns = [np.array([round(1_000 * one) for one in sorted(each)], dtype=np.int64) for each in ends_us]
+    return Exchanges.of([OnClock(place, ends - 5_000, ends) for place, ends in enumerate(columns)])
+
+
+def pairs(found: Exchanges, beside: set[tuple[int, int]] | None = None) -> dict[tuple[int, int], int]:
+    stage = found.stage_size()
+    messages = found.messages(range(len(found.sequences)), beside or set(), stage)
+    return {(pair.one, pair.other): len(pair.rows) for pair in messages}
+
+
+def pipeline(stages: int, size: int, seed: int = 0, often: int = 12) -> Ends:
+    """Ranks of a stage send within 6 us of each other; both ends of a message lie within 1 us, on clocks of
+    stages that are up to 8 us apart.
+    """
+    draw = Random(seed)
+    ends: Ends = [[] for _ in range(stages * size)]
+    apart = [draw.uniform(0, 8) for _ in range(stages)]
+    for turn in range(often * (stages - 1)):
+        stage, at = turn % (stages - 1), 1_000.0 * turn
+        for one in range(size):
+            sent = at + draw.uniform(0, 6)
+            for rank in (stage * size + one, (stage + 1) * size + one):
+                ends[rank].append(sent + apart[rank // size] + draw.uniform(0, 1))
+    return ends
+
+
+@pytest.mark.parametrize(("stages", "size"), [(2, 4), (4, 2), (4, 4), (3, 3)])
+def test_ranks_one_stage_apart_are_known_though_those_of_a_stage_are_in_lockstep(
+    stages: int, size: int
+) -> None:
+    found = exchanges(pipeline(stages, size))
+    assert found.stage_size() == size
+    assert pairs(found) == {(one, one + size): 12 for one in range((stages - 1) * size)}
+
+
+def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothing() -> None:
+    """Rank 0 sends to 2, and 1 to 3; ends of 0 and 1 lie together as closely."""
+    times = [1_000.0 * number for number in range(12)]
+    ends = [times, [one + 1 for one in times], [one + 2 for one in times], [one + 3 for one in times]]
+    found = exchanges(ends)
+    assert found.stage_size() is None
+    assert set(pairs(found, {(0, 1), (2, 3)})) in ({(0, 2), (1, 3)}, {(1, 2), (0, 3)})
+    assert {*pairs(found)} & {(0, 1), (2, 3)}
+
+
+def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:
+    first = [100.0, 200, 300, 400]
+    second = [103.0, 208, 305, 409]
+    ends = [first, second, [*first, 130, 230, 330], [*second, 160, 260, 360]]
+    found = exchanges(ends)
+    assert not found.are_whole().any()
+    assert pairs(found) == {(0, 2): 4, (1, 3): 4}
+
+
+def test_a_message_whose_other_end_is_not_known_is_put_together_with_none() -> None:
+    """Ranks 0 and 1 send to 2 and 3; two more messages of each end at the same time, and nobody's beside."""
+    ends = [[1_000.0 * turn + place % 2 * 7 * (turn % 3) for turn in range(6)] for place in range(4)]
+    for place in (0, 1):
+        ends[place] += [7_500.0, 8_500.0]
+    summaries = []
+    for place, several in enumerate(ends):
+        parts = [
+            Part(0, number, end - 50, end, Operation.EXCHANGE) for number, end in enumerate(several, start=1)
+        ]
+        one = summary_of(place, parts, [Group(GroupSource.ORDER, 7)])
+        kind = np.full(len(parts), COMM_KINDS.index("pp_p2p"))
+        summaries.append(replace(one, instances=replace(one.instances, kind=kind)))
+    clocks = {one.identity.clock: ClockFit(one.identity.clock, 0, 0, 0.0) for one in summaries}
+    matched = match(summaries, clocks)
+    assert matched.place.reshape(-1, 2).tolist() == [[0, 2]] * 6 + [[1, 3]] * 6
+
+
+NODES: IntArray = np.array([0, 0, 0, 0, 4, 4, 4, 4])
+
+
+RAILS: IntArray = np.array([0, 1, 2, 3, 0, 1, 2, 3])
+
+
+PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
+
+
+"""Eight ranks on two nodes, in pairs across them."""
+
+
+def slow_between(
+    took_us: Mapping[tuple[int, ...], float], *, nodes: IntArray = NODES, rails: IntArray = RAILS
+) -> SlowGroups | None:
+    """What is slow where each group scatters in so long, ten times each."""
+    parts: dict[int, list[Part]] = {rank: [] for rank in range(8)}
+    groups: dict[int, list[Group]] = {rank: [] for rank in range(8)}
+    for number, (ranks, took) in enumerate(took_us.items()):
+        for rank in ranks:
+            groups[rank].append(Group(GroupSource.COMMUNICATOR, number, len(ranks)))
+            own = len(groups[rank]) - 1
+            parts[rank] += [
+                Part(own, turn, begin, begin + took, Operation.REDUCE_SCATTER, 1_000)
+                for turn in range(10)
+                for begin in [10_000 * turn + 4_000 * own]
+            ]
+    matched = match([summary_of(rank, parts[rank], groups[rank]) for rank in range(8)])
+    aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
+    waits = measure_waits(matched, aligned, all_ranks_seen=True)
+    return slow_groups(matched, waits, matched.end_ns, nodes, rails)
+
+
+def alike(slow: Sequence[tuple[int, ...]], usual_us: float = 500.0) -> dict[tuple[int, ...], float]:
+    return {pair: 3 * usual_us if pair in slow else usual_us for pair in PAIRS}
+
+
+def test_a_way_between_two_nodes_slows_what_takes_it_and_spares_what_leaves_one_of_them() -> None:
+    """On four nodes of two: ranks 0 to 3 exchange by the slow way, 4 to 7 by another, and pairs by others."""
+    nodes = np.array([0, 0, 2, 2, 4, 4, 6, 6])
+    fours: dict[tuple[int, ...], float] = {(0, 1, 2, 3): 1_500.0, (4, 5, 6, 7): 500.0}
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 200.0, (1, 5): 200.0, (2, 6): 200.0, (3, 7): 200.0}
+    slow = slow_between({**fours, **pairs}, nodes=nodes, rails=np.array([0, 1] * 4))
+    assert slow is not None
+    assert slow.places == (0, 1, 2, 3)
+    assert len(slow.spared) == 5
+
+
+def test_what_all_groups_hold_a_slow_rank_of_says_nothing_of_its_way() -> None:
+    """Both fours are as slow as the rail in them: beside each other they look normal."""
+    nodes, rails = np.array([0, 0, 2, 2, 4, 4, 6, 6]), np.array([0, 1] * 4)
+    fours: dict[tuple[int, ...], float] = {(0, 1, 2, 3): 900.0, (4, 5, 6, 7): 900.0}
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (2, 6): 1_500.0, (1, 5): 500.0, (3, 7): 500.0}
+    slow = slow_between({**fours, **pairs}, nodes=nodes, rails=rails)
+    assert slow is not None
+    assert slow.places == (0, 2, 4, 6)
+    assert len(slow.spared) == 2  # the pairs of the other rail
+
+
+def test_slow_groups_that_share_no_rank_show_nothing_where_nodes_are_not_known() -> None:
+    assert slow_between(alike([(0, 4), (1, 5)]), nodes=np.zeros(8, dtype=np.int64)) is None

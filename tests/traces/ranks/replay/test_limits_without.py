@@ -1,0 +1,101 @@
+"""What a replay without the cause takes away, and steps side by side: each limit with a case beyond it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.matching.match import match
+from traces.ranks.replay.without import _begins_alone, _queued
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, RankSummary
+from traces.ranks.waiting.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
+
+NAN = float("nan")
+STEPS, PER_STEP = 4, 10
+
+
+def test_gradients_are_queued_up_to_ten_microseconds_behind_what_was_before_them() -> None:
+    scatter, tokens = COMM_KINDS.index("dp_reduce_scatter"), COMM_KINDS.index("ep_a2a")
+    rows: Any = SimpleNamespace(
+        together=SimpleNamespace(matched=SimpleNamespace(kind=array([scatter] * 4 + [tokens, scatter]))),
+        chains=SimpleNamespace(
+            start_ns=array([0, 110_000, 110_001, 90_000, 100_000, 5]),
+            behind=array([NO_ROW, 0, 0, 0, 0, NO_ROW]),
+        ),
+        aligned=SimpleNamespace(end_ns=array([100_000, 0, 0, 0, 0, 0])),
+    )
+    assert _queued(rows).tolist() == [False, True, False, True, False, False]
+
+
+def grid(later: list[int], length: list[list[float]], loader: list[list[float]]) -> Grid:
+    zero = np.zeros((len(later), len(length[0])))
+    return Grid(array(later), np.array(length), zero, zero, zero, zero, np.array(loader), zero)
+
+
+def test_a_first_step_has_no_wait_for_data_that_others_have_where_ranks_begin_in_several() -> None:
+    every = (Alike(ALIKE, (0, 1)),)
+    length, loader = [[9.0, 9, 9], [NAN, 9, 9]], [[7.0, 1, 2], [NAN, 5, 2]]
+    found = excess_of(grid([0, 1], length, loader), every).loader_ns
+    assert np.array_equal(found, [[NAN, NAN, 0], [NAN, NAN, 0]], equal_nan=True)
+    together_ = excess_of(grid([0, 0], length, loader), every).loader_ns
+    assert np.array_equal(together_, [[NAN, -4, 0], [NAN, 4, 0]], equal_nan=True)
+    same = excess_of(grid([1, 1], length, loader), every).loader_ns
+    assert np.array_equal(same, together_, equal_nan=True)
+
+
+def recorded(rank: int, *rows: tuple[int, int, int], steps: int) -> RankSummary:
+    """Collectives of (group, number, step)."""
+    parts = [Part(group, number, 100 * number + 40 * group, 100 * number + 40 * group + 9, step=step)
+             for group, number, step in rows]  # fmt: skip
+    groups = [Group(GroupSource.COMMUNICATOR, key) for key in (7, 8)]
+    times = [{"start": 100 * step, "end": 100 * step + 100} for step in range(steps)]
+    return summary_of(rank, parts, groups, steps=times)
+
+
+def test_how_many_steps_later_a_rank_began_follows_through_those_between() -> None:
+    """Rank 1 began two steps after rank 0, and rank 2, which shares nothing with 0, one before rank 1."""
+    first = recorded(0, *((0, number, number) for number in range(5)), steps=5)
+    second = recorded(1, (0, 1, UNKNOWN), *((0, number, number - 2) for number in (2, 3, 4)),
+                      *((1, number, number - 2) for number in (2, 3)), steps=3)  # fmt: skip
+    third = recorded(2, *((1, number, number - 1) for number in (2, 3)), steps=4)
+    for several, later in (([first, second, third], [0, 2, 1]), ([third, second, first], [1, 2, 0])):
+        found = grid_of(several, match(several))
+        assert found.later.tolist() == later
+        assert found.step_count == 5
+    alone = recorded(0, (0, 0, UNKNOWN), steps=1), recorded(1, (0, 0, UNKNOWN), steps=2)
+    assert grid_of(alone, match(alone)).later.tolist() == [0, 0]
+
+
+def begun(*first_us: float, later: bool = True, step_us: float = 1_000) -> list[int]:
+    """Places whose first collectives are free, of ranks that are alike and work so long before the first."""
+    rows: Any = SimpleNamespace(
+        together=SimpleNamespace(matched=SimpleNamespace(place=array([0, 0, 1, 1, 2]), step=array([0] * 5))),
+        grid=grid([int(later), 0, 0], [[step_us * US] * 2] * 3, [[0.0, 0]] * 3),
+        chains=SimpleNamespace(
+            after=array([NO_ROW, 0, NO_ROW, 2, NO_ROW]),
+            own_ns=array([round(us * US) for us in (first_us[0], 9_999, first_us[1], 9_999, first_us[2])]),
+        ),
+        alike=(Alike(ALIKE, (0, 1)), Alike(ALIKE, (2,))),
+        step_ns=step_us * US,
+    )
+    return np.flatnonzero(_begins_alone(rows)).tolist()
+
+
+def test_ranks_begin_alone_where_like_ones_began_over_a_tenth_of_a_step_apart_within_steps() -> None:
+    assert begun(0, 100.001, 0) == [0, 2, 4]
+    assert begun(0, 100, 0) == []
+    assert begun(0, 0, 500) == []  # of the other kind
+    assert begun(0, 500, 0, later=False) == []
+
+
+def test_medians_of_kinds_that_means_contradict_count_where_these_are_most_of_the_time() -> None:
+    medians, means = np.array([[2.0, 1.0], [2.0, 1.0], [1.031, 1.0], [1.029, 1.0]]), np.ones((4, 2))
+    total = np.array([[5.0, 5], [6, 5], [5, 5], [5, 5]])
+    found = _agreed(medians, means, total)
+    expected = np.array([[NAN, 1], [2, 1], [NAN, 1], [1.029, 1]])
+    assert np.array_equal(found, expected, equal_nan=True)

@@ -1,0 +1,248 @@
+"""Waiting and moving, complete groups, and the run replayed without its cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from heuristics.late.run import analyse_run
+from tests.recordings.ranks import US, Part, Work, shifted, summary_of, together
+from traces.arrays import IntArray
+from traces.ranks.matching.match import Matched, match
+from traces.ranks.one_run.align import Aligned, Clocks, align
+from traces.ranks.replay.beneath import slope
+from traces.ranks.replay.chains import Chains, chains_of, families_of, replayed, with_beside
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.waiting.waits import NOBODY, Waits, measure_waits
+from traces.sections.run import RunWithout
+
+ONE_CLOCK = Clocks(True, 0, ())
+
+
+def waits_of(
+    times_us: list[tuple[float, float]],
+    operation: Operation = Operation.ALL_REDUCE,
+    *,
+    size: int | None = None,
+    aligned: bool = True,
+    all_seen: bool = True,
+) -> tuple[Matched, Waits]:
+    group = [Group(GroupSource.COMMUNICATOR, 1, size)]
+    ranks = [summary_of(n, [Part(0, 0, *each, operation)], group) for n, each in enumerate(times_us)]
+    matched = match(ranks)
+    clocks = ONE_CLOCK if aligned else Clocks(False, None, ())
+    return matched, measure_waits(
+        matched, Aligned(matched.start_ns, matched.end_ns, clocks), all_ranks_seen=all_seen
+    )
+
+
+def in_us(values: IntArray) -> list[float]:
+    return [value / US for value in values.tolist()]
+
+
+def test_without_one_clock_durations_stay_and_nobody_is_late() -> None:
+    _, waits = waits_of([(0, 130), (900, 930), (40, 130)], aligned=False)
+    assert (in_us(waits.wait_ns), waits.last.tolist()) == ([100, 0, 60], [NOBODY])
+
+
+def test_nobody_is_late_where_a_rank_of_the_group_was_not_recorded() -> None:
+    times: list[tuple[float, float]] = [(0, 50), (40, 50)]
+    assert waits_of(times, size=3)[1].last.tolist() == [NOBODY]
+    assert waits_of(times, all_seen=False)[1].last.tolist() == [NOBODY]
+    assert waits_of(times, size=2, all_seen=False)[1].last.tolist() == [1]
+
+
+def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
+    """Rank 2 computes 30 us longer before each of ten collectives a step."""
+    works = [[Work(compute=130 if rank == 2 else 100, host=2)] * (10 * steps) for rank in range(count)]
+    kernels = [[13.0, 26.0] if rank == 2 else [10.0, 20.0] for rank in range(count)]
+    found = together(works, per_step=10, kernels_us=kernels)
+    return [replace(one, identity=replace(one.identity, world_size=world_size)) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("size", "world_size", "complete"), [(None, None, 0.0), (4, None, 1.0), (8, 8, 0.0), (None, 4, 1.0)]
+)
+def test_communication_is_complete_where_every_rank_of_its_group_is_there(
+    size: int | None, world_size: int | None, complete: float
+) -> None:
+    group = (Group(GroupSource.COMMUNICATOR, 7, size),)
+    ranks = [replace(one, groups=group) for one in slow(world_size=world_size)]
+    assert analyse_run(ranks).complete_frac == complete
+
+
+STEPS, PER_STEP = 4, 10
+
+
+def without(ranks: list[RankSummary]) -> tuple[int, int]:
+    found = analyse_run(ranks).without
+    assert isinstance(found, RunWithout)
+    assert found.saved_frac == pytest.approx(1 - found.without_ns / found.step_ns)
+    return found.step_ns, found.without_ns
+
+
+def works(slow: Work, usual: Work, ranks: int = 4) -> list[list[Work]]:
+    return [[slow if rank == 1 else usual] * (STEPS * PER_STEP) for rank in range(ranks)]
+
+
+def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
+    rows = [
+        [Work(60 + 40 * (1 + (rank == number % 4)), 40 * (1 + (rank == number % 4))) for number in range(40)]
+        for rank in range(4)
+    ]
+    step_ns, without_ns = without(together(rows, per_step=PER_STEP, operation=Operation.EXCHANGE))
+    assert step_ns == PER_STEP * 150 * US
+    assert without_ns == pytest.approx(PER_STEP * (60 + 50 * 1.06 + 10) * US, rel=0.01)
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 500), min_size=12, max_size=12), min_size=2, max_size=5),
+    st.integers(0, 1 << 31),
+)
+def test_a_run_replayed_as_it_was_is_as_it_was(own_us: list[list[int]], offset_ns: int) -> None:
+    ranks = together([[Work(compute=float(us)) for us in row] for row in own_us], per_step=4)
+    ranks[0] = shifted(ranks[0], offset_ns)
+    matched = match(ranks)
+    aligned = align(ranks, matched)
+    chains = chains_of(matched, aligned, np.arange(len(matched.place)))
+    assert (replayed(chains, chains.own_ns, chains.moving_ns) == aligned.end_ns).all()
+
+
+def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_longest() -> None:
+    """Two ranks move 300 us in one group and 200 us in another, from 100 on, and meet again 50 us later."""
+    groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in range(3)]
+    parts = [
+        Part(0, 0, 100, 400, before={"compute": 100.0}),
+        Part(1, 0, 100, 300, before={"compute": 100.0}),
+        Part(2, 0, 450, 460, before={"compute": 50.0}),
+    ]
+    ranks = [summary_of(rank, parts, groups) for rank in range(2)]
+    for rank in ranks:
+        object.__setattr__(rank.identity, "clock", 1)
+    matched = match(ranks)
+    aligned = align(ranks, matched)
+    chains = with_beside(chains_of(matched, aligned, np.arange(len(matched.place))), matched, aligned)
+    assert chains.beside is not None
+    (rows,) = np.nonzero(chains.beside != NO_ROW)
+    assert sorted(matched.place[rows].tolist()) == [0, 1]
+    assert (matched.place[chains.beside[rows]] == matched.place[rows]).all()
+    of_first = matched.group[matched.instance] == matched.group[matched.instance][0]
+    shorter = np.where(of_first, 20 * US, chains.moving_ns)
+    ends = replayed(chains, chains.own_ns, shorter)
+    assert sorted({*ends.tolist()}) == [120 * US, 300 * US, 360 * US]
+    assert (replayed(chains, chains.own_ns, chains.moving_ns) == matched.end_ns).all()
+
+
+def test_groups_of_one_size_are_of_one_family_where_they_meet_equally_often() -> None:
+    often, seldom = ((0, 1), (2, 3)), ((0, 2), (1, 3))
+    ranks = []
+    for rank in range(4):
+        mine = [one for one in (*often, *seldom) if rank in one]
+        groups = [Group(GroupSource.COMMUNICATOR, 10 * a + b, 2) for a, b in mine]
+        times = [(0, number) for number in range(3)] + [(1, 0)]
+        some = [Part(group, number, 100.0 * at, 100.0 * at + 10) for at, (group, number) in enumerate(times)]
+        ranks.append(summary_of(rank, some, groups))
+    matched = match(ranks)
+    members = [matched.place[begin : begin + 2].tolist() for begin in matched.first[:-1].tolist()]
+    found = {(*pair, family) for pair, family in zip(members, families_of(matched).tolist(), strict=True)}
+    assert found == {(0, 1, 0), (2, 3, 0), (0, 2, 1), (1, 3, 1)}
+
+
+TOKENS, GRADIENTS = 0, 1
+
+
+def rows(late_us: list[float], slowed: float) -> list[RankSummary]:
+    """Two ranks bring tokens back, reduce gradients beneath 400 us of compute, and bring tokens back again.
+
+    Rank 1 is so late for its gradients in each round; they move for 20 us. Compute takes longer by the part
+    `slowed` of the time that gradients are beneath it, of which rank 1 has 20 us.
+    """
+    mine: list[list[Part]] = [[], []]
+    now = 1000.0
+    for number, late in enumerate(late_us):
+        back = now + 10
+        next_us = back + 400 + slowed * (late + 20)
+        for rank, came in ((0, back), (1, back + late)):
+            work = 400 + slowed * (back + late + 20 - came)
+            ended = back + late + 20
+            mine[rank] += [
+                Part(TOKENS, 2 * number, now, back, before={"compute": 50.0}),
+                Part(GRADIENTS, number, came, ended, before={"compute": 50.0}, exposed_us=0.0),
+                Part(TOKENS, 2 * number + 1, back + work, next_us + 10, before={"compute": work}),
+            ]
+        now = next_us + 60
+    groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in range(2)]
+    ranks = [summary_of(rank, parts, groups) for rank, parts in enumerate(mine)]
+    for one in ranks:
+        object.__setattr__(one.identity, "clock", 1)
+    return ranks
+
+
+def chained(ranks: list[RankSummary]) -> tuple[Matched, Chains]:
+    matched = match(ranks)
+    first, operation = matched.group[matched.instance], matched.sequence[matched.instance] % 2
+    role = np.where(first == first[matched.place == 0][0], operation, 2)
+    return matched, chains_of(matched, align(ranks, matched), role)
+
+
+LATE_US = [0.0, 40.0, 80.0, 120.0, 160.0, 200.0, 240.0, 280.0]
+
+
+def test_compute_takes_longer_by_a_quarter_of_what_is_beneath_it() -> None:
+    matched, chains = chained(rows(LATE_US, 0.25))
+    assert chains.slowed is not None
+    assert chains.slowed.frac == pytest.approx(0.25)
+    assert 400 * US in chains.own_ns.tolist()
+    assert (replayed(chains, chains.own_ns, chains.moving_ns) == matched.end_ns).all()
+
+
+def test_where_nothing_slows_compute_none_of_it_is_taken_away() -> None:
+    assert chained(rows(LATE_US, 0.0))[1].slowed is None
+
+
+pairs = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 1000), st.integers(0, 1000)), min_size=6, max_size=30
+)
+
+
+@given(pairs)
+def test_the_slope_is_that_of_least_squares_with_a_constant_for_each_group(
+    points: list[tuple[int, int, int]],
+) -> None:
+    group = np.unique([one[0] for one in points], return_inverse=True)[1]
+    x, y = (np.array([one[at] for one in points], dtype=np.float64) for at in (1, 2))
+    found, error = slope(x, y, group)
+    table = np.column_stack([x, *(group == one for one in range(group.max() + 1))]).astype(np.float64)
+    assume(np.linalg.matrix_rank(table) == table.shape[1] < len(x))
+    by_numpy, left, *_ = np.linalg.lstsq(table, y, rcond=None)
+    assert found == pytest.approx(by_numpy[0], abs=1e-6)
+    variance = left[0] / (len(x) - table.shape[1]) if len(left) else 0.0
+    usual = np.sqrt(variance * np.linalg.inv(table.T @ table)[0, 0])
+    assert error == pytest.approx(usual, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(("groups", "error"), [(1, 0.75**0.5), (2, 0.5)])
+def test_each_group_takes_a_freedom_and_so_does_the_slope(groups: int, error: float) -> None:
+    """0, 1 and 5 at 0, 1 and 2: 2.5 up, and 0.5, 1 and 0.5 off; two groups of them have 6 - 2 - 1 free."""
+    x, y = np.tile([0.0, 1, 2], groups), np.tile([0.0, 1, 5], groups) + np.repeat(np.arange(groups) * 7, 3)
+    assert slope(x, y, np.repeat(np.arange(groups), 3)) == pytest.approx((2.5, error))
+    assert np.isnan(slope(x[:2], y[:2], np.zeros(2, dtype=np.int64))).all()  # two points always fit
+
+
+def test_gradients_beneath_compute_hold_nothing_up_unless_they_are_asked_to() -> None:
+    """Where layers move, compute becomes shorter and what moved beneath it may hold a rank up."""
+    ranks = rows(LATE_US, 0.0)
+    matched, chains = chained(ranks)
+    aligned = align(ranks, matched)
+    role = np.zeros(len(matched.place), dtype=np.int64)
+    plain = chains_of(matched, aligned, role, skipped=())
+    last = plain.ends.before(matched.place, aligned.start_ns)
+    assert (plain.after == last).all()
+    skipping = chains.after != last
+    assert matched.exposed_ns[last[skipping]].max() == 0
+    assert skipping.sum() == len(ranks) * len(LATE_US)

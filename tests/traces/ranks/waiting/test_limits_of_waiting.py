@@ -1,0 +1,154 @@
+"""Waiting and moving, votes, nodes, pauses and experts: at each limit a case, and one just below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
+from traces.arrays import FloatArray
+from traces.ranks.matching.match import Matched, match
+from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay.charge import _folded
+from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Operation
+from traces.ranks.waiting.routing import routing_of
+from traces.ranks.waiting.side_by_side import Alike, Grid
+from traces.ranks.waiting.turns import counted_from_one_step
+from traces.ranks.waiting.waits import Links, Waits, _are_exchanges, measure_links, measure_waits, slowness
+
+ONE_CLOCK = Clocks(True, 0, ())
+EVERY = (Alike(ALIKE, (0, 1, 2, 3)),)
+
+
+def measured(*ranks: Sequence[Part], groups: Sequence[Group] | None = None) -> tuple[Matched, Aligned, Waits]:
+    """Ranks of one group of all, or of `groups`, on one clock."""
+    several = groups or [Group(GroupSource.COMMUNICATOR, 7, len(ranks))]
+    matched = match([summary_of(rank, parts, several) for rank, parts in enumerate(ranks)])
+    aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
+    return matched, aligned, measure_waits(matched, aligned, all_ranks_seen=True)
+
+
+def grid_of(steps: int = 4, *, ranks: int = 4, step_us: float = 10_000, **tables: FloatArray) -> Grid:
+    names = ("length_ns", "compute_ns", "grouped_ns", "exposed_comm_ns", "host_ns", "loader_ns", "pace_ns")
+    usual = {name: np.zeros((ranks, steps)) for name in names} | {
+        "length_ns": np.full((ranks, steps), step_us * US)
+    }
+    return Grid(array([0] * ranks), **usual | tables)
+
+
+@given(st.integers(3, 9), st.integers(1, 4), st.floats(1, 3))
+def test_how_slow_a_link_is_follows_from_what_part_of_all_data_passes_it(
+    size: int, behind: int, slow: float
+) -> None:
+    """Of n ranks k are behind it: the others send k of their n - 1 parts by it, these n - k."""
+    if behind * 2 >= size:  # of half all take as long
+        return
+    of_them, of_others = (1 + (slow - 1) * count / (size - 1) for count in (size - behind, behind))
+    seen = of_them / of_others
+    found = slowness(np.array([seen]), array([size]), behind)
+    assert found == pytest.approx(min(slow, 2 * seen + size))
+    assert slowness(np.array([seen]), array([0])) == pytest.approx(seen)
+    assert slowness(np.array([2.5]), array([3]), 2) == pytest.approx(2.5)  # all data of these passes it
+
+
+def test_who_started_last_by_more_than_clocks_and_a_percent_is_the_last() -> None:
+    """Of 1 ms a percent is 10 us: who is 10 us longer may be last, who is 11 us longer may not."""
+    for longer, last in ((10, 1), (11, 0)):
+        _, _, waits = measured([Part(0, 0, 0, 1_000)], [Part(0, 0, 5, 1_005 + longer)])
+        assert waits.last.tolist() == [last]
+
+
+def link_of(transfer_us: Sequence[float], count: int = 6, operation: Operation = Operation.EXCHANGE) -> Links:
+    """Four ranks in exchanges that all begin at once and last so long on each."""
+    parts = [
+        [Part(0, turn, 1_000 * turn, 1_000 * turn + us, operation) for turn in range(count)]
+        for us in transfer_us
+    ]
+    matched, _, waits = measured(*parts)
+    return measure_links(matched, waits, EVERY, 4)
+
+
+def test_a_link_is_slow_beside_like_ranks_from_six_transfers_on_that_are_no_latency() -> None:
+    links = link_of([20, 20, 40, 20])
+    assert links.factor.tolist() == [1, 1, 2, 1]
+    assert links.most[2] == pytest.approx(4)  # seen / (2 - seen) of a third each: by the part that passes
+    assert links.cost_ns.tolist() == [0, 0, 6 * 20 * US, 0]
+    assert np.isnan(link_of([20, 20, 40, 20], count=5).factor).all()
+    assert link_of([10, 10, 20, 10]).factor[2] == 2
+    assert np.isnan(link_of([9, 9, 20, 9]).factor).all()  # the middle of a kind is below 10 us
+    assert np.isnan(link_of([20, 20, 20, 20], operation=Operation.ALL_REDUCE).factor).all()  # one ring of all
+
+
+def test_instances_are_exchanges_where_each_is_one_of_more_than_two_ranks() -> None:
+    rows: Any = SimpleNamespace(
+        operation=array([Operation.EXCHANGE, Operation.EXCHANGE, Operation.ALL_REDUCE]),
+        sizes=array([3, 2, 4]),
+    )
+    for which, are in (
+        ([True, False, False], True),
+        ([True, True, False], False),
+        ([True, False, True], False),
+    ):
+        assert _are_exchanges(rows, np.array(which)) is are
+
+
+def test_of_steps_that_share_a_column_the_mean_of_those_known_stands_in_it() -> None:
+    table = np.array([[1.0, 3, np.nan, 5, 9], [np.nan, np.nan, 2, 4, np.nan]])
+    expected = np.array([[2.0, 5, 9], [np.nan, 3, np.nan]])
+    assert np.array_equal(_folded(table, 2), expected, equal_nan=True)
+    assert _folded(table, 1) is table
+
+
+def routed(*grouped_us: Sequence[float], operation: Operation = Operation.EXCHANGE, slow: float = 1.0) -> Any:
+    """Four ranks with so much expert work before each collective; the last GPU takes so much longer."""
+    ranks = [
+        [
+            Part(
+                0,
+                turn,
+                1_000 * turn,
+                1_000 * turn + 10,
+                operation,
+                before={"compute": 500, "grouped": each[rank]},
+            )
+            for turn, each in enumerate(grouped_us)
+        ]
+        for rank in range(4)
+    ]
+    matched, _, _ = measured(*ranks)
+    return routing_of(matched, np.where(matched.place == 3, slow, 1.0), EVERY, 4)
+
+
+def test_experts_are_uneven_by_the_largest_over_the_mean_and_hot_where_one_has_most_of_it() -> None:
+    always = routed([100, 200, 100, 100], [100, 100, 100, 100])
+    assert (always.imbalance, always.cost_ns, always.hot) == (1 + 75 / 225, 75 * US, (1,))
+    assert always.of_experts.tolist() == [True, True]
+    assert routed([200, 100, 100, 100], *[[100, 200, 100, 100]] * 4).hot == (1,)  # HOT: four of five
+    assert routed(*[[200, 100, 100, 100]] * 2, *[[100, 200, 100, 100]] * 7).hot == ()
+    assert routed([100, 100, 100, 200], slow=2.0).imbalance == 1
+    reduced = routed([100, 200, 100, 100], operation=Operation.ALL_REDUCE)
+    assert (reduced.imbalance, reduced.hot, reduced.of_experts.tolist()) == (None, (), [False])
+    assert routed([100, 200, 100, 0]).imbalance is None  # one did none
+
+
+def test_numbers_are_counted_from_the_latest_step_in_which_a_group_begins() -> None:
+    groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in (1, 2)]
+    parts = [
+        *(Part(0, 7 + number, 100 * number, 100 * number + 10, step=number // 2) for number in range(6)),
+        *(
+            Part(1, 3 + number, 100 * number + 50, 100 * number + 60, step=number // 2)
+            for number in range(3, 6)
+        ),
+    ]
+    matched, _, _ = measured(parts, parts, groups=groups)
+    step = matched.step[matched.first[:-1]]
+    turned = counted_from_one_step(matched, grid_of(3, ranks=2), step)
+    assert turned.sequence.tolist() == [-2, -1, 0, 1, 2, 3, 0, 1, 2]
+    nowhere = counted_from_one_step(matched, grid_of(3, ranks=2), step * 0 + UNKNOWN)
+    assert nowhere is matched is counted_from_one_step(matched, grid_of(0, ranks=2), step)

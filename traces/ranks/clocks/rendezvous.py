@@ -1,0 +1,293 @@
+"""Pairs of times of ranks of which nothing but the order of their collectives is recorded: where clocks meet.
+
+Stages of a pipeline run different programs, so that the turn of a stream does not tell whose it is, and what
+comes once a step has one period everywhere. But a message, a reduction and a gather that two ranks share all
+end on both at once: at the true offset of their clocks ends of several independent sequences coincide, at any
+other those of few. All pairs that coincide are fitted together, so that most of them decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.groups import begins
+from traces.limits import Limit
+from traces.ranks.clocks.clock_fit import MEET, WHOLE, ClockFit, fit_clocks
+from traces.ranks.summaries.summary import Operation
+
+PART: Final = Limit(
+    0.4,
+    "of the messages of a rank",
+    "counted: of a middle stage's messages half are with the next one, but for a fifth that end late",
+)
+SECOND: Final = Limit(
+    0.6, "of the ends that coincide", "ours: steps are nearly alike, and a whole step off up to half coincide"
+)
+_SEQUENCE: Final = 2
+"""Ends of a sequence that comes once a step, from which on it agrees."""
+_LEAST: Final = 5
+"""Ends that coincide, from which on an offset is worth a look; and of a sequence that comes often."""
+_TRIED: Final = 6
+"""Offsets that are looked at."""
+_LOOKED_AT: Final = 0.4
+"""Of the most ends that coincide at any offset: a pair of stages shares less than what is in lockstep."""
+_RICH: Final = 1.5
+"""Collectives a step, above which a sequence comes often."""
+_ANCHORS: Final = 16
+"""Ends of each sequence by which offsets are tried."""
+_WINDOW_NS: Final = 200_000_000
+"""In it clocks that drift by 40 ppm each way stay within what ends may lie apart."""
+_STEADY: Final = (MEET.value / 2 / 100e-6) ** 2
+"""How much speaks for a clock without drift: what ends may be apart, over the drift that clocks have."""
+_ELSEWHERE: Final = 2 * MEET.value
+_WHERE: Final = (0.5, 0.2, 0.8)
+"""Where in a recording offsets are tried: it may overlap with the other in a part only."""
+
+
+_SPAN: Final = 1 << 58
+"""Above any time of a recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Ends of one rank by time, shape (m,): what each does, and which sequence, of a stream, it is of."""
+
+    end_ns: IntArray
+    operation: IntArray
+    number: IntArray
+    steps: int
+    of_operation: Mapping[int, IntArray]
+    """Rows by operation."""
+    of_number: Mapping[int, IntArray]
+    """Rows by sequence."""
+    by_operation: IntArray
+    """Rows by operation and time, of which `key` rises."""
+    key: IntArray
+
+    def nearest(self, operation: IntArray, times_ns: IntArray) -> IntArray:
+        """The row whose end is nearest to each time, mostly one of that operation where there is any."""
+        key = operation * _SPAN + np.clip(times_ns - self.end_ns[0], 0, _SPAN - 1)
+        after = np.clip(np.searchsorted(self.key, key), 1, max(1, len(self.key) - 1))
+        before = after - 1
+        after = np.minimum(after, len(self.key) - 1)
+        return self.by_operation[np.where(key - self.key[before] <= self.key[after] - key, before, after)]
+
+
+def sequences_of(end_ns: IntArray, operation: IntArray, number: IntArray, steps: int) -> Sequences:
+    """The ends of one rank, in any order."""
+    order = np.argsort(end_ns, kind="stable")
+    operation, number = operation[order], number[order]
+    end_ns = end_ns[order]
+    key = operation * _SPAN + (end_ns - end_ns[:1])
+    by_key = np.argsort(key, kind="stable")
+    of_operation, of_number = _rows_of(operation), _rows_of(number)
+    return Sequences(end_ns, operation, number, steps, of_operation, of_number, by_key, key[by_key])
+
+
+def _rows_of(values: IntArray) -> dict[int, IntArray]:
+    return {one: np.flatnonzero(values == one) for one in distinct(values).tolist()}
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Ends of two ranks that coincide, by row, each with one, where those of the one are expected on the
+    other's clock.
+    """
+
+    mine: IntArray
+    theirs: IntArray
+    expected_ns: IntArray
+
+
+def meet(own: Sequences, other: Sequences) -> Met | None:
+    """Where ends of the two coincide, of several independent sequences; None where that leaves doubt."""
+    for where in _WHERE if len(own.end_ns) and len(other.end_ns) else ():
+        at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
+        tried = [
+            _followed(own, other, at_ns, middle_ns) for middle_ns in _crowded(*_apart(own, other, at_ns))
+        ]
+        found = sorted(
+            (met for met in tried if _independent(met, own, other)), key=lambda met: -len(met.mine)
+        )
+        if found and (len(found) == 1 or len(found[1].mine) <= SECOND.value * len(found[0].mine)):
+            return found[0]
+    return None
+
+
+def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
+    """The offsets, of those sorted, near which most lie by weight; each far from the others."""
+    found: list[int] = []
+    until = np.searchsorted(apart, apart + int(MEET.value))
+    summed = np.concatenate(([0.0], np.cumsum(weight)))
+    crowd = summed[until] - summed[:-1]
+    most = crowd.max(initial=0.0)
+    for _ in range(_TRIED):
+        if not len(apart) or crowd.max() <= _LOOKED_AT * most:
+            break
+        best = int(np.argmax(crowd))
+        found.append(int(np.median(apart[best : until[best]])))
+        crowd[np.abs(apart - found[-1]) <= _ELSEWHERE] = 0
+    return found
+
+
+def _apart(own: Sequences, other: Sequences, at_ns: int) -> tuple[IntArray, FloatArray]:
+    """How far ends of one operation are apart, of some of the own with all of the other, in order.
+
+    Each sequence weighs one, however many ends it has: in lockstep are those that have many.
+    """
+    found, weight = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    near = np.abs(own.end_ns - at_ns)
+    for mine in own.of_number.values():
+        mine = mine[near[mine] <= _WINDOW_NS // 2]
+        mine = mine[np.argsort(near[mine], kind="stable")[:_ANCHORS]]
+        if len(mine) and (rows := other.of_operation.get(int(own.operation[mine[0]]))) is not None:
+            found.append((other.end_ns[rows] - own.end_ns[mine][:, np.newaxis]).ravel())
+            weight.append(np.full(len(found[-1]), 1 / len(mine)))
+    apart, weights = np.concatenate(found), np.concatenate(weight)
+    order = np.argsort(apart, kind="stable")
+    return apart[order], weights[order]
+
+
+def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> Met:
+    """From where two clocks meet along the recordings, farther and farther, as they drift."""
+    line = np.array([offset_ns, 0.0])
+    at = (own.end_ns - at_ns).astype(np.float64)
+    farthest = float(np.abs(at).max())
+    for reach_ns in (_WINDOW_NS / 2, 4 * _WINDOW_NS, farthest, farthest):
+        met = _pairs(own, other, at, line, np.abs(at) <= reach_ns)
+        if len(met.mine) < _LEAST:
+            break
+        line = _line(at[met.mine], (other.end_ns[met.theirs] - own.end_ns[met.mine]).astype(np.float64))
+    return _pairs(own, other, at, line, np.ones(len(at), dtype=np.bool_))
+
+
+def _line(at: FloatArray, apart: FloatArray) -> FloatArray:
+    """Offset and slope of the line through how far two clocks are apart, near enough to follow it."""
+    x, y = at - at.mean(), apart - apart.mean()
+    slope = float((x * y).sum() / ((x * x).sum() + _STEADY))
+    return np.array([apart.mean() - slope * at.mean(), slope])
+
+
+def _pairs(own: Sequences, other: Sequences, at: FloatArray, line: FloatArray, which: BoolArray) -> Met:
+    """Ends of one operation that coincide, each with the nearest of the other; one has one."""
+    expected_ns = own.end_ns + np.rint(line[0] + line[1] * at).astype(np.int64)
+    rows = np.flatnonzero(which)
+    near = other.nearest(own.operation[rows], expected_ns[rows])
+    apart_ns = np.abs(other.end_ns[near] - expected_ns[rows])
+    apart_ns[own.operation[rows] != other.operation[near]] = _SPAN
+    order = np.lexsort((apart_ns, near))
+    order = order[begins(near[order])]
+    order = order[apart_ns[order] <= MEET.value]
+    return Met(rows[order], near[order], expected_ns)
+
+
+def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
+    """Whether a sequence that comes once a step agrees on it, and one that comes often.
+
+    Either alone says little: what comes once a step has one period everywhere, and of stages that work in
+    turn many ends coincide at an offset that is none.
+    """
+    rare = often = False
+    several = np.stack((own.number[met.mine], other.number[met.theirs]))
+    pairs, counts = np.unique(several, axis=1, return_counts=True)
+    for (one, two), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        mine, theirs = met.expected_ns[own.of_number[one]], other.end_ns[other.of_number[two]]
+        in_common = min(_within(mine, theirs), _within(theirs, mine))
+        whole = count >= max(_SEQUENCE, WHOLE.value * in_common)
+        is_rare = max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps)
+        rare |= whole and is_rare
+        part = WHOLE.value if own.operation[own.of_number[one][0]] != Operation.EXCHANGE else PART.value
+        often |= not is_rare and count >= max(_LEAST, part * in_common)
+    return rare and often
+
+
+def _within(times_ns: IntArray, of_ns: IntArray) -> int:
+    """How many times are no earlier and no later than those of another sequence."""
+    return int(((times_ns >= of_ns[0] - MEET.value) & (times_ns <= of_ns[-1] + MEET.value)).sum())
+
+
+def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int, ClockFit] | None:
+    """A clock for all by what ranks share; None where that does not join all of them.
+
+    `clocks`: the fingerprint of each rank's. Where a pair of ranks meets elsewhere, the others outweigh it.
+    """
+    fingerprints = sorted({*clocks})
+    number = np.searchsorted(fingerprints, clocks)
+    base_ns = np.full(len(fingerprints), np.iinfo(np.int64).max)
+    for rank, clock in zip(ranks, number, strict=True):
+        base_ns[clock] = min(base_ns[clock], int(rank.end_ns[0]))
+    own_ns = [
+        (rank.end_ns - base_ns[clock]).astype(np.float64) for rank, clock in zip(ranks, number, strict=True)
+    ]
+    times, of_clock = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    for one, other, met in _meetings(ranks, number):
+        times.append(np.stack((own_ns[one][met.mine], own_ns[other][met.theirs]), axis=1).ravel())
+        of_clock.append(np.tile(number[[one, other]], len(met.mine)))
+    time, clock = np.concatenate(times), np.concatenate(of_clock)
+    fits = fit_clocks(time, clock, np.arange(0, len(time) + 1, 2), len(fingerprints))
+    if not fits.known.all() or fits.within_ns.max() > MEET.value:
+        return None
+    return {fit.clock: fit for fit in fits.clocks(fingerprints, base_ns)}
+
+
+def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int, int, Met]]:
+    """Ranks that meet, neighbours first. Of what those 1, 2, 4 and so on apart join, such as stages, each two
+    that are not one yet are held together by a few pairs; ranks in equal places of them are tried first.
+    """
+    island = clock.copy()
+    for one, other in _strides(len(ranks)):
+        if clock[one] != clock[other] and (met := meet(ranks[one], ranks[other])) is not None:
+            yield one, other, met
+            island[island == island[other]] = island[one]
+    islands = [np.flatnonzero(island == one).tolist() for one in dict.fromkeys(island.tolist())]
+    for apart in range(1, len(islands)):
+        for mine, theirs in zip(islands, islands[apart:], strict=False):
+            if island[mine[0]] != island[theirs[0]]:
+                yield from islice(_between(ranks, mine, theirs, island), _ENOUGH)
+
+
+def _between(
+    ranks: Sequence[Sequences], mine: Sequence[int], theirs: Sequence[int], island: IntArray
+) -> Iterator[tuple[int, int, Met]]:
+    """Ranks of two islands that meet, which makes these one."""
+    stage = min(len(mine), len(theirs))
+    for one, other in sorted(product(mine, theirs), key=lambda pair: abs(abs(pair[0] - pair[1]) - stage)):
+        if (met := meet(ranks[one], ranks[other])) is not None:
+            island[island == island[other]] = island[one]
+            yield one, other, met
+
+
+_ENOUGH: Final = 4
+"""Pairs of ranks that hold two islands together."""
+
+
+def _strides(count: int) -> Iterator[tuple[int, int]]:
+    """Pairs 1, 2, 4 and so on apart, nearest first: groups of ranks have such strides, mostly."""
+    apart = 1
+    while apart < count:
+        yield from ((one, one + apart) for one in range(count - apart))
+        apart *= 2
+
+
+def of_one_program(ranks: Sequence[Sequences]) -> bool:
+    """Whether the turn of a stream may stand for the same on all ranks."""
+    return all(_alike(ranks[0], other) for other in ranks[1:])
+
+
+def _alike(one: Sequences, other: Sequences) -> bool:
+    """Whether two may be of one program: as many sequences of each operation, that come as often."""
+    mine, theirs = (
+        sorted((int(rank.operation[rows[0]]), len(rows)) for rows in rank.of_number.values())
+        for rank in (one, other)
+    )
+    reach = max(1, one.steps, other.steps)
+    return len(mine) == len(theirs) and all(
+        a[0] == b[0] and abs(a[1] - b[1]) <= max(2, 2 * max(a[1], b[1]) // reach)
+        for a, b in zip(mine, theirs, strict=True)
+    )

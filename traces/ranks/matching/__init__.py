@@ -1,0 +1,1 @@
+"""Which collectives of different ranks are one, by name or by order."""

@@ -1,0 +1,163 @@
+"""Sequences of collectives put together into groups, each with its shift against the others.
+
+On one clock every two of a group are in each collective at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import IntArray, distinct
+from traces.ranks.clocks.clock_fit import MEET
+
+LEAST: Final = 3
+"""Collectives that two ranks must have in common: two lie on any line."""
+_SHIFTS: Final = 64
+"""How many collectives later a recording may begin."""
+_GLANCE: Final = 24
+"""How many ends judge a shift at a glance."""
+_BEST: Final = 4
+"""How many shifts are looked at more closely."""
+FARTHER: Final = 8.0
+"""How many times as far apart as those of the best fit ends may lie."""
+FINEST_NS: Final = 1_000.0
+"""Fits better than this are alike."""
+
+Members = list[tuple[int, int]]
+"""Sequences of one group, by number, with their shifts."""
+
+
+class Gathered:
+    """Sequences put together pair by pair, each with its shift against the first of its group."""
+
+    def __init__(self, count: int) -> None:
+        self._leader, self._shift = [*range(count)], [0] * count
+
+    def members(self, one: int) -> list[int]:
+        return [place for place, leader in enumerate(self._leader) if leader == self._leader[one]]
+
+    def join(self, one: int, other: int, by: int) -> None:
+        """Let two groups be one, where they are not; `by`: the shift of the other against the one."""
+        apart = self._shift[one] + by - self._shift[other]
+        for member in self.members(other) if self._leader[one] != self._leader[other] else ():
+            self._leader[member] = self._leader[one]
+            self._shift[member] += apart
+
+    def groups(self) -> list[Members]:
+        return [[(one, self._shift[one]) for one in self.members(head)] for head in sorted({*self._leader})]
+
+
+def best_of(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> list[float]:
+    """How near the nearest other is to each of `count`."""
+    best = [np.inf] * count
+    for pair, (apart_ns, _) in fits.items():
+        for one in pair:
+            best[one] = min(best[one], apart_ns)
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class OnClock:
+    """One sequence of a rank, on the clock of the run, in order."""
+
+    place: int
+    start_ns: IntArray
+    end_ns: IntArray
+
+
+def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
+    """Groups of sequences of one operation, of which each rank may have several.
+
+    Those whose ends lie nearest come together first. Ranks of other groups may be in lockstep, so ends must
+    not lie much farther apart than those of the nearest of either: of a rank with a slow link all are far. Of
+    two ranks whose links are as slow only the other's are near: where that leaves groups of several sizes,
+    those that are farther come together as well, if that makes groups of one size.
+    """
+    near = {
+        (one, other): found
+        for one, other in combinations(range(len(sequences)), 2)
+        if sequences[one].place != sequences[other].place
+        and (found := _shift_at_once(sequences[other], sequences[one])) is not None
+    }
+    best = best_of(near, len(sequences))
+    together = Gathered(len(sequences))
+    states: list[tuple[float, list[Members]]] = []
+    far: list[tuple[int, int, int]] = []
+    for apart_ns, by, one, other in sorted((*found, *pair) for pair, found in near.items()):
+        if apart_ns > FARTHER * max(best[one], best[other], FINEST_NS):
+            far.append((one, other, by))
+        elif _may_join(together, one, other, near):
+            states.append((apart_ns, together.groups()))
+            together.join(one, other, by)
+    chosen = _evenest(states, together.groups())
+    for one, other, by in far:
+        if _of_one_size(chosen) or _of_one_size(together.groups()):
+            break
+        if _may_join(together, one, other, near):
+            together.join(one, other, by)
+    return chosen if _of_one_size(chosen) or not _of_one_size(together.groups()) else together.groups()
+
+
+def _may_join(together: Gathered, one: int, other: int, near: Mapping[tuple[int, int], object]) -> bool:
+    """Whether two groups are not one yet, and each of one can be in the collectives of each of the other."""
+    mine, theirs = together.members(one), together.members(other)
+    return one not in theirs and all((min(a, b), max(a, b)) in near for a in mine for b in theirs)
+
+
+def _of_one_size(groups: Sequence[Members]) -> bool:
+    return len({len(one) for one in groups}) == 1
+
+
+def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members]) -> list[Members]:
+    """Of what groups were before each two came together, `states` with how far these are apart, those of one
+    size that lie farthest from the next ones; the last where none are.
+
+    Groups of one family have one size. Where they work in lockstep, ends of two are nearly as near as those
+    of one.
+    """
+    best, found = 1.0, last
+    before_ns = FINEST_NS
+    for apart_ns, groups in states:
+        far = max(apart_ns, FINEST_NS)
+        if len(groups[0]) > 1 and _of_one_size(groups) and far / before_ns > best:
+            best, found = far / before_ns, groups
+        before_ns = max(before_ns, far)
+    return last if _of_one_size(last) and FARTHER * FINEST_NS / before_ns >= best else found
+
+
+def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
+    """How far ends lie apart, and the shift at which no collective of one ends before the other's began."""
+    found = []
+    for shift in (0, *likely_shifts(own.end_ns, led.end_ns, one_clock=True)):
+        mine, theirs = slice(max(0, -shift), None), slice(max(0, shift), None)
+        common = min(len(own.end_ns[mine]), len(led.end_ns[theirs]))
+        if common < LEAST or common < min(len(led.end_ns), len(own.end_ns)) / 2:
+            continue
+        own_end, led_end = own.end_ns[mine][:common], led.end_ns[theirs][:common]
+        own_begin, led_begin = own.start_ns[mine][:common], led.start_ns[theirs][:common]
+        latest_ns = np.maximum(own_begin - led_end, led_begin - own_end).max()
+        if latest_ns <= MEET.value:
+            found.append((float(np.median(np.abs(own_end - led_end))), shift))
+    return min(found, default=None)
+
+
+def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> list[int]:
+    """The shifts at which some of the ends lie best together, judged at a glance."""
+    reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + min(len(own_ns), len(led_ns)) // 2)
+    if reach < 1:
+        return []
+    shifts = np.arange(-reach, reach + 1)
+    some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    at = some + shifts[:, np.newaxis]
+    within = (at >= 0) & (at < len(led_ns))
+    apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[some], np.nan)
+    enough = within.sum(axis=1) >= LEAST
+    apart, shifts = apart[enough], shifts[enough]
+    middle = 0.0 if one_clock else np.nanmedian(apart, axis=1)[:, np.newaxis]
+    spread = np.nanmedian(np.abs(apart - middle), axis=1)
+    return [int(shift) for shift in shifts[np.argsort(spread, kind="stable")[:_BEST]] if shift]

@@ -1,0 +1,234 @@
+"""Collectives of many ranks as instances: the same group, the same number in it, and who took part.
+
+Where a group is known only by the order of its collectives (`GroupSource.ORDER`), `communicators.py` first
+finds which ranks are in it and where their orders begin.
+
+Some recordings began a few collectives later than others of a communicator. Where ranks have other numbers of
+them, theirs move by the shift at which their ends lie together. Numbers that were recorded stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.groups import begins, passing
+from traces.ranks.clocks.clock_fit import ClockFit
+from traces.ranks.clocks.rendezvous import joined_clocks, of_one_program, sequences_of
+from traces.ranks.matching.communicators import MOST, Flat, flat_of, settled_order, shift_between
+from traces.ranks.rows import parts
+from traces.ranks.summaries.summary import (
+    ENDS_TOGETHER,
+    UNKNOWN,
+    Group,
+    GroupSource,
+    Operation,
+    RankSummary,
+    Recorded,
+    recorded_of,
+)
+
+
+def counted_from_one_start(flat: Flat) -> Flat:
+    """The rows, with the numbers of collectives in a communicator counted from one of them on all ranks."""
+    named = np.flatnonzero(flat.of_source(GroupSource.COMMUNICATOR))
+    places = int(flat.place.max(initial=0)) + 1
+    part = flat.rows.group[named] * places + flat.place[named]
+    ordered = np.sort(part)
+    first = parts.begins_of(ordered)
+    of_part, count = ordered[first[:-1]], np.diff(first)
+    uneven = _uneven(of_part // places, count)
+    if not uneven.any():
+        return flat
+    order = named[np.argsort(part, kind="stable")]
+    rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
+    sequence = flat.rows.sequence.copy()
+    some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]  # windows that differ lose as many, too
+    for group in distinct(some // places).tolist():
+        mine = np.flatnonzero(of_part // places == group)
+        numbers, how_many = np.unique(count[mine], return_counts=True)
+        usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest
+        leader = mine[count[mine] == usual][0]
+        led = flat.rows.end_ns[rows_of[int(of_part[leader])]]
+        for one in mine[mine != leader].tolist():
+            rows = rows_of[int(of_part[one])]
+            found = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
+            if found is not None:
+                sequence[rows] += found[1]
+    return replace(flat, rows=replace(flat.rows, sequence=sequence))
+
+
+_LOOKED_AT: Final = 2_048
+"""Sequences of which all are looked at where some are longer; of more, those of groups that are uneven."""
+
+
+def _uneven(group: IntArray, count: IntArray) -> BoolArray:
+    """Which counts are of groups whose ranks have different ones; groups stand together."""
+    first = parts.begins_of(group)
+    return parts.spread(parts.most(count, first) != parts.least(count, first), first)
+
+
+_SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
+"""Operations to which every rank gives the same size; in an exchange each gives its own."""
+
+
+_RECORDED: Final = ("start_ns", "end_ns", "step", "kind")
+"""What is asked of a participation again and again; the rest is gathered when it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Instances that at least two of the ranks recorded, n of them, and their participations, p of them.
+
+    Participations of instance i are the rows [first[i], first[i + 1]) of the arrays of shape (p,), in order
+    of place; `instance` is i, `place` that of the summary, `at` where it stands in `recorded`. Times are as
+    recorded. Instances are in order of group and sequence; `group`, `sequence` and `operation` are of shape
+    (n,).
+    """
+
+    first: IntArray
+    instance: IntArray
+    place: IntArray
+    at: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    step: IntArray
+    kind: IntArray
+    group: IntArray
+    sequence: IntArray
+    operation: IntArray
+    groups: tuple[Group, ...]
+    recorded: Recorded
+    disagreeing: IntArray
+    """Of each summary, how many of its collectives did something else than the others of the instance."""
+    agreed: bool = True
+    """Whether what was put together by order alone can be told from what only looks alike."""
+    clocks: Mapping[int, ClockFit] | None = None
+    """Where it was put together by clocks that leave no doubt, these."""
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    def take(self, instances: BoolArray) -> Matched:
+        rows, first = parts.spread(instances, self.first), parts.borders(self.sizes[instances])
+        changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
+        changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
+        changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}
+        return replace(self, **changed)  # type: ignore[arg-type]
+
+    @property
+    def exposed_ns(self) -> IntArray:
+        """As recorded, shape (p,); and so are the next ones."""
+        return self.recorded.rows.exposed_ns[self.at]
+
+    @property
+    def compute_ns(self) -> IntArray:
+        return self.recorded.rows.compute_ns[self.at]
+
+    @property
+    def grouped_ns(self) -> IntArray:
+        return self.recorded.rows.grouped_ns[self.at]
+
+    @property
+    def by_order(self) -> BoolArray:
+        """Which instances are of groups known by the order of their collectives only, shape (n,)."""
+        return passing(lambda group: group.source is GroupSource.ORDER, self.groups)[self.group]
+
+    @property
+    def group_sizes(self) -> IntArray:
+        """The ranks of each instance's group, shape (n,); 0 where that is not recorded."""
+        return np.array([group.size or 0 for group in self.groups] + [0], dtype=np.int64)[self.group]
+
+    @property
+    def purposes(self) -> IntArray:
+        """Of each instance what its group is for, shape (n,), as in `Group`."""
+        return np.array([one.purpose for one in self.groups] + [UNKNOWN], dtype=np.int64)[self.group]
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many took part in each instance, shape (n,)."""
+        return np.diff(self.first)
+
+    @property
+    def ends_together(self) -> BoolArray:
+        """Which instances end on all their ranks at once, shape (n,)."""
+        return np.isin(self.operation, ENDS_TOGETHER)
+
+
+def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None = None) -> Matched:
+    """Match the collectives of the summaries. `fits`: their clocks, where these are known already."""
+    count = len(summaries)
+    recorded = recorded_of(summaries)
+    flat = counted_from_one_start(flat_of(summaries, recorded))
+    flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
+    rows = _in_order(flat)
+    first = parts.begins_of(flat.rows.group[rows], flat.rows.sequence[rows])
+    agrees = _agreeing(flat, rows, first)
+    disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
+    taking_part = parts.total(agrees.astype(np.int64), first)
+    several = taking_part > 1
+    rows, first = rows[agrees & parts.spread(several, first)], parts.borders(taking_part[several])
+    leaders = rows[first[:-1]]
+    return Matched(
+        first=first,
+        instance=parts.numbers(first),
+        place=flat.place[rows],
+        at=rows,
+        **{name: getattr(flat.rows, name)[rows] for name in _RECORDED},
+        group=flat.rows.group[leaders],
+        sequence=flat.rows.sequence[leaders],
+        operation=flat.rows.operation[leaders],
+        groups=flat.groups,
+        recorded=recorded,
+        disagreeing=disagreeing,
+    )
+
+
+def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
+    """A number for each place, the same for all that took part in these instances with each other."""
+    number: IntArray = np.arange(count)
+    for some in (which & begins(matched.group), which):  # one of each group holds most together
+        rows = np.flatnonzero(some[matched.instance])
+        number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
+        if (number == 0).all():
+            break
+    return number
+
+
+def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | None, bool]:
+    """Clocks of ranks that are known by the order of their collectives alone, None where these leave doubt;
+    and whether the ranks are of one program, in which the turn of a stream stands for its group.
+    """
+    if not 1 < len(summaries) <= MOST.value:
+        return None, True
+    ranks = []
+    for one in summaries:
+        rows = one.instances
+        ranks.append(sequences_of(rows.end_ns, rows.operation, rows.group, len(one.steps)))
+    if not all(len(rank.end_ns) for rank in ranks):
+        return None, True
+    return joined_clocks(ranks, [one.identity.clock for one in summaries]), of_one_program(ranks)
+
+
+def _in_order(flat: Flat) -> IntArray:
+    """Rows by group, sequence and place; a rank takes part in an instance once."""
+    sequence, group = flat.rows.sequence, flat.rows.group
+    least, most = int(sequence.min(initial=0)), int(sequence.max(initial=0))
+    span = most - least + 1
+    if (count := (len(flat.groups) + 1) * span) < 1 << 62:
+        order = parts.order_of(group * span + (sequence - least), count)
+    else:
+        order = np.lexsort((sequence, group))
+    return order[begins(group[order], sequence[order], flat.place[order])]
+
+
+def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
+    """Which rows do what most of their instance do: the operation, and the size where sizes must agree."""
+    operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
+    agrees = operation == parts.spread(parts.median(operation, first), first)
+    told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
+    return agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))

@@ -1,0 +1,1 @@
+"""Which recordings are of one run, and its one clock."""

@@ -1,0 +1,307 @@
+"""One clock for all ranks, from the ends of the collectives that they took part in together.
+
+Each recording has times of its own: rebased on the start of its session where that is recorded, and then
+fitted, offset and drift, on ends that belong together. What cannot be fitted has durations only, and of who
+was late nothing is known.
+
+A recording of several processes may be of several hosts. Each process has a clock of its own, as in a
+recording of its own, so that one file gives what many give. Where that leaves too few collectives for a fit,
+the processes of one recording count as one clock, unless their collectives contradict it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.groups import group_of
+from traces.limits import Limit
+from traces.missing import Missing, gap
+from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
+from traces.ranks.matching.match import Matched
+from traces.ranks.rows import parts
+from traces.ranks.summaries.summary import RankSummary
+from traces.sections import run as sections
+from traces.sections.cause import ClockSource
+from traces.spelling import duration
+
+RESIDUAL: Final = Limit(
+    50_000,
+    "ns",
+    "measured: ends of one collective lie within 27 us on two recorded ranks, and clocks may be off as much; "
+    "a wait that is shorter could not be charged to anybody",
+)
+MOST_ENDS: Final = Limit(
+    128,
+    "collectives of a clock",
+    "counted: of so many times the middle one is known to a sixth of what they scatter",
+)
+_OF_GROUP: Final = 16
+"""Collectives of one group that a fit has at least, where there are so many: few may hold clocks together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The one clock. `residual_ns`: how far ends lie from where they belong, the median; None where unknown.
+
+    `missing` says why there is none; then `fits` is empty and times stay as recorded.
+    """
+
+    aligned: bool
+    residual_ns: int | None
+    fits: tuple[ClockFit, ...]
+    missing: Missing | None = None
+
+    def by_fingerprint(self) -> dict[int, ClockFit]:
+        return {fit.clock: fit for fit in self.fits}
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Starts and ends of all participations on the one clock, shape (p,), and how good that clock is."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    clocks: Clocks
+
+
+def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
+    """Put the participations on one clock, as far as that can be."""
+    fingerprints = sorted({summary.identity.clock for summary in summaries})
+    number = {clock: place for place, clock in enumerate(fingerprints)}
+    of_place = np.array([number[summary.identity.clock] for summary in summaries], dtype=np.int64)
+    if not len(matched):
+        why = "no two ranks recorded one collective, so their clocks cannot be put together"
+        return unaligned(matched, None, why)
+    if not matched.agreed:
+        return unaligned(matched, None, _WHY_DOUBT)
+    if matched.clocks is not None:
+        begun = _by_these(summaries, matched, matched.clocks)
+        again = align(summaries, replace(matched, clocks=None))
+        near = again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value
+        return again if near else begun
+    base_ns = _bases(summaries, of_place, len(fingerprints))
+    of_row = of_place[matched.place]
+    start, end = (
+        (times - base_ns[of_row]).astype(np.float64) for times in (matched.start_ns, matched.end_ns)
+    )
+    fits, used = _fitted(matched, of_row, end, len(fingerprints))
+    if not fits.known[distinct(of_row)].all():
+        return unaligned(matched, None, _WHY_APART)
+    starts, ends = (np.rint(fits.times_of(times, of_row)).astype(np.int64) for times in (start, end))
+    residual_ns = _residual_ns(matched, ends, used)
+    unknown_ns = max(residual_ns, round(float(fits.within_ns[fits.known].max())))
+    if unknown_ns > RESIDUAL.value:
+        why = (
+            f"the best fit of the clocks leaves one of them unknown by {duration(unknown_ns)}, more than "
+            f"{duration(RESIDUAL.value)}"
+        )
+        return unaligned(matched, residual_ns, why)
+    if (np.abs(fits.slope) - fits.slope_within)[fits.known].max() * 1e6 > DRIFT.value:
+        return unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
+    zero_ns = int(base_ns[0])
+    starts, ends = starts + zero_ns, ends + zero_ns
+    return Aligned(
+        starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits.clocks(fingerprints, base_ns))
+    )
+
+
+def _by_these(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> Aligned:
+    """By clocks that are known.
+
+    Others, fitted anew to what these match, are better where they are near; else some was matched wrongly.
+    """
+    start_ns, end_ns = matched.start_ns.copy(), matched.end_ns.copy()
+    for place, one in enumerate(summaries):
+        rows = matched.place == place
+        for times in (start_ns, end_ns):
+            times[rows] = fits[one.identity.clock].times_of(times[rows])
+    residual_ns = _residual_ns(matched, end_ns, matched.ends_together)
+    return Aligned(start_ns, np.maximum(start_ns, end_ns), Clocks(True, residual_ns, (*fits.values(),)))
+
+
+def _residual_ns(matched: Matched, end_ns: IntArray, used: BoolArray) -> int:
+    """How far ends of one instance lie apart, of those used where there are any."""
+    apart_ns = np.abs(end_ns - parts.spread(parts.median(end_ns, matched.first), matched.first))
+    return int(np.median(apart_ns[parts.spread(used, matched.first)] if used.any() else apart_ns))
+
+
+def _fitted(matched: Matched, clock: IntArray, end: FloatArray, count: int) -> tuple[Fits, BoolArray]:
+    """Clocks, and the instances that they are fitted on.
+
+    These are what ends on all ranks at once, and what joins clocks that it does not hold together; where that
+    is too little, all that several clocks took part in.
+    """
+    several = _joins(clock, matched.first)
+    together = several & matched.ends_together
+    joining = several & _joins(_islands(matched, clock, together, count)[clock], matched.first)
+    for which in (together | joining, several):
+        used = which & _some(matched, clock, which)
+        rows = parts.spread(used, matched.first)
+        fits = fit_clocks(end[rows], clock[rows], parts.borders(matched.sizes[used]), count)
+        if fits.known[distinct(clock)].all():
+            break
+    return fits, used
+
+
+def _joins(number: IntArray, first: IntArray) -> BoolArray:
+    """Which instances have participants of several numbers."""
+    return parts.most(number, first) != parts.least(number, first)
+
+
+def _islands(matched: Matched, clock: IntArray, together: BoolArray, count: int) -> IntArray:
+    """Of each clock a number, the same for those that enough common ends hold together."""
+    rows = parts.spread(together, matched.first)
+    met = distinct((matched.instance * count + clock)[rows]) % count
+    rows &= (np.bincount(met, minlength=count) > ENDS.value)[clock]
+    return parts.joined(clock[rows], parts.begins_of(matched.instance[rows]), count)
+
+
+_WHY_APART: Final = (
+    f"too few collectives in common: a clock is fitted on at least {int(ENDS.value)} that it shares with "
+    "clocks already fitted"
+)
+_WHY_DOUBT: Final = (
+    "ranks of other stages have collectives that look alike, and no two kinds of them agree on how far the "
+    "clocks are apart"
+)
+_CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
+
+
+def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
+    """Times as recorded, and why there is no one clock."""
+    missing = gap(why, _CURE)
+    return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
+
+
+def _bases(summaries: Sequence[RankSummary], of_place: IntArray, count: int) -> IntArray:
+    """Where each clock's times begin: at its first collective, so that fractions stay exact."""
+    base_ns = np.full(count, np.iinfo(np.int64).max)
+    for summary, clock in zip(summaries, of_place.tolist(), strict=True):
+        if len(summary.instances):
+            base_ns[clock] = min(base_ns[clock], int(summary.instances.start_ns[0]))
+    return np.where(base_ns == np.iinfo(np.int64).max, 0, base_ns)
+
+
+def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
+    """Of instances these: all of groups and clocks that have few, else some in regular distances."""
+    ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=int(clock.max()) + 1)
+    every = -(-int(ends.max(initial=0)) // int(MOST_ENDS.value))
+    of_group = parts.begins_of(matched.group)  # groups rise
+    apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
+    turn = np.arange(len(matched)) - parts.spread(of_group[:-1], of_group)
+    few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
+    return few | (turn % parts.spread(apart, of_group) == 0)
+
+
+_WHY_CONTRADICTED: Final = (
+    "collectives contradict the clocks that fit most of them: ranks would be in one after others had left it"
+)
+
+
+def agreed(
+    summaries: Sequence[RankSummary], matched: Matched, aligned: Aligned, possible: BoolArray
+) -> Aligned:
+    """The same, or without clocks where only instances that contradict them hold these together.
+
+    `possible`: those that do not.
+    """
+    if _in_one(summaries, matched, possible):
+        return aligned
+    return unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
+
+
+def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolArray) -> bool:
+    """Whether kinds of which most are possible hold all clocks together that took part."""
+    number: dict[int, int] = {}
+    clock = np.array([number.setdefault(one.identity.clock, len(number)) for one in summaries])
+    kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
+    often = np.bincount(kind)
+    kept = matched.take(possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind])
+    island = parts.joined(clock[kept.place], kept.first, len(number))
+    return len(distinct(island[distinct(clock[matched.place])])) <= 1
+
+
+def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
+    """Which instances can be what they seem: no participant ended before the last one was there.
+
+    Others were put together wrongly, where only their order was known.
+    """
+    last_ns = parts.most(aligned.start_ns, matched.first)
+    return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
+
+
+def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+    """A clock for each process of each recording, by a number in their order."""
+    return _numbered(summaries, [(one.identity.clock, one.identity.process) for one in summaries])
+
+
+def share_a_clock(summaries: Sequence[RankSummary]) -> bool:
+    """Whether several processes are of one recording, by the clocks as recorded."""
+    processes = defaultdict(set)
+    for one in summaries:
+        processes[one.identity.clock].add(one.identity.process)
+    return any(len(each) > 1 for each in processes.values())
+
+
+def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> list[RankSummary]:
+    """A clock for the processes of a recording whose collectives agree with that; another for the others.
+
+    They agree where each is there before the other ends, and where what ends on all ranks at once does.
+    """
+    clocks = sorted({one.identity.clock for one in summaries})
+    number = {clock: place for place, clock in enumerate(clocks)}
+    of_place = np.array([number[one.identity.clock] for one in summaries], dtype=np.int64)
+    clock, instance = of_place[matched.place], matched.instance
+    order = np.lexsort((clock, instance))
+    first = parts.begins_of(instance[order] * (len(clocks) + 1) + clock[order])
+    rows = order[parts.spread(_agree(matched, order, first), first)]
+    kept = parts.begins_of((instance * (len(clocks) + 1) + clock)[rows])
+    island = parts.joined(matched.place[rows], kept, len(summaries))
+    took = np.bincount(matched.place, minlength=len(summaries)) > 0
+    alone = np.where(took, island, -1)  # what took part in nothing contradicts nothing
+    return _numbered(summaries, list(zip(of_place.tolist(), alone.tolist(), strict=True)))
+
+
+def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
+    """Of the participants of an instance on one clock, whether its times fit together, shape (parts,)."""
+    start_ns, end_ns = matched.start_ns[order], matched.end_ns[order]
+    last_ns, early_ns = parts.most(start_ns, first), parts.least(end_ns, first)
+    apart_ns = parts.most(end_ns, first) - early_ns
+    together = matched.ends_together[matched.instance[order[first[:-1]]]]
+    return (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
+
+
+def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
+    number: dict[Hashable, int] = {}
+    clocks = [number.setdefault(key, len(number)) for key in keys]
+    return [
+        one if one.identity.clock == clock else replace(one, identity=replace(one.identity, clock=clock))
+        for one, clock in zip(summaries, clocks, strict=True)
+    ]
+
+
+def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
+    """Every clock of which that is known. `summaries` are those used, in order of place."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(summaries):
+        places[one.identity.clock].append(place)
+    if clocks.aligned:
+        fits = clocks.by_fingerprint()
+        for clock, several in places.items():
+            if (fit := fits.get(clock)) is not None:
+                at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
+                yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
+        return
+    starts = {clock: summaries[several[0]].identity.session_start_ns for clock, several in places.items()}
+    told = {clock: start for clock, start in starts.items() if start is not None}
+    if len(told) < len(starts):
+        return
+    first_ns = min(told.values(), default=0)
+    for clock, start in told.items():
+        yield sections.ClockFit(tuple(places[clock]), ClockSource.SESSION_START, 0, first_ns - start, 0.0)

@@ -1,0 +1,39 @@
+"""What a run is without one cause of lateness: work and transfers of its ranks, to be replayed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from traces.arrays import FloatArray, IntArray
+from traces.ranks.replay.beneath import EVERY_KIND
+from traces.ranks.replay.chains import Chains
+from traces.ranks.summaries.summary import UNKNOWN
+from traces.sections.cause import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A possible cause, and what it takes away. `places`: of the summaries of ranks that it makes late, none
+    where nobody can be named.
+
+    `cost_ns`, shape (steps,), is the late ranks' own time beyond like ranks in each step, NaN where it is not
+    known. `edited`: own work and transfers of each participation without the cause, shape (p,) each; `whole`:
+    with what goes with it where it is the cause, if more than tells it from other causes. `by_step` names, of
+    each step of the run, the place that was late; empty where it is the same in all; `group` is the number of
+    the ranks with more layers. `skipped`: kinds that hold nothing up beneath compute.
+    `now_and_then`: any rank has some of it in some steps.
+    """
+
+    cause: Cause
+    places: tuple[int, ...]
+    cost_ns: FloatArray
+    edited: Callable[[Chains], tuple[IntArray, IntArray]]
+    by_step: tuple[int, ...] = ()
+    group: int = UNKNOWN
+    skipped: Sequence[int] = EVERY_KIND
+    whole: Callable[[Chains], tuple[IntArray, IntArray]] | None = None
+    now_and_then: bool = False
+
+    @property
+    def place(self) -> int:
+        """Of the one rank that it is; `UNKNOWN` where it is none or several."""
+        return self.places[0] if len(self.places) == 1 else UNKNOWN

@@ -1,0 +1,154 @@
+"""The run without what makes it late: replayed over all ranks, so that everyone who waited moves too.
+
+It is a ceiling of what a repair can win, since only collectives hold the ranks together in it. Of a transfer
+that becomes shorter only what was exposed is won: beneath the rest the rank worked.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.limits import WALL
+from traces.ranks.replay.beneath import BESIDE, EVERY_KIND
+from traces.ranks.replay.borders import Borders, mean_step_ns
+from traces.ranks.replay.chains import NEVER, chains_of, replayed, with_beside
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.group_links import over_nodes
+from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.replay.shared_ways import ROUNDS, shares
+from traces.ranks.rows import parts
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import UNKNOWN
+from traces.ranks.waiting.side_by_side import middles
+from traces.ranks.waiting.waits import LASTS
+from traces.sections.cause import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A mean step as recorded and without the cause, and what each step of the run saves, shape (steps,),
+    NaN where it is not known.
+    """
+
+    step_ns: int
+    without_ns: int
+    saved_ns: FloatArray
+
+    @property
+    def saved_frac(self) -> float:
+        return 1 - self.without_ns / self.step_ns if self.step_ns else 0.0
+
+
+def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
+    """Replay the run; None where the recorded order contradicts itself, so that the replay comes to no end.
+
+    Replayed with all that was recorded, every time is as recorded.
+    """
+    matched = run.together.matched
+    if edit.skipped is not EVERY_KIND:
+        run = replace(run, chains=chains_of(matched, run.aligned, run.role, edit.skipped))
+    if edit.cause is Cause.SLOW_LINK:
+        run = replace(run, chains=with_beside(run.chains, matched, run.aligned))
+    free = _begins_alone(run)
+    ways = [np.zeros_like(free), free] if free.any() else [free]
+    found = [_lasts(run, edit, one) for one in ways]
+    ended = [one for one in found if one is not None]
+    if len(ended) < len(found):
+        return None
+    return max(ended, key=lambda one: one.saved_frac)  # late beginners only hold up
+
+
+def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
+    """The run without the cause; None where the replay comes to no end."""
+    if edit.cause is Cause.SLOW_LINK:
+        end_ns = _without_slow_link(run, edit, free)
+    else:
+        _, end_ns = _ends(run, edit.edited(run.chains), free)
+    if (end_ns == NEVER).any():
+        return None
+    borders = Borders(run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any()))
+    before_ns, after_ns = borders.steps_ns(run.aligned.end_ns), borders.steps_ns(end_ns)
+    return Replayed(mean_step_ns(before_ns), mean_step_ns(after_ns), middles((before_ns - after_ns).T))
+
+
+def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> tuple[IntArray, IntArray]:
+    """When each participation ends, and when work that it held up goes on, shape (p,) each.
+
+    `without`: own work and transfers without the cause.
+    """
+    chains, (own_ns, moving_ns) = run.chains, without
+    less_ns = np.maximum(0, chains.moving_ns - moving_ns)
+    if not less_ns.any():
+        end_ns = replayed(chains, own_ns, moving_ns, free)
+        return end_ns, end_ns
+    queued = _queued(run)
+    hidden_ns = _hidden(run, less_ns, queued)
+    own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
+    own_ns = np.where(queued, own_ns - np.maximum(0, chains.moving_ns[chains.behind]), own_ns)
+    end_ns = replayed(chains, own_ns, moving_ns, free)
+    return end_ns, np.where(end_ns == NEVER, NEVER, end_ns + hidden_ns)
+
+
+def _without_slow_link(run: MeasuredRun, edit: Edit, free: BoolArray) -> IntArray:
+    """When work goes on then. What moves beside what was slow has its way for itself sooner."""
+    matched, chains, end_ns = run.together.matched, run.chains, run.aligned.end_ns
+    over = over_nodes(matched, run.nodes)
+
+    def part_of(end_ns: IntArray, moving_ns: IntArray) -> FloatArray:
+        return parts.spread(shares(matched.first, matched.place, end_ns, moving_ns, over), matched.first)
+
+    part = part_of(end_ns, chains.moving_ns)
+    alone_ns = np.rint(chains.moving_ns * part).astype(np.int64)
+    own_ns, alone_ns = edit.edited(replace(chains, moving_ns=alone_ns))
+    for left in reversed(range(ROUNDS if over.any() else 1)):
+        moving_ns = np.rint(alone_ns / part).astype(np.int64)
+        end_ns, goes_on_ns = _ends(run, (own_ns, moving_ns), free)
+        if not left or (end_ns == NEVER).any():
+            break
+        part = part_of(end_ns, moving_ns)
+    return goes_on_ns
+
+
+def _queued(run: MeasuredRun) -> BoolArray:
+    """Gradients and parameters that waited in their stream, shape (p,): ready while those before moved."""
+    matched, chains, aligned = run.together.matched, run.chains, run.aligned
+    behind_ns = chains.start_ns - aligned.end_ns[chains.behind]
+    result: BoolArray = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
+    return result & np.isin(matched.kind, BESIDE)
+
+
+def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
+    """By how much each participation ends sooner while its rank's compute does not, shape (p,).
+
+    What is queued ends as much sooner as those before it as well, but for what of them was exposed.
+    """
+    matched, behind = run.together.matched, run.chains.behind
+    beyond_ns = less_ns - matched.exposed_ns
+    order = np.lexsort((run.chains.start_ns, matched.group[matched.instance], matched.place))
+    begins = ~queued[order]
+    begins[1:] |= behind[order[1:]] != order[:-1]
+    total_ns = np.cumsum(beyond_ns[order])
+    stretch = np.cumsum(begins) - 1
+    before_ns = (total_ns - beyond_ns[order])[begins][stretch]
+    far_ns = int(np.abs(total_ns).max(initial=0)) * 2 + 1
+    least_ns = np.minimum.accumulate(np.minimum(total_ns, before_ns) - stretch * far_ns) + stretch * far_ns
+    result = np.empty(len(order), dtype=np.int64)
+    result[order] = total_ns - least_ns
+    return result
+
+
+def _begins_alone(run: MeasuredRun) -> BoolArray:
+    """The first collectives of ranks, shape (p,), where like ranks begin within steps, each elsewhere.
+
+    Without the cause they would have begun with the others, as much later than these as they did.
+    """
+    matched, grid, chains = run.together.matched, run.grid, run.chains
+    first = chains.after == NO_ROW
+    within = (grid.later != grid.later[:1]).any() or (matched.step[first] == UNKNOWN).any()
+    begin_ns = np.full(len(grid.later), np.nan)
+    np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
+    known = [few[~np.isnan(few)] for few in (begin_ns[list(one.places)] for one in run.alike)]
+    spread_ns = [float(np.ptp(few)) for few in known if len(few)]
+    apart = within and max(spread_ns, default=0.0) > WALL.value * run.step_ns
+    return first if apart else np.zeros(len(first), dtype=np.bool_)

@@ -1,0 +1,318 @@
+"""The collectives of one rank: their groups and numbers, and what the rank did before each.
+
+What the rank spends its time on is kept as sets of instants, to be asked of any stretch. NCCL's calls say how
+many messages and bytes a collective has, and with whom.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.pieces import REASONS, AbsentPieces
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.groups import before_of, group_of, mask_of, place_in_run, sums_of
+from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
+from traces.missing import Missing
+from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
+from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
+from traces.resolve.communication import Communication, communication_of
+from traces.resolve.nccl_calls import (
+    CallPayloads,
+    Communicators,
+    ThreadCalls,
+    calls_by_thread,
+    communicators_in,
+    groups_of,
+)
+from traces.resolve.resolution import UNTOLD
+from traces.steps.found import Steps
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
+
+_STARVED: Final = tuple(reason.startswith("launch_starved.") for reason in REASONS)
+_DATA: Final = REASONS.index("launch_starved.data")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without either
+    for which the host is the reason: `loader` before a step's first kernel, or in a range of a loader, `host`
+    all other. None where the recording does not tell why no compute ran.
+    """
+
+    compute: Spans
+    grouped: Spans
+    comm: Spans
+    exposed: Spans
+    host: Spans | None
+    loader: Spans | None
+
+
+def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> Spent:
+    """Sort the time of a rank."""
+    rows = rank.activities
+    computes = rows.bucket == Bucket.COMPUTE
+    compute, comm = instants_of(rows, computes), instants_of(rows, rows.bucket == Bucket.COMM)
+    grouped = instants_of(rows, computes & (rows.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")))
+    host = loader = None
+    if not isinstance(absent, Missing):
+        places, begins = np.flatnonzero(computes), [step.start_ns for step in steps.recorded]
+        at = np.searchsorted(rows.start_ns[places], begins)
+        starved = np.array(_STARVED, dtype=np.bool_)[absent.reason]
+        at_step = np.isin(absent.kernel, places[at[at < len(places)]]) | (absent.reason == _DATA)
+        host = subtract(instants_of(absent, starved & ~at_step), comm)
+        loader = subtract(instants_of(absent, starved & at_step), comm)
+    return Spent(compute, grouped, comm, subtract(comm, compute), host, loader)
+
+
+_MOST: Final = 64
+"""Pairs of kind and peer that a summary lists: those with the most bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Of each communication activity, shape (m,), what the calls behind it say, `UNKNOWN` where nothing does.
+
+    `sends` and `receives` count calls with one peer. `given_bytes` is what all other calls name, or what is
+    sent; `received_bytes` is what is received. `ranks` are those of the communicator. `calls`: each call with
+    a peer, as rows of activity, communicator, peer, bytes sent and bytes received.
+    """
+
+    sends: IntArray
+    receives: IntArray
+    given_bytes: IntArray
+    received_bytes: IntArray
+    ranks: IntArray
+    calls: IntArray
+
+
+def called_by(comm: Communication) -> Called:
+    """What the calls of all threads say. A group that launched several kernels says nothing of each."""
+    communicators = communicators_in(comm.rank)
+    told: IntArray = np.full((5, len(comm)), UNKNOWN, dtype=np.int64)
+    with_peers: list[IntArray] = [np.empty((5, 0), dtype=np.int64)]
+    for mine, calls, payloads in calls_by_thread(comm, communicators):
+        call, behind = _joined(calls, calls.launching(comm.rows.launch_ns[mine]))
+        activity = mine[behind]
+        sends, receives = calls.sends[call], calls.receives[call]
+        ranks = communicators.rank_count_of(payloads.communicator[call])
+        size = _of_all(payloads.size_bytes[call], ranks, calls.all_to_alls[call])
+        seen = mask_of(activity, len(comm))
+        silent = np.bincount(activity[size < 0], minlength=len(comm)) > 0
+        ones = np.ones_like(size)
+        columns = ((sends, ones), (receives, ones), (~receives, size), (receives, size))
+        for row, (which, amount) in enumerate(columns):
+            added = sums_of(amount[which], activity[which], len(comm))
+            known = seen if row < 2 else seen & ~silent
+            told[row, known] = added[known]
+        told[4, activity] = ranks
+        with_peers.append(_with_peers(payloads, call, activity, sends, receives))
+    rows = np.concatenate(with_peers, axis=1)
+    rows[1] = np.append(communicators.hashes, UNKNOWN)[rows[1]]
+    sends, receives, given, received, ranks = told
+    received[sends + receives <= 0] = UNKNOWN
+    return Called(sends, receives, given, received, ranks, rows)
+
+
+def _of_all(size: IntArray, ranks: IntArray, of_one: BoolArray) -> IntArray:
+    """Bytes for all ranks, where a call names those for one, as of a reduce-scatter (src/collectives.cc)."""
+    return np.where(of_one, np.where((size >= 0) & (ranks > 0), size * ranks, UNKNOWN), size)
+
+
+def _joined(calls: ThreadCalls, launched: IntArray) -> tuple[IntArray, IntArray]:
+    """Calls that move data, and of each the one launch, by place, that its group made."""
+    group = np.where(calls.moves, calls.group, UNKNOWN)
+    order = np.argsort(launched, kind="stable")
+    numbers = launched[order]
+    at = np.searchsorted(numbers, group)
+    until = np.searchsorted(numbers, group, side="right")
+    call = np.flatnonzero((until - at == 1) & (group >= 0))
+    return call, order[at[call]]
+
+
+def _with_peers(
+    payloads: CallPayloads, call: IntArray, activity: IntArray, sends: BoolArray, receives: BoolArray
+) -> IntArray:
+    size, peer, communicator = payloads.size_bytes[call], payloads.peer[call], payloads.communicator[call]
+    named = (peer >= 0) & (communicator >= 0) & (size >= 0) & (sends | receives)
+    columns = activity, communicator, peer, size * sends, size * receives
+    return np.stack(columns)[:, named]
+
+
+def messages_of(called: Called, mine: IntArray) -> Messages:
+    """Of some activities, as a summary keeps it; empty where nothing says anything."""
+    columns = called.sends[mine], called.receives[mine], called.received_bytes[mine]
+    if all((column <= 0).all() for column in columns):
+        return Messages.none()
+    return Messages(*columns)
+
+
+def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communicators) -> Peers:
+    """Bytes by kind, communicator and peer, of the activities inside, masks and kinds of shape (m,)."""
+    rows = called.calls[:, inside[called.calls[0]]]
+    keys = np.stack((kind[rows[0]], rows[1], rows[2]))
+    several, place = np.unique(keys, axis=1, return_inverse=True)
+    sent, received = (sums_of(amount, place.reshape(-1), several.shape[1]) for amount in rows[3:])
+    most = np.sort(np.argsort(-(sent + received), kind="stable")[:_MOST])
+    own = dict(zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True))
+    where = np.array([max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()], dtype=np.int64)
+    columns = several[0], several[1], where, several[2], sent, received
+    return Peers(*(column[most] for column in columns))
+
+
+_OPERATIONS: Final = {
+    "sendrecv": Operation.EXCHANGE,
+    "all_to_all": Operation.EXCHANGE,
+    "pp_p2p": Operation.EXCHANGE,
+    "cp_a2a": Operation.EXCHANGE,
+    "ep_a2a": Operation.EXCHANGE,
+    "all_reduce": Operation.ALL_REDUCE,
+    "all_gather": Operation.ALL_GATHER,
+    "reduce_scatter": Operation.REDUCE_SCATTER,
+    "broadcast": Operation.BROADCAST,
+    "reduce": Operation.REDUCE,
+    "ep_dispatch": Operation.DISPATCH,
+    "ep_combine": Operation.COMBINE,
+    "ep_notify": Operation.CONTROL,
+    "ep_sync": Operation.CONTROL,
+    "ep_layout": Operation.CONTROL,
+}
+"""Subclass of a kernel's name -> what it does."""
+_MEMBERS: Final = 64
+"""Ranks of a group that a summary lists; of larger ones it has the number."""
+_PARTS: Final = 256
+"""Kernels of one numbered collective; a coalesced one has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """The collectives of a rank, and what the calls behind them say."""
+
+    groups: tuple[Group, ...]
+    instances: Instances
+    messages: Messages
+    peers: Peers
+
+
+def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps) -> Collectives:
+    """The collectives of a rank whose activities carry the resolved kinds, in order of start.
+
+    `usual`: the steps of which bytes are counted.
+    """
+    comm = communication_of(rank)
+    mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
+    called = called_by(comm)
+    rows = comm.rows.take(mine)
+    by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
+    operation = np.array(by_name, dtype=np.int64)[rows.name]
+    given, ranks = called.given_bytes[mine], called.ranks[mine]
+    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)  # NCCL names the part that it gets
+    size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN, dtype=np.int64)
+    if (recorded := comm.rank.columns.collectives) is not None:
+        if (beside := recorded.size_bytes) is not None:
+            size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
+        number = number if recorded.sequence is None else recorded.sequence[rows.row]
+    groups, group = _groups(comm, mine, operation)
+    instances = Instances(
+        group=group,
+        sequence=_sequences(group, number),
+        operation=operation,
+        kind=rows.key.astype(np.int64),
+        size_bytes=size_bytes,
+        step=steps.used_at(rows.start_ns),
+        start_ns=rows.start_ns,
+        end_ns=rows.end_ns,
+        exposed_ns=ns_in(rows, spent.exposed),
+        **_before(group, rows.start_ns, rows.end_ns, spent),
+    )
+    used = usual.used_at(comm.rows.start_ns) != UNKNOWN if usual.used else np.ones(len(comm), dtype=np.bool_)
+    peers = peers_of(called, used, comm.rows.key.astype(np.int64), communicators_in(rank))
+    return Collectives(groups, instances, messages_of(called, mine), peers)
+
+
+def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[tuple[Group, ...], IntArray]:
+    rank, rows = comm.rank, comm.rows.take(mine)
+    found: list[Group] = []
+    group = np.full(len(mine), UNKNOWN, dtype=np.int64)
+    recorded = rank.columns.collectives
+    purpose = np.full(len(mine), UNTOLD, dtype=np.int64)
+    if recorded is not None and recorded.groups:
+        purpose = recorded.purpose[rows.row]
+        number = recorded.group[rows.row]
+        for one in distinct(number[number >= 0]).tolist():
+            known, here = recorded.groups[one], number == one
+            group[here] = len(found)
+            about = int(purpose[here].max())
+            few = known.members if known.members and len(known.members) <= _MEMBERS else None
+            found.append(Group(GroupSource.PROCESS_GROUP, known.key, known.size, few, about))
+    communicators = communicators_in(rank)
+    if communicators.calls is not None:
+        behind = groups_of(comm)
+        number, peer = behind.communicator[mine], behind.peer[mine]
+        several = np.unique(np.stack((number, peer))[:, (number >= 0) & (group == UNKNOWN)], axis=1)
+        for one, other in several.T.tolist():
+            group[(number == one) & (peer == other) & (group == UNKNOWN)] = len(found)
+            found.append(_of_communicator(communicators, one, other))
+    for key, here in _by_order(rows.stream_id, operation, group):
+        group[here] = len(found)
+        found.append(Group(GroupSource.ORDER, key))
+    return tuple(found), group
+
+
+def _of_communicator(communicators: Communicators, number: int, peer: int) -> Group:
+    """All ranks of a communicator, or a pair of them where calls name one peer only."""
+    size, own = int(communicators.rank_count[number]), int(communicators.own_rank[number])
+    key = int(communicators.hashes[number])
+    if peer == UNTOLD or size == 2:
+        return Group(GroupSource.COMMUNICATOR, key, size if size > 0 else None, own=own if own >= 0 else None)
+    if own < 0:
+        return Group(GroupSource.PEER, key, 2, peer=peer)
+    return Group(GroupSource.COMMUNICATOR, fingerprint_of_pair(key, own, peer), 2, own=int(own > peer))
+
+
+def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tuple[int, IntArray]]:
+    """What nothing is told of: by operation, and the turn of its stream among those that have it."""
+    result = []
+    open_ = np.flatnonzero(group == UNKNOWN)
+    for code in distinct(operation[open_]).tolist():
+        of_code = open_[operation[open_] == code]
+        for turn, one in enumerate(distinct(stream[of_code]).tolist()):
+            key = fingerprint_of_text(f"{Operation(code).name} {turn}")
+            result.append((key, of_code[stream[of_code] == one]))
+    return result
+
+
+def _sequences(group: IntArray, number: IntArray) -> IntArray:
+    """The recorded number within the group where all of a group have one, else the order."""
+    silent = np.bincount(group[number < 0], minlength=int(group.max(initial=-1)) + 1) > 0
+    turn, again = _turns(group), _turns(group_of(group, number) if len(group) else group)
+    return np.where(silent[group], turn, number * _PARTS + np.minimum(again, _PARTS - 1))
+
+
+def _turns(group: IntArray) -> IntArray:
+    """Of each row its place, from 0, among those of its group."""
+    order, turn = np.argsort(group, kind="stable"), np.empty(len(group), dtype=np.int64)
+    turn[order] = place_in_run(group[order])
+    return turn
+
+
+def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
+    before = before_of(group)
+    has = before >= 0
+    since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
+    ends_ns, order = np.sort(end_ns), np.argsort(start_ns, kind="stable")
+    ended = np.searchsorted(ends_ns, start_ns, side="right")
+    last_ns = np.where(ended > 0, ends_ns[ended - 1], start_ns)  # of any group
+    last_ns[order[1:]] = np.maximum(last_ns[order[1:]], start_ns[order[:-1]])
+
+    def within(begin_ns: IntArray, known: BoolArray, spans: Spans | None) -> IntArray:
+        if spans is None:
+            return np.full(len(group), UNKNOWN, dtype=np.int64)
+        return np.where(known, covered_ns(begin_ns, start_ns, spans), UNKNOWN)
+
+    return {
+        "compute_ns": within(since_ns, has, spent.compute),
+        "grouped_ns": within(since_ns, has, spent.grouped),
+        "host_ns": within(last_ns, ended > 0, spent.host),
+        "loader_ns": within(since_ns, has, spent.loader),
+    }

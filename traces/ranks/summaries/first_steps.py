@@ -1,0 +1,48 @@
+"""Whether the first step of a run, longer than the others on its ranks, is a warm-up of theirs.
+
+A rank alone cannot tell: its first step is longer where it warms up, and where it waits for another one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from traces.limits import MOST
+from traces.ranks.summaries.summary import UNKNOWN, FirstStep, RankSummary
+
+
+def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+    """The summaries, in order, without first steps that are a warm-up.
+
+    They are where a rank initialises in it, and where most ranks spend what it takes more outside of
+    communication. What is of other ranks in a first step is theirs all the same: a collective that one of
+    them counts in no step is in none.
+    """
+    longer = [one for one in summaries if one.first_step is FirstStep.LONGER]
+    if not longer:
+        return [*summaries]
+    initialises = any(one.first_step is FirstStep.INITIALISES for one in summaries)
+    if len(longer) > 1 and not initialises and np.median([*map(_own_frac, longer)]) <= MOST.value:
+        return [*summaries]
+    return [_without_first(one) if one.first_step is FirstStep.LONGER else one for one in summaries]
+
+
+def _own_frac(one: RankSummary) -> float:
+    """Of what its first step takes more than the median of the others, the part outside communication."""
+    steps = one.steps
+    lasts_ns = steps.end_ns - steps.start_ns
+    own_ns = lasts_ns - steps.exposed_comm_ns
+    more_ns = float(lasts_ns[0] - np.median(lasts_ns[1:]))
+    return float(own_ns[0] - np.median(own_ns[1:])) / more_ns if more_ns > 0 else 1.0
+
+
+def _without_first(one: RankSummary) -> RankSummary:
+    rows, experts = one.instances, one.experts
+    return replace(
+        one,
+        steps=one.steps.take(np.arange(1, len(one.steps))),
+        instances=replace(rows, step=np.where(rows.step > 0, rows.step - 1, UNKNOWN)),
+        experts=replace(experts, step=experts.step - 1),
+        first_step=FirstStep.USUAL,
+    )

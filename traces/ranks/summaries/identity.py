@@ -1,0 +1,112 @@
+"""Which rank of how many a recording is of, as recorded or given beside it; and fingerprints.
+
+A fingerprint is a number that is equal where what it stands for is, and that tells nothing else.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import IntArray
+from traces.limits import MOST_RANKS
+from traces.ranks.summaries.summary import GroupSource, Identity, RankSummary
+
+_SOME: Final = 4096
+"""Of so many rows at the beginning a table is known."""
+
+
+def fingerprint_of_text(text: str) -> int:
+    """Of a text."""
+    return _as_number(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8))
+
+
+def fingerprint_of_pair(communicator: int, one: int, other: int) -> int:
+    """Of two ranks of a communicator, by their places in it, in either order."""
+    low, high = sorted((one, other))
+    return fingerprint_of_text(f"{communicator} {low} {high}")
+
+
+def fingerprint_of_columns(*columns: IntArray) -> int:
+    """Of columns, by their lengths and their first rows."""
+    digest = blake2b(digest_size=8)
+    for column in columns:
+        digest.update(len(column).to_bytes(8, "big"))
+        digest.update(np.ascontiguousarray(column[:_SOME], dtype=np.int64).tobytes())
+    return _as_number(digest)
+
+
+def _as_number(digest: blake2b) -> int:
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSize:
+    """Ranks of a run. `said`: where that is from, such as `run.yaml:12`; None: it was recorded."""
+
+    ranks: int
+    said: str | None = None
+
+
+def recorded_size(identity: Identity) -> int | None:
+    """The world size that a recording has itself."""
+    return None if identity.world_size_from is not None else identity.world_size
+
+
+def with_world_size(summary: RankSummary, given: WorldSize | None) -> RankSummary:
+    """The summary with a world size from elsewhere, where it has none."""
+    identity = summary.identity
+    if given is None or identity.world_size is not None:
+        return summary
+    return replace(
+        summary, identity=replace(identity, world_size=given.ranks, world_size_from=given.said or "given")
+    )
+
+
+def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
+    """As recorded, else as most were given. One that is too small for the ranks here is none."""
+    sizes = Counter(
+        (one.identity.world_size_from is not None, one.identity.world_size, one.identity.world_size_from)
+        for one in used
+        if one.identity.world_size is not None and one.identity.world_size <= MOST_RANKS.value
+    )
+    numbers = [one.identity.rank for one in used if one.identity.rank is not None]
+    least = max(len(used), max(numbers, default=-1) + 1)
+    for (given, ranks, said), _ in sorted(sizes.items(), key=lambda one: (one[0][0], -one[1], str(one[0]))):
+        if ranks is not None and (not given or ranks >= least):
+            return WorldSize(ranks, said)
+    return None
+
+
+def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+    """Ranks without a number have their place in a communicator of all ranks, where there is one.
+
+    PyTorch sorts the ranks of every group that it makes (`_new_group_with_tag` in
+    torch/distributed/distributed_c10d.py), so that a place among all ranks is the number of the rank.
+    """
+    size = world_size_of(summaries)
+    if size is None or size.ranks <= 2:  # two may be a pair of some others
+        return list(summaries)
+    places = [_places(one, size.ranks) for one in summaries]
+    common = set.intersection(*(set(each) for each in places if each)) if any(places) else set()
+    return [
+        one if one.identity.rank is not None else _numbered(one, {each[key] for key in common if key in each})
+        for one, each in zip(summaries, places, strict=True)
+    ]
+
+
+def _places(summary: RankSummary, size: int) -> dict[int, int]:
+    return {
+        group.key: group.own
+        for group in summary.groups
+        if group.source is GroupSource.COMMUNICATOR and group.size == size and group.own is not None
+    }
+
+
+def _numbered(summary: RankSummary, places: set[int]) -> RankSummary:
+    if len(places) != 1:
+        return summary
+    return replace(summary, identity=replace(summary.identity, rank=places.pop()))

@@ -1,0 +1,150 @@
+"""Where the work of experts is uneven: by MoE layer and step, and whether it is always the same rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray, Rows, distinct
+from traces.missing import Missing, gap
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.matching.match import Matched
+from traces.ranks.rows import parts
+from traces.ranks.summaries.summary import UNKNOWN, ExpertWork, RankSummary
+from traces.ranks.waiting.routing import HOT, UNEVEN, Routing
+from traces.ranks.waiting.side_by_side import Grid
+from traces.sections.cause import HotRank
+from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
+
+_KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))
+_LAYERS: Final = 64
+"""Layers that are listed, the most uneven ones."""
+_CURE: Final = "record whole steps of all ranks that exchange tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells(Rows):
+    """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank recorded.
+
+    The largest and the mean, a slow GPU's slowness taken out, and whose the largest is.
+    """
+
+    group: IntArray
+    layer: IntArray
+    step: IntArray
+    most: FloatArray
+    mean: FloatArray
+    place: IntArray
+
+    @property
+    def above(self) -> FloatArray:
+        return self.most - self.mean
+
+
+def experts_of(
+    summaries: Sequence[RankSummary], matched: Matched, grid: Grid, routing: Routing, factor: FloatArray
+) -> ExpertGroups | Missing | None:
+    """Compare expert work layer by layer; None without experts, `Missing` where no layers are known.
+
+    `imbalance`: largest over mean in a median step; hot is the rank with most of what is above the mean.
+    `worst`: the layer and step in which a rank has the most beyond the mean, `above_ns`. `pattern` is that of
+    the group that loses most.
+    """
+    if not any(one.fingerprint.has_experts for one in summaries):
+        return None
+    if not any(len(one.experts) for one in summaries):
+        reason = "of no rank is it known to which MoE layer its experts' GEMMs belong"
+        return gap(reason, _CURE)
+    exchanges = np.isin(matched.kind[matched.first[:-1]], _KINDS) | routing.of_experts
+    label = _groups(matched, exchanges, len(summaries))
+    numbers = distinct(label[label != UNKNOWN])
+    cells = _cells(summaries, grid, label, factor)
+    if not len(cells):
+        reason = "no layer and step was recorded by all ranks that exchange tokens"
+        return gap(reason, _CURE)
+    of_label = {number: place for place, number in enumerate(numbers.tolist())}
+    groups = tuple(tuple(np.flatnonzero(label == number).tolist()) for number in of_label)
+    worst = int(np.argmax(cells.above))
+    by_layer = sorted(_by_layer(cells, of_label), key=lambda one: -one.imbalance)[:_LAYERS]
+    return ExpertGroups(
+        groups,
+        len(distinct(cells.layer)),
+        tuple(sorted(by_layer, key=lambda one: (one.expert_group, one.layer))),
+        WorstOfExperts(
+            of_label[int(cells.group[worst])],
+            int(cells.layer[worst]),
+            int(cells.step[worst]),
+            int(cells.place[worst]),
+            float(cells.most[worst] / cells.mean[worst]),
+            round(float(cells.above[worst])),
+        ),
+        _pattern(cells),
+    )
+
+
+def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
+    """A number for each place, the same for those that exchange tokens with each other, else `UNKNOWN`.
+
+    It is the set of ranks that a rank meets most often: where only order matches exchanges, some are wrong.
+    """
+    label = np.full(count, UNKNOWN, dtype=np.int64)
+    first, size = matched.first, matched.sizes
+    sums = [parts.total(matched.place**power, first) for power in (1, 2)]
+    kind = np.stack((size, parts.least(matched.place, first), parts.most(matched.place, first), *sums))
+    several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
+    rows = np.flatnonzero(exchanges[matched.instance])
+    met = np.stack((matched.place[rows], np.repeat(number.reshape(-1), size[exchanges])))
+    pairs, times = np.unique(met, axis=1, return_counts=True)
+    order = np.argsort(times, kind="stable")
+    label[pairs[0][order]] = pairs[1][order]  # rising: the most often stays
+    has = np.bincount(label[label != UNKNOWN], minlength=several.shape[1])
+    whole = (has == several[0]) & (has > 1)
+    return np.where((label != UNKNOWN) & np.append(whole, False)[label], label, UNKNOWN)
+
+
+def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
+    place = np.repeat(np.arange(len(summaries)), [len(one.experts) for one in summaries])
+    rows = ExpertWork.joined(*(one.experts for one in summaries))
+    slow = np.where(np.isnan(factor), 1.0, factor)
+    step = rows.step + grid.later[place]
+    order = np.lexsort((place, step, rows.layer, label[place]))
+    place, step, layer = place[order], step[order], rows.layer[order]
+    work = rows.work_ns[order] / slow[place]
+    group = label[place]
+    first = parts.begins_of(group, layer, step)
+    head = first[:-1]
+    mean = parts.total(work, first) / np.maximum(np.diff(first), 1)
+    most = parts.most(work, first)
+    top = place[parts.first_where(work == parts.spread(most, first), first)]
+    size = np.append(np.bincount(label[label != UNKNOWN], minlength=1), 0)
+    whole: BoolArray = (group[head] != UNKNOWN) & (np.diff(first) == size[group[head]]) & (mean > 0)
+    return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
+
+
+def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
+    result = []
+    for group, layer in np.unique(np.stack((cells.group, cells.layer)), axis=1).T.tolist():
+        mine = (cells.group == group) & (cells.layer == layer)
+        imbalance = float(np.median(cells.most[mine] / cells.mean[mine]))
+        here = distinct(cells.place[mine])  # where all work alike, one of the group all the same
+        most = np.bincount(cells.place[mine], weights=cells.above[mine])[here]
+        result.append(LayerOfExperts(of_label[group], layer, imbalance, int(here[np.argmax(most)])))
+    return result
+
+
+def _pattern(cells: _Cells) -> HotRank | Missing:
+    """Whether most of what the largest are above the mean is one rank's, or one rank's in each layer."""
+    lost = np.bincount(cells.group, weights=cells.above)
+    mine = cells.group == int(np.argmax(lost))
+    above, mean = cells.above[mine], cells.mean[mine]
+    if 1 + above.sum() / mean.sum() < UNEVEN.value:
+        return HotRank.EVEN
+    enough = HOT.value * above.sum()
+    if np.bincount(cells.place[mine], weights=above).max() >= enough:
+        return HotRank.SAME_RANK
+    if len(distinct(cells.step[mine])) < 2:
+        return gap("one step does not show whether it changes from step to step", "record several steps")
+    layer, place = cells.layer[mine], cells.place[mine]
+    of_each = [np.bincount(place[layer == one], weights=above[layer == one]).max() for one in distinct(layer)]
+    return HotRank.BY_LAYER if sum(of_each) >= enough else HotRank.BY_STEP

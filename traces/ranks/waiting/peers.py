@@ -1,0 +1,163 @@
+"""Bytes: what each rank gives by kind of communication, to whom, and how fast it moves.
+
+Sizes are those that NCCL's payloads or the PyTorch profiler record beside a collective. Where they are not
+recorded nothing is known, and no figure is made.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.missing import Missing, gap
+from traces.names.kernels import COMM_KINDS
+from traces.ranks.matching.match import Matched
+from traces.ranks.rows import parts
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    FirstStep,
+    Operation,
+    RankSummary,
+    Recorded,
+    in_steps,
+    of_messages,
+)
+from traces.ranks.waiting.waits import Waits, complete
+from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
+
+_PAIRS: Final = 32
+"""Pairs of ranks that are listed: those with the most bytes."""
+_NS: Final = 1_000_000_000
+_NO_TIME: Final = gap("their transfers took no time that was recorded", "none")
+NO_SIZES: Final = gap(
+    "no sizes of collectives are recorded",
+    "nsys: NCCL 2.25 or later, export with --include-blobs=true; or record with the PyTorch profiler",
+)
+_NO_SPEED: Final = gap(
+    "no collective of known size was recorded by all ranks of its group",
+    "record every rank of the groups",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes of a run. `by_rank`: in order of places, what each gives in a mean step by kind of communication;
+    kinds of which a size is missing are left out.
+    """
+
+    by_rank: tuple[Mapping[str, int], ...]
+    traffic: Traffic
+
+
+def bytes_of(
+    summaries: Sequence[RankSummary],
+    matched: Matched,
+    waits: Waits,
+    counted: BoolArray,
+    *,
+    all_ranks_seen: bool,
+) -> Bytes | Missing:
+    """Add up what is recorded. `counted`: which instances are in steps of the run, shape (n,)."""
+    if not (matched.recorded.rows.size_bytes != UNKNOWN).any():
+        return NO_SIZES
+    steps = _step_counts(matched.recorded, len(summaries))
+    speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
+    longer = np.array([one.first_step is FirstStep.LONGER for one in summaries])
+    sent = _pairs(summaries, np.maximum(steps - longer, 1))
+    return Bytes(_given(summaries, matched.recorded, steps), Traffic(speeds, sent))
+
+
+def _step_counts(recorded: Recorded, count: int) -> IntArray:
+    """Of how many steps each rank has collectives, at least 1: the whole window where there are no steps."""
+    step, place = recorded.rows.step, recorded.place
+    seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
+    seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
+    return np.maximum(seen.sum(axis=1), 1)
+
+
+def _given(
+    summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
+) -> tuple[dict[str, int], ...]:
+    place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
+    counts = (kind >= 0) & in_steps(summaries, recorded)
+    shape = len(summaries), len(COMM_KINDS)
+    table = np.zeros(shape, dtype=np.int64)
+    silent, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    np.add.at(table.reshape(-1), place[counts] * shape[1] + kind[counts], size[counts])
+    used[place[counts], kind[counts]] = True
+    unsaid = counts & (size == UNKNOWN)
+    silent[place[unsaid], kind[unsaid]] = True
+    known, mean = (used & ~silent).tolist(), (table // steps[:, None]).tolist()
+    return tuple(
+        {name: size for name, size, is_known in zip(COMM_KINDS, *row, strict=True) if is_known}
+        for row in zip(mean, known, strict=True)
+    )
+
+
+def _speeds(
+    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, whole: BoolArray
+) -> tuple[CollectiveSpeed, ...] | Missing:
+    """Of those that all ranks of their group recorded, in steps.
+
+    Size over transfer is the algorithm bandwidth of nccl-tests (doc/PERFORMANCE.md): of a gather and a
+    scatter the size is that of all ranks together, of an exchange what the shortest participant moves.
+    """
+    moved = _moved_bytes(summaries, matched)
+    kind = matched.kind[matched.first[:-1]]
+    told = whole & (moved != UNKNOWN) & (kind >= 0)
+    found = []
+    for code in distinct(kind[told]).tolist():
+        mine = told & (kind == code)
+        size, ns = int(moved[mine].sum()), int(waits.transfer_ns[mine].sum())
+        speed = size * _NS / ns if ns else _NO_TIME
+        found.append(CollectiveSpeed(COMM_KINDS[code], int(mine.sum()), size, ns, speed))
+    return tuple(found) if found else _NO_SPEED
+
+
+def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:
+    """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not recorded."""
+    given = matched.recorded.rows.size_bytes[matched.at]
+    received = of_messages(summaries, "received_bytes")[matched.at]
+    first = matched.first
+    lasts_ns = matched.end_ns - matched.start_ns
+    shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)
+    of_shortest = parts.most(np.where(shortest, np.maximum(given, received), UNKNOWN), first)
+    of_all = parts.most(given, first) * np.where(matched.operation == Operation.ALL_GATHER, np.diff(first), 1)
+    exchanges = ~np.isin(matched.operation, _OF_ONE_SIZE)
+    known = parts.least(given, first) != UNKNOWN
+    return np.where(known, np.where(exchanges, of_shortest, of_all), UNKNOWN)
+
+
+_OF_ONE_SIZE: Final = (
+    Operation.ALL_REDUCE,
+    Operation.ALL_GATHER,
+    Operation.REDUCE_SCATTER,
+    Operation.BROADCAST,
+    Operation.REDUCE,
+)
+
+
+def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes, ...]:
+    """Who sends most to whom, where both are known by their places in a communicator."""
+    place_of = {
+        (key, own): place
+        for place, one in enumerate(summaries)
+        if len(one.peers)
+        for key, own in zip(one.peers.communicator.tolist(), one.peers.own.tolist(), strict=True)
+        if own != UNKNOWN
+    }
+    sent: dict[tuple[str, int, int], int] = defaultdict(int)
+    for place, one in enumerate(summaries):
+        table = one.peers
+        if not len(table):
+            continue
+        columns = table.kind, table.communicator, table.peer, table.sent_bytes
+        for kind, key, peer, size in zip(*(column.tolist() for column in columns), strict=True):
+            other = place_of.get((key, peer))
+            if other is not None and other != place and size and kind >= 0:
+                sent[COMM_KINDS[kind], place, other] += size // int(steps[place])
+    most = sorted(sent, key=lambda pair: (-sent[pair], pair))[:_PAIRS]
+    return tuple(PeerBytes(*pair, sent[pair]) for pair in most)
