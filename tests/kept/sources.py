@@ -29,6 +29,7 @@ from bench.third.recorded import draw_style, write
 from bench.third.run import draw_truth as third_truth
 from diagnoser.demo import RECORDINGS, SEVERAL, unpack
 from heuristics.judging.judgement import judge_observed
+from heuristics.late.run import judge, run_of
 from heuristics.rules.rules import known_lines
 from tests.configurations.config_cases import CASES
 from tests.configurations.pairs import PAIRS, config_of, truth
@@ -36,6 +37,7 @@ from tests.kept.altered import CONFIGURATIONS, LOGS, altered
 from tests.kept.exchanges import AUTOGRAD, draw_exchanges
 from tests.kept.facts import facts
 from tests.kept.pairs import both_sides
+from tests.kept.rank_sets import draw_ranks
 from tests.kept.spoiled import spoiled
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA
@@ -169,6 +171,18 @@ def third_simulator(folder: Path, kind: Kind) -> Documents:
     found = third_truth(77, kind)
     files, mapped = write(found.world, found.done, draw_style(found.world, found.done), folder)
     yield kind.value, _or_refused(diagnoser.analyze, files, ranks=mapped, ask_megatron=False)
+
+
+def sets_of_ranks(first: int) -> Documents:
+    """All that is judged of small sets of ranks."""
+    for seed in range(first, first + MANY):
+        ranks = draw_ranks(seed)
+        judged = judge(ranks)
+        run = run_of(judged, [one.identity.trace for one in ranks])
+        yield (
+            f"{seed}",
+            {"run": run, "measured": judged.measured, "found": judged.found, "charged": judged.charged},
+        )
 
 
 def pairs_of_one_cause(first: int) -> Documents:

@@ -25,3 +25,9 @@ def test_documents_of_the_third_simulator_are_what_they_were(
     tmp_path: Path, request: pytest.FixtureRequest, kind: Kind
 ) -> None:
     hold(f"third {kind.value}", sources.third_simulator(tmp_path, kind), request)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 2 * sources.MANY))
+def test_what_is_judged_of_sets_of_ranks_is_what_it_was(request: pytest.FixtureRequest, first: int) -> None:
+    for start in (first, first + sources.MANY):
+        hold(f"sets of ranks from {start}", sources.sets_of_ranks(start), request)
