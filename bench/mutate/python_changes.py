@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import Final
 
 from bench.mutate.mutant import Mutant
 from bench.mutate.siblings import Siblings
@@ -174,11 +175,15 @@ _KINDS: dict[str, Callable[[ast.AST, str], _Made]] = {
 }
 
 
+SYMMETRIC: Final = frozenset({"intersect", "same_size", "same_recording"})
+"""Functions that say the same whichever of their arguments comes first: nothing could see these swapped."""
+
+
 def _swapped(node: ast.Call, source: str, siblings: Siblings) -> Iterator[_Change]:
     """Two arguments side by side whose types are alike."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     types = siblings.parameters.get(name, ())
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
+    if name in SYMMETRIC or any(isinstance(argument, ast.Starred) for argument in node.args):
         return
     for (one, two), (mine, other) in zip(pairwise(node.args), pairwise(types), strict=False):
         first, second = _text(one, source), _text(two, source)
