@@ -49,6 +49,13 @@ INITS: Final = ("ncclCommInitRankConfig", "ncclCommInitRank", "ncclCommSplit")
 
 def draw_exchanges(seed: int, path: Path) -> None:
     """Write a run of one to four steps that repeat some twenty operations, now and then without one."""
+    line = exchanged(seed)
+    write_export(path, line.recording)
+    with_payloads(path, line.blob_at)
+
+
+def exchanged(seed: int) -> Line:
+    """The same as a recording, and its payloads."""
     dice, line = Random(seed), Line()
     for communicator in range(7, 7 + dice.choice((0, 1, 2, 3))):
         own = dice.choice((0, 1, -1))
@@ -64,8 +71,7 @@ def draw_exchanges(seed: int, path: Path) -> None:
         line.run(ADAM)
         if seed % 2:
             line.recording.range(f"iteration {step}", begin * 1_000, line.now * 1_000 - 500)
-    write_export(path, line.recording)
-    with_payloads(path, line.blob_at)
+    return line
 
 
 def _operation(dice: Random) -> Callable[[Line], None]:

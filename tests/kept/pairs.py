@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Final, cast
 
 from bench.simulate.recording import Recording
+from tests.kept.exchanges import exchanged
 from tests.kept.spoiled import CALLS, KERNELS, SPOILERS, Spoil, some
 from tests.second_definition.drawn import draw
 
@@ -18,7 +19,7 @@ JITTER_NS: Final = 300
 def both_sides(seed: int) -> tuple[Recording, Recording]:
     """The base and the new side."""
     dice = Random(f"pair {seed}")
-    base, new = draw(seed).recording, draw(seed).recording
+    base, new = (exchanged(seed).recording if seed % 2 else draw(seed).recording for _ in range(2))
     for spoil in dice.sample((*SPOILERS, *OF_PAIRS), dice.choice((0, 1, 1, 1, 2, 3))):
         spoil(dice, new)
     for side in (base, new):
