@@ -20,6 +20,7 @@ from tests.recordings.launches import (
     PERMUTE,
     ROUTER,
     SCATTER,
+    SENDRECV,
     SORT,
     UNPERMUTE,
     Line,
@@ -44,6 +45,17 @@ AROUND: Final = (
     "forward.ub_fc1_comm", "c10d::alltoall_base_", "autograd::engine::evaluate_function: AddBackward0",
     "GroupedMlp forward", "optimizer_step", "nccl:coalesced", "Ulysses", "player 7",
 )  # fmt: skip
+COMMUNICATION: Final = (
+    GATHER, SCATTER, SENDRECV, "void deep_ep::intranode::dispatch<8>(int*)",
+    "void deep_ep::intranode::combine<8>(int*)", "void deep_ep::intranode::notify_dispatch<8>(int*)",
+    "void deep_ep::internode::dispatch<8>(int*)", "void deep_ep::internode_ll::combine<8>(int*)",
+    "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_Generic",
+    "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclKernel_AllReduce_RING_LL",
+    "void hybrid_ep::dispatch_kernel<8>(int*)", "void hybrid_ep::combine_kernel<8>(int*)",
+)  # fmt: skip
+COUNTS: Final = (
+    (4, 4), (2, 2), (1, 1), (1, 0), (0, 1), (3, 1), (8, 8), (2, 1), (1, 2), (2, 0), (0, 3), (2, 3),
+)  # fmt: skip
 INITS: Final = ("ncclCommInitRankConfig", "ncclCommInitRank", "ncclCommSplit")
 
 
@@ -60,13 +72,15 @@ def exchanged(seed: int) -> Line:
     for communicator in range(7, 7 + dice.choice((0, 1, 2, 3))):
         own = dice.choice((0, 1, -1))
         line.call(dice.choice(INITS), init(communicator, dice.choice((2, 4, 8)), own))
-    operations = [_operation(dice) for _ in range(dice.randint(4, 20))]
-    for step in range(dice.randint(1, 4)):
+    palette = _Palette(dice)
+    operations = [palette.operation() for _ in range(dice.randint(2, 16))]
+    misses = dice.choice((0, 0, 0.05))
+    for step in range(dice.choice((1, 2, 3, 6))):
         begin = line.now
         for operate in operations:
-            if dice.random() > 0.05:
+            if dice.random() >= misses:
                 operate(line)
-        if dice.random() < 0.3:
+        if dice.random() < 5 * misses:
             line.run(dice.choice(COMPUTE), dice.choice((7, 9)), dice.choice((3, 200)), tid=AUTOGRAD)
         line.run(ADAM)
         if seed % 2:
@@ -74,49 +88,46 @@ def exchanged(seed: int) -> Line:
     return line
 
 
-def _operation(dice: Random) -> Callable[[Line], None]:
-    """One operation, the same in each step."""
-    stream, communicator = dice.choice((20, 20, 20, 7, 24)), dice.choice((7, 7, 8, 9))
-    sends, receives = dice.choice(
-        ((4, 4), (2, 2), (1, 1), (1, 0), (0, 1), (3, 1), (8, 8), (2, 1), (1, 2), (2, 0), (0, 3), (2, 3))
-    )
-    peers = tuple(dice.sample(range(8), sends or 1))
-    what = dice.choice(
-        (
-            "compute",
-            "compute",
-            "layer",
-            "layer",
-            "backward",
-            "backward",
-            "group",
-            "exchange",
-            "bare",
-            "within",
-            "call",
-            "collective",
+class _Palette:
+    """What operations of one run are drawn from: a few kinds of each thing, as real runs have."""
+
+    def __init__(self, dice: Random) -> None:
+        self._dice = dice
+        self._kinds = dice.sample(
+            ("compute", "layer", "backward", "group", "exchange", "bare", "within", "call", "named"), 4
         )
-    )
-    names = [dice.choice(COMPUTE) for _ in range(dice.randint(1, 4))]
-    text, receive, gather = dice.choice(RANGES), dice.random() < 0.8, dice.choice((GATHER, SCATTER))
-    size = dice.choice((8, 1_000, 4_000_000))
-    does: dict[str, Callable[[Line], None]] = {
-        "compute": lambda line: line.all(*names),
-        "layer": lambda line: moe_layer(line, lambda: line.group(sends, receives, stream=stream)),
-        "backward": lambda line: _backward(line, sends, receives, stream),
-        "group": lambda line: line.group(sends, receives, stream=stream),
-        "exchange": lambda line: line.exchange(
-            *peers, communicator=communicator, stream=stream, receive=receive
-        ),
-        "bare": lambda line: line.run(gather, stream, 30),
-        "within": lambda line: line.within(text, stream=stream),
-        "call": lambda line: line.call("ncclAllGather", collective(communicator, size), GATHER, stream),
-        "collective": lambda line: line.call(
-            "ncclReduceScatter", collective(communicator, size), SCATTER, stream
-        ),
-    }
-    operate, around = does[what], dice.sample(AROUND, dice.choice((0, 0, 1, 1, 2)))
-    return lambda line: _within(line, around, operate)
+        self._names = dice.sample(COMPUTE, dice.randint(2, 6))
+        self._around = dice.sample(AROUND, dice.randint(1, 4))
+        self._communication = dice.sample(COMMUNICATION, 3)
+        self._streams = dice.choice(((20,), (20, 24), (7,), (20, 7, 24)))
+        self._counts = dice.sample(COUNTS, 2)
+
+    def operation(self) -> Callable[[Line], None]:
+        """One operation, the same in each step."""
+        dice = self._dice
+        stream, communicator = dice.choice(self._streams), dice.choice((7, 7, 8, 9))
+        sends, receives = dice.choice(self._counts)
+        peers = tuple(dice.sample(range(8), sends or 1))
+        names = [dice.choice(self._names) for _ in range(dice.randint(1, 4))]
+        text, receive, name = dice.choice(RANGES), dice.random() < 0.8, dice.choice(self._communication)
+        of_call = collective(communicator, dice.choice((8, 1_000, 4_000_000)))
+        call, kernel = dice.choice((("ncclAllGather", GATHER), ("ncclReduceScatter", SCATTER)))
+        does: dict[str, Callable[[Line], None]] = {
+            "compute": lambda line: line.all(*names),
+            "layer": lambda line: moe_layer(line, lambda: line.group(sends, receives, stream=stream)),
+            "backward": lambda line: _backward(line, sends, receives, stream),
+            "group": lambda line: line.group(sends, receives, stream=stream),
+            "exchange": lambda line: line.exchange(
+                *peers, communicator=communicator, stream=stream, receive=receive
+            ),
+            "bare": lambda line: line.run(name, stream, 30),
+            "within": lambda line: line.within(text, stream=stream),
+            "call": lambda line: line.call(call, of_call, kernel, stream),
+            "named": lambda line: line.within(text, name, stream),
+        }
+        operate = does[dice.choice(self._kinds)]
+        around = dice.sample(self._around, min(len(self._around), dice.choice((0, 0, 1, 1, 2))))
+        return lambda line: _within(line, around, operate)
 
 
 def _backward(line: Line, sends: int, receives: int, stream: int) -> None:

@@ -118,7 +118,7 @@ def exchanges(folder: Path, first: int) -> Documents:
 def facts_of_exchanges(folder: Path, first: int) -> Documents:
     """All that is measured of what NCCL exchanges, with names of threads or without."""
     autograd = {Recording().global_id(1000, AUTOGRAD): AUTOGRAD_THREAD}
-    for seed in range(first, first + MANY):
+    for seed in range(first, first + EACH):
         path = folder / f"{seed}.sqlite"
         draw_exchanges(seed, path)
         yield f"{seed}", facts(path, autograd if seed % 2 else {})
@@ -127,7 +127,7 @@ def facts_of_exchanges(folder: Path, first: int) -> Documents:
 def facts_of_exceptions(folder: Path, first: int) -> Documents:
     """All that is measured of small runs with exceptions that no program makes."""
     path = folder / "spoiled.sqlite"
-    for seed in range(first, first + MANY):
+    for seed in range(first, first + EACH):
         path.unlink(missing_ok=True)
         write_export(path, spoiled(seed))
         yield f"{seed}", facts(path, {})
@@ -204,7 +204,7 @@ def pairs_of_other_kinds() -> Documents:
 
 def pairs_of_small_runs(folder: Path, first: int) -> Documents:
     """Two small runs of which the new differs in something, every second pair with two configurations."""
-    for seed in range(first, first + MANY):
+    for seed in range(first, first + EACH):
         documents = []
         for place, recording in enumerate(both_sides(seed)):
             path = folder / f"{seed} {place}.sqlite"

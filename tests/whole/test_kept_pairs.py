@@ -22,7 +22,7 @@ def test_documents_of_pairs_of_other_kinds_are_what_they_were(request: pytest.Fi
     hold("pairs of other kinds", sources.pairs_of_other_kinds(), request)
 
 
-@pytest.mark.parametrize("first", range(0, 150, sources.MANY))
+@pytest.mark.parametrize("first", range(0, 160, sources.EACH))
 def test_documents_of_pairs_of_small_runs_are_what_they_were(
     tmp_path: Path, request: pytest.FixtureRequest, first: int
 ) -> None:
