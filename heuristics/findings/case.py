@@ -10,7 +10,6 @@ from heuristics.config.view import Config, Trust
 from heuristics.facts.configuration import OF_ALLOCATOR
 from heuristics.facts.dictionary import Remembering, fact, read
 from heuristics.facts.groups import balance_off
-from heuristics.guides.memory_use import too_large
 from heuristics.guides.parallel import connections
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
@@ -82,18 +81,6 @@ def tp_overlap_off(case: Case) -> str:
 
 
 @fact
-def tp_overlap_idle(run: Run) -> bool:
-    """Whether nothing is there that TP overlap could hide."""
-    return run.config.tp == 1 or run.config.on("sequence_parallel") is False
-
-
-@fact
-def before_blackwell(run: Run) -> bool | None:
-    """Whether the GPU is older than Blackwell."""
-    return run.config.before_blackwell()
-
-
-@fact
 def queues_with_overlap(run: Run) -> int:
     """Hardware queues that the run wants with EP overlap."""
     return connections(run, ep_overlap=True)
@@ -131,18 +118,6 @@ def captured_at(case: Case) -> str:
 
 
 @fact
-def captured_then(case: Case) -> str:
-    """Whether the log says that graphs were captured."""
-    return say("findings.captured" if _captured(case) else "findings.not-captured")
-
-
-@fact
-def in_graphs(run: Run) -> str:
-    """The part of kernel work in graphs."""
-    return percent(run.observed.graph_frac or 0.0)
-
-
-@fact
 def register_asserted(case: Case) -> bool:
     """Whether the release may assert that NCCL registers no buffers of graphs."""
     return rules()["graphs-graph-register"].in_force(releases_of(case.files)) is not False
@@ -161,35 +136,10 @@ def precision_at(case: Case) -> str | None:
 
 
 @fact
-def each_expert_alone(case: Case) -> bool:
-    """Each expert runs its own GEMM: as many a layer as a rank has experts."""
-    shown, asked = case.run.observed, case.files
-    per_layer = shown.expert_gemms_per_layer
-    ep, experts = asked.positive("expert_model_parallel_size"), asked.positive("num_moe_experts")
-    local = experts // ep if experts and ep else None
-    if shown.grouped_gemm is not None or per_layer is None or local is None:
-        return shown.grouped_gemm is False
-    return per_layer >= local > 1
-
-
-@fact
 def gemms_a_layer(case: Case) -> str:
     """GEMMs of experts in a layer."""
     count = case.run.observed.expert_gemms_per_layer
     return "" if count is None else say("findings.gemms-a-layer", count=f"{count:.0f}")
-
-
-@fact
-def may_recompute_moe(case: Case) -> bool:
-    """Whether a setting asks for it, or leaves it to a default.
-
-    Only this label: its router and its exchanges are told apart from everything else, while norms or
-    activations that run again may belong to a wider module.
-    """
-    granularity = case.files.word("recompute_granularity")
-    asked = case.files.names("recompute_modules")
-    of_modules = granularity == "selective" and (asked is None or "moe" in asked)
-    return granularity == "full" or of_modules
 
 
 @fact
@@ -203,13 +153,6 @@ def collected(case: Case) -> str:
     """How often garbage is collected by hand."""
     interval = case.files.count("train.manual_gc_interval")
     return say("findings.collected", interval=interval) if interval else say("findings.collected-unknown")
-
-
-@fact
-def estimate_is_certain(case: Case) -> bool:
-    """Whether even the least estimate is more than the GPU has."""
-    found = too_large(case.run)
-    return found is not None and found.is_certain
 
 
 def _from(limit: Limit, value: float | None, spell: Callable[[float], str] = percent) -> str | None:

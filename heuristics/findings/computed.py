@@ -13,7 +13,7 @@ from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.case import Case
 from heuristics.findings.recorded import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
-from heuristics.guides.memory_use import HEAD_ROOM, estimated, ran_out, too_large
+from heuristics.guides.memory_use import HEAD_ROOM, estimated, too_large
 from heuristics.guides.parallel import connections
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import broken, undecided
@@ -162,7 +162,7 @@ def _because(causes: Mapping[str, str], checks: str) -> Found:
 def _memory_estimate(case: Case) -> Iterator[Found]:
     """The fullest rank needs more memory than there is, by the estimate: certain only beyond its error."""
     run = case.run
-    found = None if ran_out(run) else too_large(run)
+    found = None if run.tells("ran_out") else too_large(run)
     if found is None:
         return
     named = ", ".join(

@@ -32,15 +32,9 @@ def chosen_backend(case: Case) -> str | None:
 
 
 @fact
-def type_is_open(case: Case) -> bool:
-    """A recipe of Megatron-Bridge that we do not see may set it."""
-    return case.files.framework == "megatron_bridge" and not case.files.known(_TYPE)
-
-
-@fact
 def type_at(case: Case) -> str:
     """Where the dispatcher is chosen."""
-    return "" if type_is_open(case) else f", {set_at(case, _TYPE)}"
+    return "" if case.tells("type_is_open") else f", {set_at(case, _TYPE)}"
 
 
 @fact
@@ -96,26 +90,4 @@ def not_installed_at(case: Case) -> str:
 @fact
 def type_now(case: Case) -> str:
     """The dispatcher's type as it is set."""
-    return say("findings.recipe-may-set-flex") if type_is_open(case) else case.files.word(_TYPE) or ""
-
-
-@fact
-def ran_beside(case: Case) -> str:
-    """What runs in its place."""
-    seen = case.run.observed.dispatcher
-    return "" if seen in ("unknown", "none") else say("findings.ran-beside", dispatcher=seen)
-
-
-@fact
-def other_dispatcher(case: Case) -> bool:
-    """Another than is asked for; flex of an unknown backend is none of NCCL's own."""
-    asked, seen = case.files.dispatcher, case.run.observed.dispatcher
-    same = asked in (None, seen) or (asked == "flex" and seen in FLEX)
-    return not same and seen not in ("unknown", "none")
-
-
-@fact
-def dispatcher_kernels(case: Case) -> str:
-    """The kernels that dispatch."""
-    seen = case.run.observed.dispatcher
-    return "NCCL SendRecv" if seen == "alltoall" else say("findings.kernels-of", dispatcher=seen)
+    return say("findings.recipe-may-set-flex") if case.tells("type_is_open") else case.files.word(_TYPE) or ""

@@ -13,7 +13,6 @@ from heuristics.fixes.memory import BUDGETED_BY
 from heuristics.fixes.needs import all_needed, head_room, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
-from heuristics.guides.situation import sync_free
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -181,7 +180,7 @@ def sizes_stay(run: Run) -> tuple[Precondition, ...]:
     """Nothing is read back in the step. HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
     blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
     met_by = "HST-6" if blackwell and run.config.runs_mxfp8 else "drop-and-pad routing"
-    return needed("no_sizes_back", run, sync_free(run) if _dropless(run) else True, met_by=met_by)
+    return needed("no_sizes_back", run, run.tells("sync_free") if _dropless(run) else True, met_by=met_by)
 
 
 def whole_already(run: Run) -> tuple[Precondition, ...]:

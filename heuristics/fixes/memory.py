@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from heuristics.config.logic import negated
 from heuristics.fixes.change import Change
-from heuristics.fixes.circumstances import OPTIMIZER_OFFLOAD, layer_offload, turns_offload_down
+from heuristics.fixes.circumstances import OPTIMIZER_OFFLOAD
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import all_needed, needed, release
 from heuristics.fixes.precondition import Precondition
-from heuristics.guides.modules import MODULES, meets, recomputed_now, replays
+from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.recipes import RECIPES
@@ -43,7 +43,7 @@ def expandable(run: Run) -> Change:
     """
     now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
     kept = [one.strip() for one in now if _OF_ALLOCATOR.fullmatch(one.strip())]
-    no_register: dict[str, Value] = {} if replays(run) is False else {"env.NCCL_GRAPH_REGISTER": "0"}
+    no_register: dict[str, Value] = {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
     text = ",".join((*kept, "expandable_segments:True"))
     return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})
 
@@ -125,8 +125,8 @@ def offload(run: Run) -> Change:
 
     From Transformer Engine 2.10 on the variable keeps it from offloading weights too.
     """
-    if turns_offload_down(run):
-        return _fewer_layers(run) if layer_offload(run) else _less(run)
+    if run.tells("offload_turned_down"):
+        return _fewer_layers(run) if run.tells("layer_offload") else _less(run)
     modules = (*(run.config.offloads() or ()), *_left(run))
     only: dict[str, Value] = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
     return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
@@ -162,11 +162,11 @@ def _left(run: Run) -> tuple[str, ...]:
 
 
 def more_or_less(fix: Fix, run: Run) -> Fix:
-    if not turns_offload_down(run):
+    if not run.tells("offload_turned_down"):
         title = say("fixes.offload-more" if run.active.offload else "fixes.offload-single")
         return replace(fix, title=title, wins=("recompute", "allocator"))
     less = replace(fix, title=say("fixes.offload-less"), wins=("offload",), with_room=True)
-    if not layer_offload(run):
+    if not run.tells("layer_offload"):
         return less
     title, versions = say("fixes.offload-fewer-layers"), say("fixes.has-layer-offload")
     return replace(
@@ -175,13 +175,13 @@ def more_or_less(fix: Fix, run: Run) -> Fix:
 
 
 def offload_needs(run: Run) -> tuple[Precondition, ...]:
-    less = turns_offload_down(run)
-    if less and layer_offload(run):
+    less = run.tells("offload_turned_down")
+    if less and run.tells("layer_offload"):
         return needed("room_for_activations", run)
     needs = all_needed(run, "not_all_recomputed", "no_layer_offload", "te_layers")
     if not less:
         needs += needed("module_to_offload", run, bool(_left(run)))
-    if replays(run):
+    if run.tells("replays"):
         needs += all_needed(run, "torch_beside_graphs", "te_beside_graphs", "no_graph_of_moe")
     return needs
 

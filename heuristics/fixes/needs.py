@@ -9,9 +9,8 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, convert
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
-from heuristics.fixes.circumstances import layer_offload
 from heuristics.fixes.precondition import Precondition, Release, holds
-from heuristics.guides.situation import RUNS
+from heuristics.rules.condition import RUNS
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -119,7 +118,7 @@ def head_room(run: Run, needed_bytes: float | None = None) -> tuple[Precondition
         return needed("room_not_fit", run)
     if tight is not None:
         return needed("room_said", run, not tight)
-    if layer_offload(run):
+    if run.tells("layer_offload"):
         return needed("room_offloaded", run)
     if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
         return needed("room", run)

@@ -11,7 +11,6 @@ from heuristics.guides.memory_use import (
     capacity_bytes,
     estimated,
     peak_bytes,
-    ran_out,
     stage_memory,
 )
 from heuristics.guides.parallel import guided_cp, is_far, sequence_length, wider_cp
@@ -134,7 +133,7 @@ def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Va
     if capacity is None or isinstance(before, Missing):
         return cuts[0]
     now = peak_bytes(run) or before.total_bytes
-    held = max(now, capacity) if ran_out(run) else now
+    held = max(now, capacity) if run.tells("ran_out") else now
     sizes: list[tuple[int, dict[str, Value]]] = []
     for cut in cuts:
         added = delta(before, estimated(run.changed(cut)))

@@ -8,7 +8,6 @@ from typing import Final, Literal, cast
 from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
-from heuristics.guides.situation import host_visible
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import Asked, asked_by
@@ -135,7 +134,7 @@ def _notes(run: Run, row: Row, impl: Impl) -> tuple[str, ...]:
         row.reason,
         say("guides.memory-of-iteration" if impl == "full_iteration" else "guides.memory-of-parts"),
         say("guides.capture-after", steps=RECIPES["warmup_of_graphs"].whole),
-        *((say("guides.host-unknown"),) if host_visible(run) is None else ()),
+        *((say("guides.host-unknown"),) if run.tells("host_visible") is None else ()),
     )
 
 

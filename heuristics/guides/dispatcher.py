@@ -16,11 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
-from heuristics.guides.situation import RUNS, ep_share, runs_low_precision
+from heuristics.guides.situation import ep_share
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import WALL
@@ -92,7 +92,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     extras = [extra for backend in backends for extra in backend_extras(run, backend)]
     notes += [one.text for one in before]
     notes += [note for backend in backends for note in backend_notes(run, backend)]
-    if runs_low_precision(run):
+    if run.tells("runs_low_precision"):
         notes.append(say("guides.low-precision"))
     sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
     of_sizes = [option for option, size in sizes.items() if size is None and "hybridep" in backends]

@@ -76,18 +76,22 @@ class Use:
     is_estimated: bool
 
     @property
-    def frac(self) -> float:
+    def used_frac(self) -> float:
         return self.peak_bytes / self.capacity_bytes
+
+    @property
+    def free_frac(self) -> float:
+        return max(0.0, 1 - self.used_frac)
 
     @property
     def least_frac(self) -> float:
         """The least that it may be: an estimate has its error."""
-        return self.frac * (1 - ERROR.value) if self.is_estimated else self.frac
+        return self.used_frac * (1 - ERROR.value) if self.is_estimated else self.used_frac
 
     @property
     def most_frac(self) -> float:
         """The most that it may be."""
-        return self.frac * (1 + ERROR.value) if self.is_estimated else self.frac
+        return self.used_frac * (1 + ERROR.value) if self.is_estimated else self.used_frac
 
     def at_most(self, limit: float) -> bool | None:
         """Whether it is no more than a part of the GPU's memory; None within the error of an estimate."""
@@ -121,29 +125,22 @@ def memory_use(run: Run) -> Use | None:
 def too_large(run: Run) -> TooLarge | None:
     """The estimate of the fullest rank where it leaves no head-room; None where a peak was measured."""
     use, counted = memory_use(run), estimated(run)
-    if use is None or not use.is_estimated or use.frac <= 1 - HEAD_ROOM.value or isinstance(counted, Missing):
+    if (
+        use is None
+        or not use.is_estimated
+        or use.used_frac <= 1 - HEAD_ROOM.value
+        or isinstance(counted, Missing)
+    ):
         return None
     return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
 
 
 @fact
-def ran(run: Run) -> bool:
-    """Whether steps of the run were recorded, logged or described."""
-    return run.window_ns > 0 or (run.log is not None and bool(run.log.iterations))
-
-
-@fact
-def ran_out(run: Run) -> bool:
-    """Whether memory is known to be too small, by the log or by steady steps."""
-    return run.does_not_fit or (run.log is not None and bool(run.log.out_of_memory))
-
-
-@fact
 def fits(run: Run) -> bool | None:
     """Whether the run fits: by an error or by having run, else by the estimate beyond its error."""
-    if ran_out(run):
+    if run.tells("ran_out"):
         return False
-    if ran(run):
+    if run.tells("ran"):
         return True
     use = memory_use(run)
     if use is None or use.most_frac <= 1 - HEAD_ROOM.value:

@@ -3,7 +3,6 @@
 from math import log2
 from typing import Final
 
-from heuristics.facts.dictionary import fact
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -67,12 +66,6 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
     return RECIPES["many_queues" if run.active.dispatcher in ("deepep", "hybridep") else "some_queues"].whole
 
 
-@fact
-def cp_cut(run: Run) -> bool | None:
-    """Whether sequences are cut across ranks."""
-    return run.active.cp_active if run.config.cp is None else run.config.cp > 1
-
-
 def cut_by_sequence_or_tensor(run: Run) -> bool:
     """Whether TP or CP is known to be above 1."""
-    return run.config.tensor_parallel is True or cp_cut(run) is True
+    return run.config.tensor_parallel is True or run.tells("cp_cut") is True

@@ -13,7 +13,6 @@ from heuristics.guides.modules import (
     OF_EXPERTS,
     attention_unfused,
     is_avoided,
-    is_short,
     meets,
     recomputed_now,
 )
@@ -64,10 +63,10 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     first = (CORE_ATTENTION,) if row.how == "selective" and attention_unfused(run) else ()
     start = [label for label in (*first, *row.answer) if _takes(run, label)]
     then = [label for label in row.then if _takes(run, label)]
-    if is_short(run) or "moe" in now:
+    if run.tells("short_now") or "moe" in now:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
-    if then and (not start or (is_short(run) and set(start) <= now)):
+    if then and (not start or (run.tells("short_now") and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
         start = [label for label in start if label not in INSIDE_MOE]

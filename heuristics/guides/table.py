@@ -9,12 +9,14 @@ from typing import Any, Final, NamedTuple, get_args
 from msgspec import Struct
 
 from heuristics.config.about import Guidance
-from heuristics.guides.situation import RUNS
-from heuristics.rules.condition import Condition
+from heuristics.guides import situation
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.toml_tables import keyed, place, read_rows, written
 
+ROOMS: Final = (situation,)
+"""Where facts of a run stand that tables ask."""
 EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
 
 

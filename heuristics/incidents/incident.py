@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from heuristics.config.trust import TRACE
 from heuristics.config.versions import Package, numbers
-from heuristics.guides.situation import RUNS
+from heuristics.guides import situation
 from heuristics.incidents import course
 from heuristics.result.configured import Incident, IncidentState, Sighting
 from heuristics.result.judged import KnownIssue
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.sections.section import copied
@@ -25,8 +25,8 @@ from traces.settings.derive import DEFAULT
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 
-ROOMS: Final = (course,)
-"""Where facts stand that rows ask for beside those of fixes."""
+ROOMS: Final = (course, situation)
+"""Where facts stand that rows ask for."""
 Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
 """What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes longer."""
 SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.situation import EP_KINDS, RUNS
+from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import before_others
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
 from traces.limits import WALL
@@ -74,12 +74,6 @@ def host_by_kind(run: Run) -> bool:
 def experts_overlap(run: Run) -> bool | None:
     """Whether EP overlap runs, or is asked for by any of its switches."""
     return run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
-
-
-@fact
-def wide_matrices(run: Run) -> bool:
-    """Whether matrix work in wide formats takes as much as a wall."""
-    return (run.active.wide_frac or 0.0) >= WALL.value
 
 
 @cache

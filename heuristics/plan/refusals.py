@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from heuristics.fixes.fix import Fix
-from heuristics.guides.memory_use import Use, estimated, has_room, memory_use, ran_out
+from heuristics.guides.memory_use import Use, estimated, has_room, memory_use
 from heuristics.guides.memory_use import fits as does_fit
 from heuristics.plan.allowed import Allowed, Permits
 from heuristics.plan.gains import (
@@ -89,7 +89,7 @@ def refusals(one: Considered) -> Iterator[Refused]:
     if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
         use = memory_use(one.run)
         room = (
-            say("plan.memory-estimated" if use.is_estimated else "plan.memory-used", used_frac=use.frac)
+            say("plan.memory-estimated" if use.is_estimated else "plan.memory-used", used_frac=use.used_frac)
             if use
             else say("plan.there-is-room")
         )
@@ -177,7 +177,7 @@ def _outside(use: Use) -> int:
 
 def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: int | None) -> Room:
     """What a change frees where the run does not fit: enough, by the estimate of what is left."""
-    left = None if use is None or ran_out(run) else Use(after.total_bytes, use.capacity_bytes, True)
+    left = None if use is None or run.tells("ran_out") else Use(after.total_bytes, use.capacity_bytes, True)
     if left is not None and left.most_frac <= 1:
         return Room(added, free, True, say("plan.room-freed", freed=gigabytes(-added)))
     return Room(added, free, None, say("plan.room-freed-perhaps", freed=gigabytes(-added)))
@@ -186,7 +186,7 @@ def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: i
 def _by_estimate(use: Use, added: int, free: int) -> Room:
     after = replace(use, peak_bytes=use.peak_bytes + added)
     usable = 1 - OUTSIDE_FRAC.value
-    fits = False if after.frac > usable else True if after.most_frac <= usable else None
+    fits = False if after.used_frac > usable else True if after.most_frac <= usable else None
     said = say(
         "plan.near-by-estimate"
         if fits is None

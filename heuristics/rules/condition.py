@@ -1,12 +1,15 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
-A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known), `observed.X` (of what a
-trace shows, as it stands) or `config.X` (a question to the configuration). None is unknown: it goes through
-`and`, `or`, `not` and comparisons, so that an unknown name never breaks a rule; `known(a, b)` tells whether
-all are known, `where(a)` what set a knob. A knob that is null is off, is `None` (`mtp_num_layers is None`),
-and in an order (`mtp_num_layers > 1`) neither above nor below any number.
+A name is a knob's id, a fact or a field of one (`recompute_guide.granularity`), a limit (`WALL`, or with
+its file `guides.parallel.LONG`), `active.X` (a field of what runs as far as is known), `observed.X` (of what
+a trace shows, as it stands), `run.X` or `config.X` (a question to the configuration). None is unknown: it
+goes through `and`, `or`, `not` and comparisons, so that an unknown name never breaks a rule; `unknown` says
+so, `known(a, b)` tells whether all are known, `first(a, b)` is the first that is, `where(a)` what set a knob.
+A knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`)
+neither above nor below any number.
 
-Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two.
+Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two. Facts
+that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final
 
@@ -25,9 +29,10 @@ from heuristics.config.about import not_given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
-from heuristics.facts.dictionary import DICTIONARY, Asked, Fact
+from heuristics.facts.dictionary import DICTIONARY, Asked, Fact, Says, answer, enter, written_facts
 from heuristics.run.run import Run
-from heuristics.words import say
+from heuristics.words import say, spelled
+from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
 from traces.settings.settings import OFF
@@ -47,7 +52,7 @@ class _Null:
 ROOMS: Final = (configuration, groups, stages)
 """Where facts of a configuration stand; those of a view stand before the language that asks it."""
 NULL: Final = _Null()
-_SHOWN: Final = "observed."
+_OF_RUN: Final = ("observed.", "run.")
 _FIELD: Final = compiled(r"\{(.+?)\}")
 _ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt,
@@ -67,6 +72,7 @@ _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = 
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
     ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv,
 }
@@ -152,6 +158,8 @@ class Language:
         self._conditions: dict[str, Condition] = {}
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
+        for name, cases in written_facts().get(view.__name__, {}).items():
+            enter(name, partial(self._answer, cases), view, option=cases[0].option)
 
     def condition(self, text: str) -> Condition:
         """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
@@ -165,12 +173,29 @@ class Language:
 
     def named(self, name: str) -> Term:
         """A name as a term: None where unknown, NULL where it is null. ValueError: no such name here."""
-        fact = DICTIONARY.get(name)
-        view = fact.view if fact else Run if name.startswith(_SHOWN) else Config
+        room, _, own = name.rpartition(".")
+        if own.isupper() and room != "env":
+            limit = limit_of(name).value
+            return Term(lambda c: limit)
+        whole, _, field = name.partition(".")
+        if name in DICTIONARY or name in knobs():
+            whole, field = name, ""
+        fact = DICTIONARY.get(whole)
+        if fact is not None:
+            view, of = fact.view, partial(_field, partial(answer, whole), field)
+        else:
+            view, of = Run if name.startswith(_OF_RUN) else Config, _question(name)
         if view not in self._ways:
             raise ValueError(f"{name} is no fact of what is asked")
-        of, way = partial(_once, name, fact.of) if fact else _question(name), self._ways[view]
+        way = self._ways[view]
         return Term(of if way is _itself else lambda asked: of(way(asked)), name=name, fact=fact)
+
+    def _answer(self, cases: tuple[Says, ...], of: Any) -> object:
+        """What a fact of the table says; None where none of its cases holds."""
+        for case in cases:
+            if not case.when or self.condition(case.when).holds(of):
+                return self.filled(case.text, of) if case.text else self.condition(case.value).term.of(of)
+        return None
 
     def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
         """A text with the values of the parts of conditions that it has in braces.
@@ -182,7 +207,9 @@ class Language:
             if words and field[1] in words:
                 return self.filled(words[field[1]], of, words)
             found = self.condition(field[1]).term.of(of)
-            return ", ".join(found) if isinstance(found, tuple) else "?" if found is None else str(found)
+            if found is None:
+                return "?"
+            return ", ".join(found) if isinstance(found, tuple) else spelled(field[1], found)
 
         return _FIELD.sub(value, text)
 
@@ -194,8 +221,13 @@ class Language:
             case ast.Tuple(elts=elements) | ast.Set(elts=elements):
                 values = tuple(self._compiled(one).of(None) for one in elements)
                 return Term(lambda c: frozenset(values) if isinstance(node, ast.Set) else values)
+            case ast.Name(id="unknown"):
+                return Term(lambda c: None)
             case ast.Name() | ast.Attribute():
                 return self.named(ast.unparse(node))
+            case ast.Call(func=ast.Name(id="first"), args=names, keywords=[]):
+                terms = tuple(map(self._compiled, names))
+                return Term(partial(_first, terms), terms)
             case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
                 terms = tuple(map(self._compiled, names))
                 return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
@@ -231,6 +263,8 @@ class Language:
 
 CONFIGURED: Final = Language(Config)
 """Conditions that tables ask of a configuration."""
+RUNS: Final = Language(Run, {Config: "config"})
+"""Conditions that tables ask of a run: of guides, fixes, clues and the workflow."""
 condition: Final = CONFIGURED.condition
 named: Final = CONFIGURED.named
 READERS: Final = CONFIGURED.readers
@@ -241,11 +275,13 @@ def _question(name: str) -> Evaluated:
     home, _, own = name.partition(".")
     if home == "env":
         return lambda config: config.env(own)
+    if home == "run":
+        return partial(_field, _itself, own)
     if home in ("active", "config", "observed"):
         if not hasattr(Config if home == "config" else Observed, own):
             raise ValueError(f"{name} is no question")
         asked = attrgetter(own if home == "config" else name)
-        if name.startswith(_SHOWN):
+        if home == "observed":
             return asked
         return lambda config: None if (found := asked(config)) == "unknown" else found
     if name not in knobs():
@@ -259,11 +295,26 @@ def _value(name: str, config: Config) -> object:
     return NULL if found is None and config.known(name) else found
 
 
-def _once(name: str, of: Evaluated, asked: Asked) -> object:
-    """A fact that is computed once for what is asked."""
-    if name not in asked.told:
-        asked.told[name] = of(asked)
-    return asked.told[name]
+def _field(of: Evaluated, path: str, asked: Any) -> object:
+    """A field of a value, by its path; None where what has it is."""
+    found = of(asked)
+    for name in filter(None, path.split(".")):
+        found = None if found is None else getattr(found, name)
+    return found
+
+
+def _first(terms: tuple[Term, ...], asked: Any) -> object:
+    """The first that is known; null where none is and one is null."""
+    found = [term.of(asked) for term in terms]
+    known = [one for one in found if one is not None]
+    return next((one for one in known if one is not NULL), NULL if known else None)
+
+
+def limit_of(name: str) -> Limit:
+    """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share."""
+    room, _, own = name.rpartition(".")
+    limit: Limit = getattr(import_module(f"heuristics.{room}" if room else "traces.limits"), own)
+    return limit
 
 
 @cache
@@ -342,8 +393,9 @@ def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) 
 
 
 def _computed(compute: Callable[[Any, Any], object], one: object, other: object) -> object:
-    divides = compute in (operator.mod, operator.floordiv)
-    if not _is_number(one, int) or not _is_number(other, int) or (divides and not other):
+    kind = int if compute in (operator.mod, operator.floordiv) else int | float
+    divides = compute in (operator.mod, operator.floordiv, operator.truediv)
+    if not _is_number(one, kind) or not _is_number(other, kind) or (divides and not other):
         return None
     return compute(one, other)
 

@@ -21,5 +21,9 @@ def say(code: str, **figures: object) -> str:
     Raises KeyError where the table has no such code, or the sentence asks for a figure that is not given.
     """
     subject, name = code.split(".")
-    spelled = {key: _SPELLED.get(key.rpartition("_")[2], str)(value) for key, value in figures.items()}
-    return sentences(subject)[name].format_map(spelled)
+    return sentences(subject)[name].format_map({key: spelled(key, value) for key, value in figures.items()})
+
+
+def spelled(name: str, figure: object) -> str:
+    """A figure by the unit that its name ends with."""
+    return _SPELLED.get(name.rpartition("_")[2], str)(figure)

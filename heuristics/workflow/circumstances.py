@@ -1,23 +1,21 @@
 """What the workflow asks of a run and says of it, by the names that its table uses; how a run is cut."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.needs import head_room
 from heuristics.guides.memory_use import (
-    HEAD_ROOM,
     fits,
     is_tight,
-    memory_use,
     too_large,
 )
 from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.spelling import gigabytes, percent
+from traces.spelling import gigabytes
 
 _OVERLAP_OFF: Final = "overlap-energon-off"
 """The line of a log by which Megatron-Bridge leaves it off."""
@@ -88,32 +86,6 @@ def shortage(run: Run) -> str:
     return say("workflow.short-in-stage", errors=count, stage=errors[0].stage.replace("_", " "))
 
 
-def _part(run: Run, of: Callable[[float], float]) -> str | None:
-    """A part of the GPU's memory, with who counted it where nobody measured it."""
-    if (use := memory_use(run)) is None:
-        return None
-    said = percent(max(0.0, of(use.frac)))
-    return say("workflow.by-estimate", part=said) if use.is_estimated else said
-
-
-@fact
-def used(run: Run) -> str | None:
-    """The part of memory that is used."""
-    return _part(run, lambda frac: frac)
-
-
-@fact
-def free(run: Run) -> str | None:
-    """The part that is not."""
-    return _part(run, lambda frac: 1 - frac)
-
-
-@fact
-def head_room_taken(run: Run) -> bool | None:
-    """Whether less is free."""
-    return None if (use := memory_use(run)) is None else use.frac > 1 - HEAD_ROOM.value
-
-
 @fact
 def labels(run: Run) -> tuple[str, ...]:
     """Modules that are recomputed, by labels that we know."""
@@ -129,56 +101,9 @@ def on_cpu(run: Run) -> str | None:
 
 
 @fact
-def recomputes(run: Run) -> bool | None:
-    """Whether anything is recomputed."""
-    knob, shown = "recompute_granularity", run.active.recompute_modules
-    if run.config.word(knob) or shown:
-        return True
-    return False if run.config.known(knob) or shown == () else None
-
-
-@fact
-def twice_dp(run: Run) -> str:
-    """Twice the DP."""
-    return f"DP{run.config.dp * 2}" if run.config.dp else "twice that"
-
-
-@fact
-def hot_ranks(run: Run) -> int | None:
-    """Ranks whose exchanges cost most: of experts, else of TP."""
-    return run.config.tp if run.config.moe() is False else _expert_ranks(run)
-
-
-@fact
 def layer_ranks(run: Run) -> int | None:
     """Ranks that a layer is spread over."""
     return None if run.config.tp is None else max(run.config.tp, _expert_ranks(run) or 1)
-
-
-@fact
-def experts(config: Config) -> int | None:
-    """Experts of a layer."""
-    return config.positive("num_moe_experts")
-
-
-@fact
-def in_domains(run: Run) -> str:
-    """Ranks that exchange most beside the NVLink domain."""
-    tp, domain = run.config.tp or "?", run.config.nvlink_domain
-    if run.config.moe() is False:
-        return say("workflow.in-domains-dense", tp=tp, domain=domain)
-    return say("workflow.in-domains", tp=tp, experts=_expert_ranks(run) or "?", domain=domain)
-
-
-@fact
-def leaves_domains(run: Run) -> bool:
-    """Whether the dispatcher is made for exchanges across domains; on B200 and B300 HybridEP fails there.
-
-    Source: Megatron-Bridge, pull request 6043.
-    """
-    if run.active.dispatcher == "hybridep":
-        return run.config.hardware_class != "blackwell_nvl8"
-    return run.active.dispatcher in ("deepep", "ncclep")
 
 
 @fact
@@ -214,13 +139,6 @@ def takes_memory(run: Run) -> str:
     return " and ".join((*graphs, *(("EP overlap",) if run.config.ep_overlap else ())))
 
 
-@fact
-def overlap_accepted(run: Run) -> bool:
-    """Whether a log of steps has no line by which EP overlap goes off."""
-    log = run.log
-    return log is not None and bool(log.iterations) and not {one.id for one in log.messages} & {_OVERLAP_OFF}
-
-
 def _overlaps(run: Run, state: bool) -> str:
     switches = {
         "EP": run.config.ep_overlap,
@@ -246,9 +164,3 @@ def overlaps_off(run: Run) -> str:
 def platform(config: Config) -> str:
     """How guides call the GPU."""
     return (config.hardware_class or "").replace("_", " ")
-
-
-@fact
-def steps_logged(run: Run) -> bool:
-    """Whether steps are logged."""
-    return run.log is not None and bool(run.log.iterations)

@@ -10,9 +10,8 @@ from msgspec import Struct
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
 from heuristics.guides.memory_use import ASK_MEMORY, HEAD_ROOM
-from heuristics.guides.situation import RUNS
 from heuristics.result.configured import WorkflowStep
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
