@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import convert
 from msgspec.structs import replace
 
+from heuristics.fixes import circumstances, dispatcher, graphs, memory, parallelism, precision
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Changing, Fix, Form, Needing
@@ -26,6 +27,8 @@ from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.toml_tables import WrongRow, written
 
+ROOMS: Final = (circumstances, dispatcher, graphs, memory, parallelism, precision)
+"""Where facts stand that needs ask for."""
 _LIKE: Final = ("versions", "gains", "side_effects", "sources")
 
 

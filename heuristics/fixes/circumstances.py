@@ -9,7 +9,6 @@ from heuristics.config.logic import all_of
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, fact
 from heuristics.guides.dispatcher import SHARED_SM_KNOB, choose_dispatcher
-from heuristics.guides.modules import recomputed_now
 from heuristics.guides.parallel import connections
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
@@ -137,17 +136,6 @@ def deeper_fits(run: Run) -> bool | None:
     """Whether a layout of more stages fits the layers."""
     known = run.config.positive("num_layers") is not None and run.config.pp is not None
     return next(deeper(run), None) is not None if known else None
-
-
-@fact
-def recompute_left(run: Run) -> bool | None:
-    """Whether selective recompute has something left; None where nobody knows what it would choose."""
-    choice = choose_recompute(run)
-    return choice.granularity == "selective" and bool({*choice.modules} - recomputed_now(run))
-
-
-def experts_cut(run: Run) -> bool:
-    return run.active.moe is not False and (run.config.expert_tensor_size or 1) > 1
 
 
 @fact

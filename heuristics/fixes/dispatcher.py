@@ -6,6 +6,7 @@ from math import gcd
 from typing import Final
 
 from heuristics.config.logic import negated
+from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
 from heuristics.fixes.needs import all_needed, needed
@@ -125,16 +126,18 @@ def _tuned_backend(run: Run) -> str:
     return next(name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED)
 
 
-def tunable(run: Run) -> tuple[Precondition, ...]:
-    if run.config.right_topology is False:  # a wrong one makes it wait
-        return all_needed(run, "sm_backend", "topology_known")
+@fact
+def tuned_sms(run: Run) -> int:
+    """The SMs that the guides give the dispatcher."""
+    return _TUNED[_tuned_backend(run)]
+
+
+@fact
+def sms_are_tuned(run: Run) -> bool:
+    """Whether it has these, and is told of the machine what it asks."""
     backend = _tuned_backend(run)
-    tuned = _TUNED[backend]
-    now = run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms")
     told = all(run.config.first(name) == value for name, value in backend_variables(run, backend).items())
-    is_set = now == tuned and told
-    other = needed("other_sms", run, False, count=str(tuned)) if is_set else ()
-    return (*all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known"), *other)
+    return told and run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms") == _TUNED[backend]
 
 
 def fewer_sms(run: Run) -> Change:
@@ -154,8 +157,3 @@ def inside_domain(run: Run) -> Change:
     ep, domain = run.config.ep, run.config.nvlink_domain
     fits = "N" if ep is None or domain is None else max(gcd(ep, size) for size in range(1, domain + 1))
     return Change({"expert_model_parallel_size": fits, "expert_tensor_parallel_size": 1})
-
-
-def spread_experts(run: Run) -> tuple[Precondition, ...]:
-    """Experts over ranks; work that differs by rank shows it by itself."""
-    return () if run.active.late_cause == "routing_imbalance" else needed("expert_parallel", run)

@@ -4,11 +4,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.config.logic import all_of, negated
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.needs import needed, release
-from heuristics.fixes.precondition import Precondition
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -74,22 +71,6 @@ def _unfused(run: Run) -> list[str]:
 def _router_fused(run: Run) -> bool | None:
     kernels = run.active.router_kernels_per_layer
     return run.config.on("moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
-
-
-def fused_already(run: Run) -> tuple[Precondition, ...]:
-    """Something is left to fuse; without MoE nobody can tell."""
-    if run.active.moe is False:
-        return ()
-    router, permute = _router_fused(run), run.active.permute_fused
-    return needed("something_unfused", run, negated(all_of(router, permute)))
-
-
-def unfused(run: Run) -> tuple[Precondition, ...]:
-    """A Transformer Engine that has the fused kernels; none without MoE."""
-    router, permute = _router_fused(run), run.active.permute_fused
-    if run.active.moe is False or (router and permute):
-        return ()
-    return (release(run, "te", "2.1.0" if router else "2.7.0"),)
 
 
 def fused_optimizer(run: Run) -> tuple[str, ...]:

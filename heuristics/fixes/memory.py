@@ -4,15 +4,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.config.logic import negated
+from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import OPTIMIZER_OFFLOAD
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.needs import all_needed, needed, release
+from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
-from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -53,7 +52,7 @@ def expandable(run: Run) -> Change:
 
 def recompute(run: Run) -> Change:
     """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
-    choice = choose_recompute(run)
+    choice = run.tells("recompute_guide")
     if choice.granularity != "none" and not choice.modules:
         return Change()
     full = run.active.recompute_full is not False
@@ -67,41 +66,20 @@ def recompute(run: Run) -> Change:
     )
 
 
-def recompute_needs(run: Run) -> tuple[Precondition, ...]:
-    choice, shown = choose_recompute(run), run.active
-    modules, full = shown.recompute_modules, shown.recompute_full
-    if choice.granularity == "none":
-        runs = True if full or modules else None if modules is None else False
-        return needed("something_recomputed", run, runs)
-    if not choice.modules:
-        other = needed("module_left", run, False)
-    else:
-        same = None if modules is None else set(choice.modules) == recomputed_now(run)
-        other = needed(
-            "other_modules", run, True if full else negated(same), modules=", ".join(choice.modules)
-        )
-    if choice.granularity != "selective":
-        return other
-    return (*other, *_module_needs(run, choice), *needed("no_layer_offload", run))
-
-
-def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
-    needs = [*needed("grouped_gemm", run)] if "moe_act" in choice.modules else []
-    dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
-    if dropped and run.config.running_bits == 8:
-        told = negated(run.config.delayed_scaling)
-        needs += needed("scaling_not_delayed", run, told, modules=" and ".join(dropped))
-        needs.append(release(run, "te", "2.6.0"))
-    for module in (MODULES[label] for label in choice.modules):
+def module_needs(run: Run) -> tuple[Precondition, ...]:
+    """What makes the chosen modules legal, where an option tells it."""
+    needs: list[Precondition] = []
+    for label in run.tells("recompute_to_try"):
+        module = MODULES[label]
         if module.option:
-            legal = True if meets(module.id, run) else None
-            needs += needed("legal_module", run, legal, module=module.id, needs=module.needs)
-    return needs
+            legal = meets(label, run) or None
+            needs += needed("legal_module", run, legal, module=label, needs=module.needs)
+    return tuple(needs)
 
 
 def recompute_changes(run: Run) -> tuple[str, ...]:
     """All recompute gone, or all but norms and activations; where something else is chosen, neither."""
-    choice = choose_recompute(run)
+    choice = run.tells("recompute_guide")
     if choice.granularity == "none":
         return ("recompute_dropped",)
     narrowed = choice.modules and set(choice.modules) <= {"moe_act", "layernorm"}
@@ -127,7 +105,7 @@ def offload(run: Run) -> Change:
     """
     if run.tells("offload_turned_down"):
         return _fewer_layers(run) if run.tells("layer_offload") else _less(run)
-    modules = (*(run.config.offloads() or ()), *_left(run))
+    modules = (*(run.config.offloads() or ()), *offload_left(run))
     only: dict[str, Value] = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
     return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
 
@@ -152,7 +130,8 @@ def _fewer_layers(run: Run) -> Change:
     return Change({"cpu_offloading": False, "cpu_offloading_num_layers": 0})
 
 
-def _left(run: Run) -> tuple[str, ...]:
+@fact
+def offload_left(run: Run) -> tuple[str, ...]:
     """What to offload next: of the experts, where none run twice anyway, then of attention."""
     now, attention = run.config.offloads() or (), ("core_attn", "attn_proj")
     only = run.active.moe is False or "moe" in recomputed_now(run)
@@ -172,18 +151,6 @@ def more_or_less(fix: Fix, run: Run) -> Fix:
     return replace(
         less, title=title, versions=versions, gains=(), side_effects=(say("fixes.fewer-layers-peak"),)
     )
-
-
-def offload_needs(run: Run) -> tuple[Precondition, ...]:
-    less = run.tells("offload_turned_down")
-    if less and run.tells("layer_offload"):
-        return needed("room_for_activations", run)
-    needs = all_needed(run, "not_all_recomputed", "no_layer_offload", "te_layers")
-    if not less:
-        needs += needed("module_to_offload", run, bool(_left(run)))
-    if run.tells("replays"):
-        needs += all_needed(run, "torch_beside_graphs", "te_beside_graphs", "no_graph_of_moe")
-    return needs
 
 
 # ---- what the host holds for the GPU ----

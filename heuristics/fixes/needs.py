@@ -1,4 +1,4 @@
-"""What fixes need, by name: `needs.toml`, and room in memory."""
+"""What fixes need, by name: `needs.toml`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -72,8 +72,12 @@ def named(name: str) -> Any:
     return getattr(import_module(f"heuristics.{'' if '.' in module else 'fixes.'}{module}"), own)
 
 
-def need_of(written: Mapping[str, Any]) -> Need:
-    fields = dict(written)
+def need_of(row: Mapping[str, Any]) -> Need:
+    fields = dict(row)
+    if "like" in fields:
+        other = _rows()[fields.pop("like")]
+        whens = [one["when"] for one in (other, fields) if "when" in one]
+        fields = {**other, **fields, "when": " and ".join(f"({one})" for one in whens)}
     if "limit" in fields:
         module, own = limit_place(fields.pop("limit"))
         limit: Limit = getattr(import_module(module), own)
@@ -84,8 +88,13 @@ def need_of(written: Mapping[str, Any]) -> Need:
 
 
 @cache
+def _rows() -> Mapping[str, Mapping[str, Any]]:
+    return written("heuristics.fixes", "needs.toml")
+
+
+@cache
 def shared_needs() -> Mapping[str, Need]:
-    return {name: need_of(row) for name, row in written("heuristics.fixes", "needs.toml").items()}
+    return {name: need_of(row) for name, row in _rows().items()}
 
 
 def needed(
@@ -106,20 +115,3 @@ def release(run: Run, package: Package, version: str, beside: str = "") -> Preco
     words = {"package": PACKAGE_NAMES[package], "beside": beside, "version": version, "option": package}
     (need,) = needed("release", run, fact, **words)
     return replace(need, release=Release(package, version))
-
-
-def head_room(run: Run, needed_bytes: float | None = None) -> tuple[Precondition, ...]:
-    """Free memory, by what was given, else by the peak the trace shows; None: nobody can say how much.
-
-    A small rest is unknown, not unmet: PyTorch reserves nearly all by design.
-    """
-    shown, tight = run.active, run.config.memory_tight
-    if run.does_not_fit:
-        return needed("room_not_fit", run)
-    if tight is not None:
-        return needed("room_said", run, not tight)
-    if run.tells("layer_offload"):
-        return needed("room_offloaded", run)
-    if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
-        return needed("room", run)
-    return needed("room", run, shown.memory_bytes - shown.peak_bytes >= needed_bytes or None)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import all_needed, needed, release
 from heuristics.fixes.precondition import Precondition
@@ -64,7 +65,7 @@ scripts/performance/utils/precision.py, at 067f987d."""
 
 def low(run: Run) -> Change:
     """The recipe that the table chooses, the router kept in FP32; nothing where that is BF16."""
-    recipe = _recipe(run)
+    recipe = low_recipe(run)
     spelling = _SPELLINGS.get(recipe)
     if spelling is None:
         return Change()
@@ -79,7 +80,8 @@ def low(run: Run) -> Change:
     )
 
 
-def _recipe(run: Run) -> RecipeName:
+@fact
+def low_recipe(run: Run) -> RecipeName:
     """The first candidate of the table; in Bridge's scripts, the first that has a preset, else BF16."""
     presets = run.config.value(PRECISIONS)
     candidates = choose_precision(run).candidates
@@ -113,25 +115,23 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
     return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
 
 
-def low_already(run: Run) -> tuple[Precondition, ...]:
-    """The GEMMs do not run in so narrow a format yet; nothing is asked where the table chooses none."""
-    recipe, bits = _recipe(run), run.config.running_bits
-    if recipe not in _SPELLINGS:
-        return ()
-    return needed("wider_format", run, None if bits is None else bits > BITS[recipe], recipe=recipe)
+enter("precision_guide", choose_precision)
 
 
-def low_needs(run: Run) -> tuple[Precondition, ...]:
-    recipe, choice = _recipe(run), choose_precision(run)
+@fact
+def low_bits(run: Run) -> int | None:
+    """Bits of the recipe; None where that is no low precision."""
+    recipe = low_recipe(run)
+    return BITS[recipe] if recipe in _SPELLINGS else None
+
+
+def recipe_needs(run: Run) -> tuple[Precondition, ...]:
+    """What its recipe needs, where there is one."""
+    recipe = low_recipe(run)
     spelling = _SPELLINGS.get(recipe)
-    if spelling is None and choice.recipe != "bf16":
-        return needed("preset_named", run, False)
-    fact = True if choice.recipe != "bf16" else None if "--gpu-model" in choice.asks else False
-    met_by = "--stage tuned" if run.config.stage == "bring_up" else ""
-    needs = [*needed("precision_named", run, fact, met_by=met_by)]
     if spelling is None:
-        return tuple(needs)
-    needs += [*needed("stable_before", run), release(run, "te", spelling.te_version)]
+        return ()
+    needs = [release(run, "te", spelling.te_version)]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
     if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
         needs += needed("gathering_optimizer", run)

@@ -196,27 +196,33 @@ _OTHERS: Final[dict[str, Value]] = dict.fromkeys(("virtual_pipeline_model_parall
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:
-    """Estimated bytes of each pipeline rank; `layout` and its virtual stages, whose fullest has `best`."""
+    """Estimated bytes of each pipeline rank; `layout` and its virtual stages, whose fullest
+    has `best_bytes`."""
 
     stages: tuple[int, ...]
-    best: int
+    best_bytes: int
     layout: str
     virtual: int
 
     @property
-    def fullest(self) -> int:
-        """Bytes of the fullest rank."""
+    def fullest_bytes(self) -> int:
+        """Of the fullest rank."""
         return max(self.stages)
+
+    @property
+    def emptiest_bytes(self) -> int:
+        """Of the emptiest rank."""
+        return min(self.stages)
 
     @property
     def is_uneven(self) -> bool:
         """Whether the fullest rank holds notably more than the emptiest."""
-        return self.fullest - min(self.stages) >= WALL.value * self.fullest
+        return self.fullest_bytes - self.emptiest_bytes >= WALL.value * self.fullest_bytes
 
     @property
-    def freed(self) -> int:
-        """Bytes that the layout takes off the fullest rank."""
-        return self.fullest - self.best
+    def freed_bytes(self) -> int:
+        """What the layout takes off the fullest rank."""
+        return self.fullest_bytes - self.best_bytes
 
 
 def stage_memory(run: Run) -> StageMemory | None:

@@ -15,7 +15,6 @@ that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -30,52 +29,22 @@ from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
 from heuristics.facts.dictionary import DICTIONARY, Asked, Fact, Says, answer, enter, written_facts
+from heuristics.rules.values import ARITHMETIC, NULL, as_set, comparison, computed, truth
 from heuristics.run.run import Run
 from heuristics.words import say, spelled
 from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
-from traces.settings.settings import OFF
 from traces.toml_tables import Readers
 
 Evaluated = Callable[[Any], object]
 """The value of a part of a condition for what is asked."""
 
 
-class _Null:
-    """A knob that is said to be null."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
 ROOMS: Final = (configuration, groups, stages)
 """Where facts of a configuration stand; those of a view stand before the language that asks it."""
-NULL: Final = _Null()
 _OF_RUN: Final = ("observed.", "run.")
 _FIELD: Final = compiled(r"\{(.+?)\}")
-_ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda one, several: one in several,
-    ast.NotIn: lambda one, several: one not in several,
-}
-_ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Mod: operator.mod,
-    ast.FloorDiv: operator.floordiv,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +70,7 @@ class Condition:
     def holds(self, of: Asked) -> bool | None:
         """Whether it holds; None where unknown."""
         if self.text not in of.held:
-            of.held[self.text] = _truth(self.term.of(of))
+            of.held[self.text] = truth(self.term.of(of))
         return of.held[self.text]
 
     def unknown(self, of: Asked) -> tuple[Term, ...]:
@@ -236,7 +205,7 @@ class Language:
                 return Term(lambda c: self._ways[Config](c).where(name))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
-                return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
+                return Term(lambda c: None if (found := truth(term.of(c))) is None else not found, (term,))
             case ast.BoolOp(op=op, values=values_):
                 terms = tuple(map(self._compiled, values_))
                 return Term(_joined(terms, isinstance(op, ast.Or)), terms)
@@ -244,12 +213,12 @@ class Language:
                 one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 other = self._listed(right) if is_list else self._compiled(right)
-                return _both(one, other, _comparison(type(op), isinstance(right, ast.Set)))
+                return _both(one, other, comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
                 one, other = self._listed(left), self._listed(right)
-                return _both(one, other, lambda found, beside: bool(_as_set(found) & _as_set(beside)))
+                return _both(one, other, lambda found, beside: bool(as_set(found) & as_set(beside)))
             case ast.BinOp(left=left, op=op, right=right):
-                compute = partial(_computed, _ARITHMETIC[type(op)])
+                compute = partial(computed, ARITHMETIC[type(op)])
                 return _both(self._compiled(left), self._compiled(right), compute)
         raise ValueError(f"{ast.unparse(node)} is no part of a condition")
 
@@ -323,12 +292,6 @@ def _knobs(condition: Condition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(knob for several in spoken for knob in several))
 
 
-def _truth(value: object) -> bool | None:
-    if isinstance(value, str):
-        return value.lower() not in OFF
-    return None if value is None else bool(value)
-
-
 def _unknown(term: Term, of: Asked) -> list[Term]:
     if term.of(of) is not None:
         return []
@@ -354,7 +317,7 @@ def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     def of(asked: Any) -> bool | None:
         found: bool | None = not decides
         for term in terms:
-            one = _truth(term.of(asked))
+            one = truth(term.of(asked))
             if one is decides:
                 return decides
             if one is None:
@@ -372,37 +335,3 @@ def _both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term
         return None if found is None or beside is None else compute(found, beside)
 
     return Term(of, (one, other))
-
-
-def _comparison(op: type[ast.cmpop], is_set: bool) -> Callable[[Any, Any], object]:
-    if op in _COMPARISONS:
-        return lambda one, other: _COMPARISONS[op](
-            one, Version(str(other)) if isinstance(one, Version) else other
-        )
-    if is_set:
-        return lambda one, other: _ORDERS[op](_as_set(one), other)
-    return partial(_ordered, _ORDERS[op])
-
-
-def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) -> object:
-    if NULL in (one, other):
-        return False
-    if isinstance(one, Version):
-        return compare(one, Version(str(other)))
-    return compare(one, other) if _is_number(one) and _is_number(other) else None
-
-
-def _computed(compute: Callable[[Any, Any], object], one: object, other: object) -> object:
-    kind = int if compute in (operator.mod, operator.floordiv) else int | float
-    divides = compute in (operator.mod, operator.floordiv, operator.truediv)
-    if not _is_number(one, kind) or not _is_number(other, kind) or (divides and not other):
-        return None
-    return compute(one, other)
-
-
-def _as_set(value: object) -> frozenset[object]:
-    return frozenset(value) if isinstance(value, tuple | frozenset) else frozenset()
-
-
-def _is_number(value: object, kind: Any = int | float) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

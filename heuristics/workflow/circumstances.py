@@ -5,10 +5,7 @@ from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import fact
-from heuristics.fixes.needs import head_room
 from heuristics.guides.memory_use import (
-    fits,
-    is_tight,
     too_large,
 )
 from heuristics.guides.modules import MODULES
@@ -121,22 +118,6 @@ def widest_ep(run: Run) -> int | None:
         return None
     ranks, domain = c.world // c.pp, c.nvlink_domain
     return max(size for size in range(1, min(experts, domain) + 1) if not experts % size and not ranks % size)
-
-
-@fact
-def graph_room(run: Run) -> bool | None:
-    """Whether memory has room for graphs."""
-    if (tight := is_tight(run)) is not None:
-        return not tight
-    found = head_room(run, _GRAPHS_BYTES)[0].state
-    return True if found == "met" else False if fits(run) is False else None
-
-
-@fact
-def takes_memory(run: Run) -> str:
-    """What is on and takes memory."""
-    graphs = ("CUDA graphs",) if run.config.graph_impl not in (None, "none") else ()
-    return " and ".join((*graphs, *(("EP overlap",) if run.config.ep_overlap else ())))
 
 
 def _overlaps(run: Run, state: bool) -> str:
