@@ -10,7 +10,6 @@ from heuristics.config.view import Config, Trust
 from heuristics.facts.configuration import OF_ALLOCATOR
 from heuristics.facts.dictionary import Remembering, fact, read
 from heuristics.facts.groups import balance_off
-from heuristics.guides.parallel import connections
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -78,12 +77,6 @@ def tp_overlap_off(case: Case) -> str:
     if "tp-overlap-off" in case.lines:
         return case.line_of("tp-overlap-off")
     return say("findings.tp-is-1" if case.run.config.tp == 1 else "findings.sequence-parallel-off")
-
-
-@fact
-def queues_with_overlap(run: Run) -> int:
-    """Hardware queues that the run wants with EP overlap."""
-    return connections(run, ep_overlap=True)
 
 
 @fact

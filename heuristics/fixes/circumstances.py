@@ -20,13 +20,22 @@ from heuristics.run.sizes import (
     wider_ep,
 )
 from heuristics.words import say
+from traces.limits import Limit
 from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
 from traces.sections.tables import WallId
 from traces.settings.values import fullest_rank
 
 SM_BACKENDS: Final = ("deepep", "hybridep")
-OPTIMIZER_OFFLOAD: Final = "optimizer.optimizer_cpu_offload"
-
+ROUTER_KERNELS: Final = Limit(
+    31,
+    "kernels",
+    "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide: what the router fusion leaves of 72",
+)
+SMALL_EP: Final = Limit(
+    4,
+    "ranks",
+    "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= 2 nodes",
+)
 
 enter("dispatcher_guide", choose_dispatcher)
 enter("recompute_guide", choose_recompute)
@@ -45,6 +54,12 @@ def _seen_ns(kind: str, run: Run) -> int | None:
 
 for _kind in _SEEN:
     enter(f"{_kind}_ns", partial(_seen_ns, _kind), Run)
+
+
+@fact
+def host_kinds(run: Run) -> frozenset[str]:
+    """Kinds of host overhead, where it is told apart by kind."""
+    return frozenset(run.cost_by_kind_ns.get("host_overhead") or ())
 
 
 # ---- dispatchers ----
@@ -104,6 +119,18 @@ def stages_are_even(run: Run) -> bool:
         return False
     own, best = fullest_rank(now, run.config.pp), fullest_rank(named[0], run.config.pp)
     return own is not None and best is not None and own <= best
+
+
+@fact
+def next_levels(run: Run) -> tuple[int, ...]:
+    """The ranks of its levels, where it has several."""
+    return exchange(run)[1]
+
+
+@fact
+def queues_with_overlap(run: Run) -> int:
+    """Hardware queues that the run wants with EP overlap."""
+    return connections(run, ep_overlap=True)
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:

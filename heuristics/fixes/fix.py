@@ -68,7 +68,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One fix: a row of a table beside this file, or of a plug-in. `id` is the catalogue's (COM-2).
 
     In a table, `change` is knobs and values, `advice` a list of needs, and either, as every field that asks
-    a run, the name of a function: `graphs.partial` of `graphs.py` beside this file.
+    a run, may be the name of a function: `graphs.partial` of `graphs.py` beside this file.
 
     `doc`: what it changes, where it helps, and what forbids it, in paragraphs.
     `active`: needs that do not hold where the run does already what it would change, by trace, configuration

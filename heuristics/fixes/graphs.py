@@ -3,17 +3,13 @@
 from dataclasses import replace
 from typing import Final
 
-from msgspec import structs
-
 from heuristics.config.view import Trust
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix
 from heuristics.fixes.memory import BUDGETED_BY
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from heuristics.words import say
 from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
@@ -109,10 +105,11 @@ def graphs_configured(run: Run) -> bool:
     return run.active.graph_frac != 0 and (not asked or {*modules} <= {*asked})
 
 
-def named(fix: Fix, run: Run) -> Fix:
+@fact
+def graphs_held(run: Run) -> str:
+    """What these graphs hold, in words."""
     *first, last = (_NAMES[module] for module in run.tells("partial_graphs").modules)
-    held = say("fixes.and", several=", ".join(first), last=last) if first else last
-    return structs.replace(fix, title=say("fixes.graphs-of", modules=held))
+    return " and ".join((", ".join(first), last)) if first else last
 
 
 def scopes(run: Run) -> tuple[str, ...]:

@@ -2,19 +2,14 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.circumstances import OPTIMIZER_OFFLOAD
-from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from heuristics.words import say
 from traces.patterns import compiled, whole_number
 from traces.settings.settings import Value
 
@@ -77,24 +72,6 @@ def module_needs(run: Run) -> tuple[Precondition, ...]:
     return tuple(needs)
 
 
-def recompute_changes(run: Run) -> tuple[str, ...]:
-    """All recompute gone, or all but norms and activations; where something else is chosen, neither."""
-    choice = run.tells("recompute_guide")
-    if choice.granularity == "none":
-        return ("recompute_dropped",)
-    narrowed = choice.modules and set(choice.modules) <= {"moe_act", "layernorm"}
-    return ("recompute_narrowed",) if narrowed else ()
-
-
-def whole_layers(run: Run) -> Change:
-    layers, stages = run.config.positive("num_layers"), run.config.pp
-    each = (f"--recompute_num_layers {layers // stages}",) if layers and stages else ()
-    return Change(
-        {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1},
-        harness=each,
-    )
-
-
 # ---- offload of activations ----
 
 
@@ -140,33 +117,7 @@ def offload_left(run: Run) -> tuple[str, ...]:
     return next((names for names in lacking if names), ())
 
 
-def more_or_less(fix: Fix, run: Run) -> Fix:
-    if not run.tells("offload_turned_down"):
-        title = say("fixes.offload-more" if run.active.offload else "fixes.offload-single")
-        return replace(fix, title=title, wins=("recompute", "allocator"))
-    less = replace(fix, title=say("fixes.offload-less"), wins=("offload",), with_room=True)
-    if not run.tells("layer_offload"):
-        return less
-    title, versions = say("fixes.offload-fewer-layers"), say("fixes.has-layer-offload")
-    return replace(
-        less, title=title, versions=versions, gains=(), side_effects=(say("fixes.fewer-layers-peak"),)
-    )
-
-
 # ---- what the host holds for the GPU ----
-
-
-def resident(run: Run) -> Change:
-    """The optimizer's state comes back where memory is not known to be short."""
-    comes_back = run.config.on(OPTIMIZER_OFFLOAD) and run.config.memory_tight is not True
-    return Change({OPTIMIZER_OFFLOAD: False}) if comes_back else Change()
-
-
-def less_on_cpu(run: Run) -> Change:
-    """Half of the fraction, which is 1 where it is not set, with its copies overlapped."""
-    now = run.config.first(_FRACTION)
-    fraction = (float(now) if isinstance(now, int | float) else 1.0) * RECIPES["halved"].value
-    return Change({_FRACTION: fraction, "optimizer.overlap_cpu_optimizer_d2h_h2d": True})
 
 
 # ---- state of the optimizer ----

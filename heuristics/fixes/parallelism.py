@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.circumstances import exchange
 from heuristics.guides.memory_use import (
     HEAD_ROOM,
     capacity_bytes,
@@ -12,7 +11,7 @@ from heuristics.guides.memory_use import (
     peak_bytes,
     stage_memory,
 )
-from heuristics.guides.parallel import guided_cp, is_far, sequence_length, wider_cp
+from heuristics.guides.parallel import guided_cp, is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     OTHER_LAYOUTS,
@@ -68,20 +67,6 @@ def even_memory(run: Run) -> Change:
 
 
 # ---- context parallelism ----
-
-
-def exchange_kind(run: Run) -> Change:
-    kind, sizes = exchange(run)
-    levels = {"hierarchical_context_parallel_sizes": sizes} if sizes else {}
-    return Change({"cp_comm_type": kind, **levels})
-
-
-def more_context(run: Run) -> Change:
-    """The CP that the length asks for, as far as ranks divide; twice where the length is unknown, else N."""
-    cp = run.config.cp
-    known = sequence_length(run) is not None
-    size: Value = "N" if cp is None else wider_cp(run) if known else 2 * cp
-    return Change({CP: size}) if size else Change()
 
 
 # ---- more or fewer cuts ----

@@ -13,7 +13,6 @@ from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.run.run import Run
 from heuristics.run.sizes import seems_moe
 from heuristics.words import say
-from traces.measure.tensor_cores import TF32_SINCE
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS
@@ -142,19 +141,3 @@ def recipe_needs(run: Run) -> tuple[Precondition, ...]:
     # padding of token counts goes with every dispatcher but allgather, and not with every graph
     padding = all_needed(run, "no_allgather", "preprocess_eager") if seems_moe(run) else ()
     return (*needs, *padding)
-
-
-def autocast(run: Run) -> tuple[str, ...]:
-    """16 bits as the GPU has them: FP16 before capability 8.0, which has to scale its gradients."""
-    capability = run.active.capability
-    if capability is not None and capability < TF32_SINCE:
-        scaled = ("scaler = torch.amp.GradScaler()",) if run.active.training is not False else ()
-        return ('with torch.autocast("cuda", dtype=torch.float16):  # forward and loss', *scaled)
-    return (
-        'with torch.autocast("cuda", dtype=torch.bfloat16):  # forward and loss',
-        'torch.set_float32_matmul_precision("high")  # in its place: TF32',
-    )
-
-
-def layout_frac(run: Run) -> float | None:
-    return run.active.layout_frac

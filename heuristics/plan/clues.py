@@ -65,12 +65,6 @@ def uneven_routing(run: Run) -> bool:
 
 
 @fact
-def host_by_kind(run: Run) -> bool:
-    """Whether host overhead is told apart by kind."""
-    return bool(run.cost_by_kind_ns.get("host_overhead"))
-
-
-@fact
 def experts_overlap(run: Run) -> bool | None:
     """Whether EP overlap runs, or is asked for by any of its switches."""
     return run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True

@@ -1,12 +1,12 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
 A name is a knob's id, a fact or a field of one (`recompute_guide.granularity`), a limit (`WALL`, or with
-its file `guides.parallel.LONG`), `active.X` (a field of what runs as far as is known), `observed.X` (of what
-a trace shows, as it stands), `run.X` or `config.X` (a question to the configuration). None is unknown: it
-goes through `and`, `or`, `not` and comparisons, so that an unknown name never breaks a rule; `unknown` says
-so, `known(a, b)` tells whether all are known, `first(a, b)` is the first that is, `where(a)` what set a knob.
-A knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`)
-neither above nor below any number.
+its file `guides.parallel.LONG`), a row of `recipes.X`, `active.X` (a field of what runs as far as is known),
+`observed.X` (of what a trace shows, as it stands), `run.X` or `config.X` (a question to the configuration).
+None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown name never breaks a
+rule; `unknown` says so, `known(a, b)` tells whether all are known, `first(a, b)` is the first that is,
+`where(a)` what set a knob. A knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order
+(`mtp_num_layers > 1`) neither above nor below any number.
 
 Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two. Facts
 that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
@@ -29,6 +29,7 @@ from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
 from heuristics.facts.dictionary import DICTIONARY, Asked, Fact, Says, answer, enter, written_facts
+from heuristics.recipes import RECIPES
 from heuristics.rules.values import ARITHMETIC, NULL, as_set, comparison, computed, truth
 from heuristics.run.run import Run
 from heuristics.words import say, spelled
@@ -143,9 +144,9 @@ class Language:
     def named(self, name: str) -> Term:
         """A name as a term: None where unknown, NULL where it is null. ValueError: no such name here."""
         room, _, own = name.rpartition(".")
-        if own.isupper() and room != "env":
-            limit = limit_of(name).value
-            return Term(lambda c: limit)
+        if room == "recipes" or (own.isupper() and room != "env"):
+            number = RECIPES[own].value if room == "recipes" else limit_of(name).value
+            return Term(lambda c: number)
         whole, _, field = name.partition(".")
         if name in DICTIONARY or name in knobs():
             whole, field = name, ""
@@ -165,6 +166,11 @@ class Language:
             if not case.when or self.condition(case.when).holds(of):
                 return self.filled(case.text, of) if case.text else self.condition(case.value).term.of(of)
         return None
+
+    def value(self, text: str, of: Any) -> object:
+        """The value of a part of a condition; None also where it is null."""
+        found = self.condition(text).term.of(of)
+        return None if found is NULL else found
 
     def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
         """A text with the values of the parts of conditions that it has in braces.

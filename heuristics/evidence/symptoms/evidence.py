@@ -17,7 +17,7 @@ from heuristics.evidence.evidence import RunEvidence, observed_by
 from heuristics.evidence.symptoms.document import Late, Recorded
 from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
 from heuristics.figures.figures import Figures, Parts, Read, compute_again_ns, frac_of
-from heuristics.fixes.host import ROUTER_KERNELS
+from heuristics.fixes.circumstances import ROUTER_KERNELS
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
