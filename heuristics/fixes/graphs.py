@@ -55,7 +55,7 @@ def partial_graphs(run: Run) -> GraphChoice:
 
     What is captured already stays, but for what the guide never captures.
     """
-    choice = run.tells("graph_guide")
+    choice = graph_guide(run)
     modules = choice.modules
     if choice.impl != "transformer_engine":
         modules = ("attn",) if run.active.moe is False else ("moe_router", "moe_preprocess")

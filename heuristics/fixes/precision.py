@@ -9,7 +9,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.needs import all_needed, needed, release
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.modules import recomputed_now
-from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
+from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.run.run import Run
 from heuristics.run.sizes import seems_moe
 from heuristics.words import say
@@ -41,7 +41,7 @@ def _fp8(form: str, recipe: str) -> dict[str, Value]:
     return {"fp8": form, "fp8_recipe": recipe, _GATHER: True}
 
 
-_SPELLINGS: Final[dict[RecipeName, _Spelling]] = {
+_SPELLINGS: Final[dict[str, _Spelling]] = {
     "fp8_delayed": _Spelling(
         _fp8("hybrid", "delayed"), "bf16_with_fp8_delayed_scaling_mixed", None, "1.11.0"
     ),
@@ -80,7 +80,7 @@ def low(run: Run) -> Change:
 
 
 @fact
-def low_recipe(run: Run) -> RecipeName:
+def low_recipe(run: Run) -> str:
     """The first candidate of the table; in Bridge's scripts, the first that has a preset, else BF16."""
     presets = run.config.value(PRECISIONS)
     candidates = choose_precision(run).candidates
@@ -105,7 +105,7 @@ def _is_known(run: Run, knob: str) -> bool:
     return known_in(knob, run.config.core_text) is not False
 
 
-def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
+def _left_out(run: Run, recipe: str) -> dict[str, Value]:
     """Knobs of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
     if recipe != "nvfp4":
         return {}

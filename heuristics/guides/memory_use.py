@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.words import say
-from traces.limits import HALF_A_WALL, MOST, NEARLY_ALL, QUARTER, WALL
+from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT
@@ -93,10 +92,6 @@ class Use:
         """The most that it may be."""
         return self.used_frac * (1 + ERROR.value) if self.is_estimated else self.used_frac
 
-    def at_most(self, limit: float) -> bool | None:
-        """Whether it is no more than a part of the GPU's memory; None within the error of an estimate."""
-        return True if self.most_frac <= limit else False if self.least_frac > limit else None
-
 
 def peak_bytes(run: Run) -> int | None:
     """The largest measured peak of a rank: as the log has it allocated (else reserved), else by the trace.
@@ -133,49 +128,6 @@ def too_large(run: Run) -> TooLarge | None:
     ):
         return None
     return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
-
-
-@fact
-def fits(run: Run) -> bool | None:
-    """Whether the run fits: by an error or by having run, else by the estimate beyond its error."""
-    if run.tells("ran_out"):
-        return False
-    if run.tells("ran"):
-        return True
-    use = memory_use(run)
-    if use is None or use.most_frac <= 1 - HEAD_ROOM.value:
-        return None if use is None else True
-    return False if use.least_frac > 1 else None
-
-
-def has_room_to_halve(run: Run) -> bool | None:
-    """Whether a rank could hold twice what it holds."""
-    use = memory_use(run)
-    if fits(run) is False or run.config.memory_tight:
-        return False
-    return None if use is None else use.at_most(MOST.value)
-
-
-def has_room(run: Run) -> bool | None:
-    """Whether memory is known not to be short: freeing it alone then saves no time."""
-    if fits(run) is False:
-        return False
-    if run.config.memory_tight is not None:
-        return not run.config.memory_tight
-    use = memory_use(run)
-    return None if use is None else use.at_most(1 - QUARTER.value)
-
-
-def is_tight(run: Run) -> bool | None:
-    """Whether memory is short: out of it, said to be, or nearly full by log, trace or estimate."""
-    if fits(run) is False:
-        return True
-    if run.config.memory_tight is not None:
-        return run.config.memory_tight
-    use = memory_use(run)
-    if use is None:
-        return None
-    return True if use.least_frac >= NEARLY_ALL.value else False if use.most_frac < NEARLY_ALL.value else None
 
 
 def segments_suffice(run: Run) -> bool | None:

@@ -4,13 +4,7 @@ from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, fact, read
-from heuristics.guides.memory_use import (
-    has_room_to_halve,
-    is_tight,
-    memory_use,
-    segments_suffice,
-    too_large,
-)
+from heuristics.guides.memory_use import memory_use, segments_suffice, too_large
 from heuristics.guides.modules import recomputed_now
 from heuristics.guides.parallel import guided_cp, sequence_length, wider_cp
 from heuristics.run.run import Run
@@ -98,8 +92,6 @@ enter("exchange_frac", ep_share)
 enter("memory_use", memory_use)
 enter("too_large", too_large)
 enter("segments_suffice", segments_suffice)
-enter("memory_short", is_tight)
-enter("room_to_halve", has_room_to_halve)
 enter("recomputed_now", recomputed_now)
 
 

@@ -8,8 +8,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from heuristics.fixes.fix import Fix
-from heuristics.guides.memory_use import Use, estimated, has_room, memory_use
-from heuristics.guides.memory_use import fits as does_fit
+from heuristics.guides.memory_use import Use, estimated, memory_use
 from heuristics.plan.allowed import Allowed, Permits
 from heuristics.plan.gains import (
     ceiling_frac,
@@ -86,7 +85,7 @@ def refusals(one: Considered) -> Iterator[Refused]:
         yield refused("rejected", say("plan.rejected", text=why.text), source=why.source)
     if _is_set(one):
         yield refused("needs", say("plan.is-set"), is_set=True)
-    if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
+    if one.fix.wall == "memory" and not one.fix.with_room and one.run.tells("memory_has_room"):
         use = memory_use(one.run)
         room = (
             say("plan.memory-estimated" if use.is_estimated else "plan.memory-used", used_frac=use.used_frac)
@@ -151,7 +150,7 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     if isinstance(added, Missing) or isinstance(after, Missing):
         reason = added.reason if isinstance(added, Missing) else ""
         return Room(None, free, None, say("plan.room-unknown", reason=reason))
-    if added < 0 and does_fit(run) is False:
+    if added < 0 and run.tells("fits") is False:
         return _freed(run, added, after, use, free)
     if added <= 0:
         freed = say("plan.room-freed", freed=gigabytes(-added)) if added else say("plan.no-more-memory")

@@ -5,8 +5,8 @@ its file `guides.parallel.LONG`), a row of `recipes.X`, `active.X` (a field of w
 `observed.X` (of what a trace shows, as it stands), `run.X` or `config.X` (a question to the configuration).
 None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown name never breaks a
 rule; `unknown` says so, `known(a, b)` tells whether all are known, `first(a, b)` is the first that is,
-`where(a)` what set a knob. A knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order
-(`mtp_num_layers > 1`) neither above nor below any number.
+`where(a)` what set a knob, `line('a')` where a log has a line. A knob that is null is off, is `None`
+(`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor below any number.
 
 Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two. Facts
 that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
@@ -151,10 +151,8 @@ class Language:
         if name in DICTIONARY or name in knobs():
             whole, field = name, ""
         fact = DICTIONARY.get(whole)
-        if fact is not None:
-            view, of = fact.view, partial(_field, partial(answer, whole), field)
-        else:
-            view, of = Run if name.startswith(_OF_RUN) else Config, _question(name)
+        view = fact.view if fact else Run if name.startswith(_OF_RUN) else Config
+        of: Evaluated = partial(_field, partial(answer, whole), field) if fact else _question(name)
         if view not in self._ways:
             raise ValueError(f"{name} is no fact of what is asked")
         way = self._ways[view]
@@ -209,6 +207,8 @@ class Language:
             case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
                 name = ast.unparse(knob)
                 return Term(lambda c: self._ways[Config](c).where(name))
+            case ast.Call(func=ast.Name(id="line"), args=[ast.Constant(value=str() as id)], keywords=[]):
+                return Term(lambda c: c.line_of(id))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
                 return Term(lambda c: None if (found := truth(term.of(c))) is None else not found, (term,))
