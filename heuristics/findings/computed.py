@@ -25,7 +25,7 @@ from traces.missing import Missing
 from traces.settings.effective import effective
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP
 from traces.settings.precision import configured_precision
-from traces.settings.settings import KnobView, Settings, Value
+from traces.settings.settings import KnobView, Settings, Values
 from traces.sizes.memory import delta
 from traces.sizes.peaks import peak_precision
 from traces.sizes.throughput import throughput
@@ -209,7 +209,7 @@ def _frees(fix: str, what: str, freed: int) -> str:
     return say("findings.frees-one", fix=fix, freed=gigabytes(freed))
 
 
-def _in_short(changes: Mapping[str, Value]) -> str:
+def _in_short(changes: Values) -> str:
     """The sizes and modules of a change."""
     sizes = (f"{short} {changes[knob]}" for knob, short in _SIZES.items() if changes.get(knob))
     modules = changes.get("recompute_modules")

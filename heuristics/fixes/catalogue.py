@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from heuristics.fixes import circumstances, dispatcher, graphs, memory, parallelism, precision
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Changing, Fix, Form, Needing
+from heuristics.fixes.fix import Catalogue, Changing, Fix, Form, Needing
 from heuristics.fixes.needs import named, need_of, shared_needs
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.rules.condition import RUNS
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
@@ -119,7 +119,7 @@ def _need(written: str | Mapping[str, Any]) -> Needing:
     return shared_needs()[written].of
 
 
-def _needed(several: tuple[Needing, ...], run: Run) -> tuple[Precondition, ...]:
+def _needed(several: tuple[Needing, ...], run: Run) -> Needs:
     return tuple(need for one in several for need in one(run))
 
 
@@ -137,7 +137,7 @@ ROOM_ORDER: Final = (
 )
 """Memory's where a run does not fit: offload after recompute and parallelism (Megatron-Bridge v0.6.0, skill
 perf-moe-optimization-workflow, Phase 1)."""
-CATALOGUE: Final[Mapping[str, Fix]] = {
+CATALOGUE: Final[Catalogue] = {
     fix.id: fix
     for several in _FIXES.values()
     for fix in sorted(several, key=lambda fix: int(fix.id.partition("-")[2]))
@@ -145,7 +145,7 @@ CATALOGUE: Final[Mapping[str, Fix]] = {
 """Fix id (COM-2) -> fix, by wall and number."""
 
 
-def fixes_of(framework: Framework) -> Mapping[str, Fix]:
+def fixes_of(framework: Framework) -> Catalogue:
     """The catalogue, with fixes of plug-ins, as a framework takes it: without what it has no words for."""
     every = {**CATALOGUE, **added_fixes()}
     if framework == "megatron":
@@ -182,7 +182,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
     )
 
 
-def _told_active(fix: Fix, form: Form, run: Run) -> tuple[Precondition, ...]:
+def _told_active(fix: Fix, form: Form, run: Run) -> Needs:
     """Of a run without Megatron's settings only what is known to be active: nobody has them to look up."""
     return tuple(one for one in (*fix.active(run), *form.active(run)) if one.state == "unmet")
 

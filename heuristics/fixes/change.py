@@ -11,7 +11,7 @@ from heuristics.words import say
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import Knob, knobs
 from traces.settings.printed import change_of
-from traces.settings.settings import Framework, Settings, Value
+from traces.settings.settings import Framework, Settings, Value, Values
 from traces.settings.spelling import (
     LAYOUT,
     can_spell,
@@ -36,9 +36,9 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     its knobs.
     """
 
-    set: Mapping[str, Value] = {}
-    megatron_lm: Mapping[str, Value] = {}
-    megatron_bridge: Mapping[str, Value] = {}
+    set: Values = {}
+    megatron_lm: Values = {}
+    megatron_bridge: Values = {}
     harness: tuple[str, ...] | None = None
     launch: tuple[str, ...] = ()
     pytorch: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def without_row(change: Change) -> tuple[str, ...]:
     return tuple(knob for knob in named if knob not in knobs())
 
 
-def _closed(values: Mapping[str, Value]) -> dict[str, Value]:
+def _closed(values: Values) -> dict[str, Value]:
     return {knob: value for knob, value in values.items() if not is_open(value)}
 
 
@@ -115,11 +115,11 @@ def lines(change: Change, run: Run) -> Knobs:
     )
 
 
-Lines = dict[str, Mapping[str, Value]]
+Lines = dict[str, Values]
 """Line -> the knobs that it sets; none where nobody can tell."""
 
 
-def _of_harness(change: Change, bridge: Mapping[str, Value], variables: Lines) -> Lines:
+def _of_harness(change: Change, bridge: Values, variables: Lines) -> Lines:
     """Flags of Bridge's scripts: those that the change names, else those of its knobs."""
     if change.harness is not None:
         return {line: change_of((line,), "megatron_bridge") for line in change.harness}
@@ -154,7 +154,7 @@ def _to_say(change: Change, run: Run) -> dict[str, Value]:
     }
 
 
-def _spelled(values: Mapping[str, Value], core: str | None, framework: Framework = "megatron_lm") -> Lines:
+def _spelled(values: Values, core: str | None, framework: Framework = "megatron_lm") -> Lines:
     """Each knob by the release's name; by the newest where the release does not have it yet.
 
     None of a value that only the user knows: nobody could type its line.

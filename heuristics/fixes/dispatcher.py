@@ -10,7 +10,7 @@ from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
 from heuristics.fixes.needs import all_needed, needed
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.guides.dispatcher import (
     SHARED_SM_KNOB,
     backend_variables,
@@ -68,7 +68,7 @@ def _ends_shared_overlap(run: Run) -> bool:
     return run.config.may_overlap_shared and not beside
 
 
-def allowed(run: Run) -> tuple[Precondition, ...]:
+def allowed(run: Run) -> Needs:
     """The backend is better than one that is tuned, comes in the guide's order, is installed and allowed."""
     choice, backend, now = choose_dispatcher(run), guided_backend(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
@@ -100,7 +100,7 @@ def arms_for_memory(run: Run) -> Mapping[str, Change]:
     return arms(_short_of_memory(run))
 
 
-def flex_for_memory(run: Run) -> tuple[Precondition, ...]:
+def flex_for_memory(run: Run) -> Needs:
     """A flex backend in place of another kind, and what it needs; that ranks wait does not matter."""
     tight = _short_of_memory(run)
     return (*all_needed(tight, "flex_guided", "expert_parallel", "guided_backend_new"), *allowed(tight))

@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import Change, lines
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
 from traces.settings.knobs import MICRO_BATCH
 
 Changing = Callable[[Run], Change]
-Needing = Callable[[Run], tuple[Precondition, ...]]
+Needing = Callable[[Run], Needs]
 Saying = Callable[[Run], tuple[str, ...]]
 Lever = Literal["", "lever", "known_off"]
 Variable = Literal[
@@ -130,7 +130,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def knobs(self, run: Run) -> Knobs:
         return lines(self.change(run), run)
 
-    def preconditions(self, run: Run) -> tuple[Precondition, ...]:
+    def preconditions(self, run: Run) -> Needs:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
         needs = (
             *(replace(one, is_active=True) for one in self.active(run)),
@@ -143,3 +143,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether a step does more with it, so that only times per token compare."""
         change = self.change(run)
         return self.per_token and bool(change.pytorch or MICRO_BATCH in change.set)
+
+
+Catalogue = Mapping[str, Fix]
+"""By id."""

@@ -5,7 +5,7 @@ from typing import Final
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs, Precondition
 from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
 from heuristics.recipes import RECIPES
@@ -61,7 +61,7 @@ def recompute(run: Run) -> Change:
     )
 
 
-def module_needs(run: Run) -> tuple[Precondition, ...]:
+def module_needs(run: Run) -> Needs:
     """What makes the chosen modules legal, where an option tells it."""
     needs: list[Precondition] = []
     for label in run.tells("recompute_to_try"):

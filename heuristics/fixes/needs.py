@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, convert
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
-from heuristics.fixes.precondition import Precondition, Release, holds
+from heuristics.fixes.precondition import Needs, Precondition, Release, holds
 from heuristics.rules.condition import RUNS
 from heuristics.run.run import Run
 from traces.cures import cure
@@ -38,7 +38,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def of(
         self, run: Run, fact: bool | UnsetType | None = UNSET, words: Mapping[str, str] | None = None
-    ) -> tuple[Precondition, ...]:
+    ) -> Needs:
         """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code tells."""
         asked = self.when or self.already
         if asked and RUNS.condition(asked).holds(run) is not True:
@@ -97,14 +97,12 @@ def shared_needs() -> Mapping[str, Need]:
     return {name: need_of(row) for name, row in _rows().items()}
 
 
-def needed(
-    name: str, run: Run, fact: bool | UnsetType | None = UNSET, **words: str
-) -> tuple[Precondition, ...]:
+def needed(name: str, run: Run, fact: bool | UnsetType | None = UNSET, **words: str) -> Needs:
     """A need of `needs.toml`; `words`: what stands in its braces."""
     return shared_needs()[name].of(run, fact, words)
 
 
-def all_needed(run: Run, *names: str) -> tuple[Precondition, ...]:
+def all_needed(run: Run, *names: str) -> Needs:
     return tuple(need for name in names for need in needed(name, run))
 
 

@@ -1,13 +1,12 @@
 """Formats and units of the matrix work: low precision, tensor cores, grouped and fused GEMMs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import all_needed, needed, release
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.run.run import Run
@@ -16,14 +15,14 @@ from heuristics.words import say
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
     """Knobs of Megatron-LM, Bridge's name of the recipe, harness code, Transformer Engine needed."""
 
-    megatron_lm: Mapping[str, Value]
+    megatron_lm: Values
     bridge: str
     harness: str | None
     te_version: str
@@ -31,7 +30,7 @@ class _Spelling:
 
 _GATHER: Final = "fp8_param"
 _REUSE: Final = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
-_ROUTING: Final[Mapping[str, Value]] = {
+_ROUTING: Final[Values] = {
     "moe_router_dtype": ROUTER,
     "moe_router_padding_for_quantization": True,
 }
@@ -124,7 +123,7 @@ def low_bits(run: Run) -> int | None:
     return BITS[recipe] if recipe in _SPELLINGS else None
 
 
-def recipe_needs(run: Run) -> tuple[Precondition, ...]:
+def recipe_needs(run: Run) -> Needs:
     """What its recipe needs, where there is one."""
     recipe = low_recipe(run)
     spelling = _SPELLINGS.get(recipe)

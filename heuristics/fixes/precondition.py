@@ -50,6 +50,9 @@ class Precondition:
         return (self.state == "unknown" and self.told_by) or self.met_by
 
 
+Needs = tuple[Precondition, ...]
+
+
 def holds(
     text: str, fact: bool | None, met_by: str = "", told_by: str = "", blocks: bool = False
 ) -> Precondition:

@@ -1,6 +1,5 @@
 """Which CUDA graphs: NVIDIA's guides as a table, less what a run or version refuses, and their settings."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal, cast
@@ -14,9 +13,9 @@ from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 
-RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+RNG_TRACKER: Final[Values] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
 """What every CUDA graph needs of the random numbers."""
 
 Impl = Literal["none", "local", "transformer_engine", "full_iteration"]
@@ -35,7 +34,7 @@ class GraphChoice(Chosen):
 
     impl: Impl
     modules: tuple[str, ...]
-    needs: Mapping[str, Value]
+    needs: Values
 
 
 def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
@@ -118,7 +117,7 @@ def _may_follow(
     return tuple(step for step in row.then if not broken[step]), tuple(refused)
 
 
-def _needs(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> Mapping[str, Value]:
+def _needs(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> Values:
     """What to set with the graphs, where it is not known to be set."""
     if impl == "none":
         return {}

@@ -4,7 +4,7 @@ Stages early in the pipeline hold activations of more microbatches, the ends hol
 equal counts of layers are not equal memory. Layers move one at a time from the fullest rank to the emptiest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -15,7 +15,7 @@ from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import pieces_suffice
 
@@ -198,7 +198,7 @@ def stage_memory(run: Run) -> StageMemory | None:
     return StageMemory(now, max(held), _BORDER.join(stages), virtual)
 
 
-def _bytes(run: Run, changes: Mapping[str, Value]) -> tuple[int, ...] | None:
+def _bytes(run: Run, changes: Values) -> tuple[int, ...] | None:
     config = run.config
     found = by_stage(config.settings.changed(changes, "change"), config.core_text, config.precision)
     return None if isinstance(found, Missing) else tuple(one.total_bytes for one in found)

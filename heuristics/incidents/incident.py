@@ -22,7 +22,7 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.toml_tables import read_keyed
 
 ROOMS: Final = (course, situation)
@@ -198,7 +198,7 @@ def _sightings(row: Row, lines: tuple[tuple[str, int], ...], run: Run) -> Iterat
             yield Sighting("configuration", knob, by_knob[knob].said)
 
 
-def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIssue, ...]:
+def known_issues(fix: str, sets: Values, run: Run) -> tuple[KnownIssue, ...]:
     """Incidents that a fix would lead this run into: what is known of it fits, what is not known is named.
 
     `sets`: knobs that the fix sets; all others are the run's.

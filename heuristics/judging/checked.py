@@ -48,7 +48,7 @@ from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing, known
 from traces.sections.section import copied
-from traces.settings.settings import PROGRAMS, Problem, Value
+from traces.settings.settings import PROGRAMS, Problem, Value, Values
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
@@ -173,7 +173,7 @@ def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[
     return True
 
 
-def _written(values: Mapping[str, Value]) -> dict[str, Value]:
+def _written(values: Values) -> dict[str, Value]:
     """Settings of a document, in which "null" is null."""
     return {knob: "null" if value is None else value for knob, value in values.items()}
 

@@ -20,7 +20,7 @@ from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,6 @@ class Allowed:
     after: tuple[str, ...]
     broken: tuple[Rule, ...]
     beside: str = ""
-
-
-Values = Mapping[str, Value]
-"""A change set: knob -> value, in the run's own framework."""
 
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:

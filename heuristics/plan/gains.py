@@ -6,9 +6,9 @@ from itertools import combinations
 from typing import Final
 
 from heuristics.fixes.change import NO_LINES, lines
-from heuristics.fixes.fix import Fix
+from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.needs import needed
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs, Precondition
 from heuristics.guides.situation import SENDRECV
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
@@ -164,7 +164,7 @@ def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
     return (*kinds, perhaps[0]) if perhaps else kinds
 
 
-def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
+def _if_resolved(run: Run, fix: Fix) -> Needs:
     """What a fix needs where part of what it acts on is communication that nothing resolved."""
     perhaps = _perhaps(run, fix.kinds)
     return needed(perhaps[1], run) if perhaps and run.cost_ns(fix.wall, perhaps[:1]) else ()
@@ -186,7 +186,7 @@ def unmet(planned: Planned) -> list[Precondition]:
     )
 
 
-def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, ...]:
+def repairs(run: Run, wall: WallId, catalogue: Catalogue) -> tuple[Fix, ...]:
     """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of communication."""
     if wall != "communication":
         return ()

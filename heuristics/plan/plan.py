@@ -8,7 +8,7 @@ from functools import partial
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import ROOM_ORDER, WALL_ORDER
-from heuristics.fixes.fix import Fix
+from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import (
@@ -33,7 +33,7 @@ from traces.sections.tables import WallId
 def make_plan(
     run: Run,
     walls: Sequence[WallId],
-    catalogue: Mapping[str, Fix],
+    catalogue: Catalogue,
     levers: Mapping[WallId, Missing] | None = None,
     gains: Mapping[str, Gain] | None = None,
     rejected: Mapping[str, Rejection] | None = None,
@@ -66,7 +66,7 @@ def make_plan(
 def _in_order(
     run: Run,
     walls: Sequence[WallId],
-    catalogue: Mapping[str, Fix],
+    catalogue: Catalogue,
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
 ) -> Plan:
@@ -86,7 +86,7 @@ def _waits_in_vain(plan: Plan, never: Collection[str]) -> bool:
 def _plan(
     run: Run,
     walls: Sequence[WallId],
-    catalogue: Mapping[str, Fix],
+    catalogue: Catalogue,
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
     never: Collection[str] = (),
@@ -130,7 +130,7 @@ def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
 def _wanted(
     run: Run,
     wall: WallId,
-    catalogue: Mapping[str, Fix],
+    catalogue: Catalogue,
     gains: Mapping[str, Gain],
     seen: Collection[str] = (),
 ) -> list[Planned]:
@@ -141,7 +141,7 @@ def _wanted(
 
 
 def _before(
-    run: Run, planned: Planned, catalogue: Mapping[str, Fix], chosen: set[str], gains: Mapping[str, Gain]
+    run: Run, planned: Planned, catalogue: Catalogue, chosen: set[str], gains: Mapping[str, Gain]
 ) -> list[Planned]:
     """What a fix waits for and may stand beside it, where that is all that it waits for."""
     waits = unmet(planned)
@@ -165,7 +165,7 @@ def _overlap(one: Fix, other: Fix) -> bool:
     return not (one.direct == () or other.direct == ()) and (not mine or not its or bool({*mine} & {*its}))
 
 
-def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
+def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
     """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct ones."""
     order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
     known = [catalogue[number] for number in order if number in catalogue]

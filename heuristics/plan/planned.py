@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.precondition import Precondition, Release
+from heuristics.fixes.precondition import Needs, Release
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
 from traces.limits import LITTLE
@@ -27,7 +27,7 @@ class Planned:
 
     fix: Fix
     knobs: Knobs
-    preconditions: tuple[Precondition, ...]
+    preconditions: Needs
     ceiling_frac: float | None
     low_frac: float | None = None
     low_because: str = ""

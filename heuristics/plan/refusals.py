@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
@@ -25,7 +25,7 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.sizes.memory import ERROR, MemoryEstimate, delta
 from traces.spelling import gigabytes
 
@@ -55,7 +55,7 @@ class Considered:
         return made(self.run, self.planned)
 
     @cached_property
-    def values(self) -> Mapping[str, Value]:
+    def values(self) -> Values:
         return self.made.change.in_run(self.run)
 
     @cached_property
@@ -138,7 +138,7 @@ OUTSIDE_FRAC: Final = Limit(
 )
 
 
-def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
+def room_for(run: Run, changes: Values) -> Room:
     """Whether changed knobs fit into the memory of a run's fullest rank.
 
     By the peak of log or trace where there is one, which leaves the change alone to the estimate and its

@@ -15,7 +15,7 @@ from traces.missing import OrMissing, known
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Phase, Timeline, WallId
-from traces.texts import FileName, Given, GpuName, Key, Recorded, Release, Said
+from traces.texts import FileName, Given, GpuName, Key, Keys, Recorded, Release, Said, Sentences
 
 
 class SideSteps(Section, frozen=True):
@@ -27,7 +27,7 @@ class SideSteps(Section, frozen=True):
     median_ns: OrMissing[Ns]
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
-    dropped: tuple[Said, ...]
+    dropped: Sentences
     unit: Unit = "step"
 
 
@@ -154,7 +154,7 @@ class ComparedRow(Section, frozen=True):
     new_ns: int
     base_count: Number
     new_count: Number
-    parts: tuple[Key, ...]
+    parts: Keys
     ci95_ns: OrMissing[Ends]
     share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
 
@@ -205,7 +205,7 @@ class ComparedChange(Section, frozen=True):
     said_base: bool
     said_new: bool
     withheld: bool
-    can_explain: tuple[Key, ...]
+    can_explain: Keys
 
 
 class Suspect(Section, frozen=True):
@@ -220,13 +220,13 @@ class Suspect(Section, frozen=True):
 
     id: Key
     title: Said
-    rows: tuple[Key, ...]
+    rows: Keys
     explains_ns: int
     confidence: Level
-    because: tuple[Said, ...]
+    because: Sentences
     next: Said
     source: Said
-    seen: tuple[Said, ...] = ()
+    seen: Sentences = ()
 
 
 class ComparedPair(Section, frozen=True):
@@ -313,7 +313,7 @@ class TwoRuns(OfKind, frozen=True, kw_only=True):
     """
 
     verdict: ComparisonVerdict
-    because: tuple[Said, ...]
+    because: Sentences
     record: Said
     comparable: Comparable
     base: Section

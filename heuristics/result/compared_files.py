@@ -11,7 +11,7 @@ from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.texts import FileName, Given, GivenText, Key, Place, Said
+from traces.texts import FileName, Given, GivenText, Key, Keys, Place, Said, Sentences
 
 DriftState = Literal["rising", "falling", "none"]
 
@@ -128,13 +128,13 @@ class Explanation(Section, frozen=True):
 
     id: Key
     title: Said
-    knobs: tuple[Key, ...]
+    knobs: Keys
     fit: Literal["covers", "direction", "against", "open"]
     explains: tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]
     step_low_frac: OrMissing[float]
     step_high_frac: OrMissing[float]
     confidence: Level
-    because: tuple[Said, ...]
+    because: Sentences
     measured: tuple[MeasuredElsewhere, ...]
     next: Said
 
@@ -142,7 +142,7 @@ class Explanation(Section, frozen=True):
 class Together(Section, frozen=True):
     """All explanations of the step at once: what their ranges come to, and whether that covers the size."""
 
-    ids: tuple[Key, ...]
+    ids: Keys
     step_low_frac: float
     step_high_frac: float
     covers: bool | None

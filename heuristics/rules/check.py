@@ -1,6 +1,5 @@
 """A configuration against all rules of its versions; and a configuration after a change, judged whole."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast, get_args
@@ -13,7 +12,7 @@ from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
 from heuristics.run.run import Run
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 
 OF_MACHINE: Final = frozenset(
     map(option_of, ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)))
@@ -34,7 +33,7 @@ class Asked:
     holds: bool | None
 
 
-def asked_by(run: Run, changes: Mapping[str, Value]) -> tuple[Asked, ...]:
+def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such a run."""
     config = run.changed(changes).view(Trust.CHECKED)
     releases = releases_of(config)

@@ -15,7 +15,7 @@ from heuristics.run.run import Run
 from traces.limits import QUARTER
 from traces.patterns import compiled
 from traces.sections.section import copied
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.toml_tables import read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
 from traces.training_log.memory import inactive_memory, most_unallocated, pieces_suffice
@@ -114,7 +114,7 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cure: str
     fix: str
     source: str = ""
-    set: Mapping[str, Value] = {}
+    set: Values = {}
     rule: str = ""
     line: int | None = None
 

@@ -22,7 +22,7 @@ from heuristics.facts.dictionary import DICTIONARY
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
 from heuristics.words import say
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.settings.spelling import spelled
 from traces.toml_tables import WrongRow, keyed, read_keyed, read_rows, read_table
 from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
@@ -102,7 +102,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     message: tuple[str, ...] = ()
     printed: str = ""
     lines: tuple[str, ...] = ()
-    set: Mapping[str, Value] = {}
+    set: Values = {}
     along: bool = False
     cures: Mapping[str, Condition] = {}
     example: Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None = None

@@ -13,7 +13,7 @@ from heuristics.facts.dictionary import Remembering
 from heuristics.run.repairs import REPAIRS, LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings, Values
 from traces.training_log.log import TrainingLog
 
 WALL_IDS: Final[tuple[WallId, ...]] = ("memory", "communication", "host_overhead", "compute")
@@ -87,7 +87,7 @@ class Run(Remembering):
         """Ids of the fixes that remove what makes ranks wait, the first to try first."""
         return REPAIRS.get(self.late.cause, ()) if self.late else ()
 
-    def changed(self, changes: Mapping[str, Value]) -> Run:
+    def changed(self, changes: Values) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.
 
         What the trace shows is of the run as it was: nothing of it is taken away. The same changes give the
@@ -98,7 +98,7 @@ class Run(Remembering):
             self.after[key] = self._changed(changes)
         return self.after[key]
 
-    def _changed(self, changes: Mapping[str, Value]) -> Run:
+    def _changed(self, changes: Values) -> Run:
         outdated = {name: None for name, one in OPTIONS.items() if {*one.knobs} & {*changes}}
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)

@@ -8,7 +8,6 @@ src/megatron/bridge/training/mixed_precision.py (the registered recipes and
 update_config_with_precision_overrides) and comm_overlap.py (CommOverlapConfig.setup).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import lcm
 from typing import Final
@@ -21,28 +20,28 @@ from heuristics.words import say
 from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings, Value, Values
 
-_OF_MOE_RECIPES: Final[Mapping[str, Value]] = {
+_OF_MOE_RECIPES: Final[Values] = {
     "add_bias_linear": False,
     "moe_token_dispatcher_type": "alltoall",
     "moe_grouped_gemm": True,
 }
 """As Megatron-Bridge v0.6.0 sets them for every MoE model (src/megatron/bridge/models, perf_recipes)."""
 
-_OF_ALL_RECIPES: Final[Mapping[str, Value]] = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
+_OF_ALL_RECIPES: Final[Values] = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
 """Bridge's recipes train without dropout; core's default is 0.1."""
 
 _FULL_PRECISION: Final = ("fp32", "tf32")
 
 
-def count(fields: Mapping[str, Value], name: str, default: int = 1) -> int:
+def count(fields: Values, name: str, default: int = 1) -> int:
     """A size that is said, else `default`."""
     value = fields.get(name)
     return value if isinstance(value, int) else default
 
 
-def assumed_options(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
+def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
     """Options nobody said; none for a command line of Megatron-LM, whose defaults are core's."""
     if run.settings.framework == "megatron_lm":
         return {}
@@ -55,7 +54,7 @@ def assumed_options(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
     return {name: value for name, value in options.items() if name not in fields}
 
 
-def derived(fields: Mapping[str, Value]) -> dict[str, Value]:
+def derived(fields: Values) -> dict[str, Value]:
     """What both frameworks work out themselves from other knobs before they build the configuration."""
     dtype = "bf16" if fields.get("bf16") is True else "fp16" if fields.get("fp16") is True else "fp32"
     return {
@@ -66,7 +65,7 @@ def derived(fields: Mapping[str, Value]) -> dict[str, Value]:
     }
 
 
-def assumed_sizes(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
+def assumed_sizes(fields: Values, run: Run) -> dict[str, Value]:
     """Sizes nobody said, small and legal for the parallel layout that is."""
     heads = lcm(count(fields, TP), count(fields, "num_query_groups"))
     head_dim = count(fields, "kv_channels", RECIPES["head_size"].whole)
@@ -82,14 +81,14 @@ def assumed_sizes(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
     return {name: size for name, size in sizes.items() if name not in fields}
 
 
-def smallest_world(fields: Mapping[str, Value]) -> int:
+def smallest_world(fields: Values) -> int:
     """The fewest ranks that hold both meshes: TP x CP x PP for attention, ETP x EP x PP for experts."""
     tensor = count(fields, TP)
     experts = count(fields, ETP, tensor) * count(fields, EP)
     return count(fields, PP) * lcm(tensor * count(fields, CP), experts)
 
 
-def _is_moe(fields: Mapping[str, Value], run: Run) -> bool:
+def _is_moe(fields: Values, run: Run) -> bool:
     if "num_moe_experts" in fields:
         return fields["num_moe_experts"] is not None
     return run.observed.moe is True or count(fields, EP) > 1
@@ -106,7 +105,7 @@ _OVERLAP: Final = (
 )
 
 
-def laid_over(said: Mapping[str, Value], settings: Settings) -> dict[str, Value]:
+def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
     """The model's fields as Bridge leaves them: its precision and overlap sections win over the model's.
 
     All of a recipe: a format that it leaves off is off, whatever the model says.
@@ -154,7 +153,7 @@ class Request:
     `assumed_sizes`, `assumed_options`: what nobody said and was filled in, by name.
     """
 
-    fields: Mapping[str, Value]
+    fields: Values
     world_size: int
     te_version: str | None = None
     core_version: str | None = None
@@ -224,7 +223,7 @@ def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
     return is_later and (value is None or value is False)
 
 
-def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
+def _no_sizes(said: Values, run: Run) -> NotAsked | None:
     """A size that is none cannot be laid out, and what is to be built around it would be guessed."""
     for name in (*_SIZES, *_SIZES_OR_NULL):
         if name not in said and not run.config.known(name):
@@ -238,7 +237,7 @@ def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
     return None
 
 
-def _virtual_stages(said: Mapping[str, Value], run: Run) -> dict[str, Value]:
+def _virtual_stages(said: Values, run: Run) -> dict[str, Value]:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
     each = run.config.value("num_layers_per_virtual_pipeline_stage")
     layers = said.get("num_layers")
