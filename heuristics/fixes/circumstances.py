@@ -68,26 +68,13 @@ def host_kinds(run: Run) -> frozenset[str]:
 @fact
 def guided_backend(run: Run) -> str:
     """The guide's first; where it has no winner, its first candidate that does not run already."""
-    return choose_dispatcher(run).first or other_backends(run)[0]
+    return run.tells("dispatcher_guide").first or other_backends(run)[0]
 
 
 def other_backends(run: Run) -> list[str]:
-    return [backend for backend in choose_dispatcher(run).candidates if backend != run.active.dispatcher]
-
-
-@fact
-def sm_backend_cure(run: Run) -> str:
-    """What gives a backend that has SMs of its own."""
-    now, chosen = run.active.dispatcher, guided_backend(run)
-    none_has_sms = now not in ("unknown", *SM_BACKENDS) and chosen != now and chosen not in SM_BACKENDS
-    return "moe_token_dispatcher_type flex" if none_has_sms else "COM-2"
-
-
-@fact
-def unknown_topology(run: Run) -> tuple[str, ...]:
-    """Options that tell how experts lie in NVLink domains."""
-    sizes = (("--ep", run.config.ep), ("--nvlink-domain", run.config.nvlink_domain))
-    return tuple(option for option, size in sizes if size is None)
+    return [
+        backend for backend in run.tells("dispatcher_guide").candidates if backend != run.active.dispatcher
+    ]
 
 
 @fact

@@ -14,7 +14,6 @@ from heuristics.fixes.precondition import Needs
 from heuristics.guides.dispatcher import (
     SHARED_SM_KNOB,
     backend_variables,
-    choose_dispatcher,
     sm_knob,
 )
 from heuristics.recipes import RECIPES
@@ -38,7 +37,7 @@ def recommended(run: Run) -> Change:
 
 def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
-    others = () if choose_dispatcher(run).first else other_backends(run)
+    others = () if run.tells("dispatcher_guide").first else other_backends(run)
     return {backend: set_to(run, backend) for backend in others} if len(others) > 1 else {}
 
 
@@ -70,7 +69,7 @@ def _ends_shared_overlap(run: Run) -> bool:
 
 def allowed(run: Run) -> Needs:
     """The backend is better than one that is tuned, comes in the guide's order, is installed and allowed."""
-    choice, backend, now = choose_dispatcher(run), guided_backend(run), run.active.dispatcher
+    choice, backend, now = run.tells("dispatcher_guide"), guided_backend(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
     needs = [*needed("better_backend", run, better)]
     for fix in choice.before:

@@ -11,7 +11,7 @@ from heuristics.guides.memory_use import (
     peak_bytes,
     stage_memory,
 )
-from heuristics.guides.parallel import guided_cp, is_far, sequence_length
+from heuristics.guides.parallel import guided_cp, sequence_length
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     OTHER_LAYOUTS,
@@ -117,7 +117,7 @@ def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Va
 def fewer_ranks(run: Run) -> Change:
     """The guide's CP where there is more, else half the TP, else half the stages; one of them at a time."""
     length, cp = sequence_length(run), run.config.cp
-    if length is not None and cp is not None and cp > guided_cp(length) and is_far(cp, length):
+    if length is not None and cp is not None and cp > guided_cp(length) and run.tells("cp_is_far"):
         return Change({CP: guided_cp(length)})
     if half := _half_tp(run):
         return Change(half)

@@ -30,12 +30,6 @@ def guided_cp(length: int) -> int:
     return 1 if length < LONG.value else 2 ** round(log2(length / RECIPES["tokens_a_context_rank"].value))
 
 
-def is_far(cp: int, length: int) -> bool:
-    """Whether a CP is further from the start than the guide's rounding; any above 1 for short sequences."""
-    start = guided_cp(length)
-    return cp > 1 if length < LONG.value else not start / OFF.value <= cp <= start * OFF.value
-
-
 def wider_cp(run: Run) -> int | None:
     """The CP that the length asks for, or the largest below it that divides ranks and tokens; None without.
 
