@@ -5,7 +5,6 @@ user may say of memory what no step shows. Out of memory comes before any larger
 cannot be tuned. A run that is only tight has the memory wall where no other stands.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import median
@@ -15,7 +14,7 @@ from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
+from heuristics.figures.figures import EXPERT_CLASSES, Figures, added, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
@@ -53,6 +52,15 @@ KERNELS: Final = Limit(
 )
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 _REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
+_TRAFFIC: Final[Mapping[str, Collection[str]]] = {
+    "ep_active": EP_KINDS,
+    "tp_active": ("tp",),
+    "pp_active": ("pp_p2p",),
+    "cp_active": ("cp",),
+    "dp_active": _DATA_PARALLEL,
+    "sendrecv_unresolved": ("sendrecv_unresolved",),
+}
+"""What is observed of a run -> kinds of communication that show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +170,7 @@ def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
     late, without = known(together.late), known(together.without)
     if late is None or late.cause is Cause.NONE:
         return None
-    exposed_ns = Counter[str]()
-    for rank in ranks:
-        exposed_ns.update(rank.exposed_by_kind_ns or {})
+    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
     moves = late.cause is Cause.SLOW_LINK  # an overlap hides it; all others wait for a rank to arrive
     waits_ns = {} if moves else together.late_exposed_by_kind_ns
     return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
@@ -257,12 +263,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "memory_bytes": _together([known(rank.memory.capacity_bytes) for rank in ranks]),
         "peak_bytes": _together([known(rank.memory.peak_bytes) for rank in ranks]),
         "dispatcher": dispatcher,
-        "ep_active": bool(kinds & {*EP_KINDS}) or None,
-        "tp_active": "tp" in kinds or None,
-        "pp_active": "pp_p2p" in kinds or None,
-        "cp_active": "cp" in kinds or None,
-        "dp_active": bool(kinds & _DATA_PARALLEL) or None,
-        "sendrecv_unresolved": "sendrecv_unresolved" in kinds or None,
+        **{name: bool(kinds & {*shown_by}) or None for name, shown_by in _TRAFFIC.items()},
         "recompute_modules": modules,
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
@@ -328,10 +329,8 @@ def _a2a_ns(rank: Figures) -> int | None:
 
 def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
     """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
-    hidden_ns, exposed_ns = Counter[str](), Counter[str]()
-    for rank in ranks:
-        hidden_ns.update(rank.hidden_by_kind_ns or {})
-        exposed_ns.update(rank.exposed_by_kind_ns or {})
+    hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
+    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
     runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
     shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
     return True if shares and min(shares) >= OVERLAPPED.value else None
@@ -360,10 +359,9 @@ def _wide_ns(rank: Figures) -> int | None:
 
 
 def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:
-    found = Counter[str]()
-    for rank in ranks:
-        if rank.starved_ns is None:
-            return None
-        found.update(rank.starved_ns)
+    told = [rank.starved_ns for rank in ranks]
+    if None in told:
+        return None
+    found = added(told)
     window_ns = sum(rank.window_ns for rank in ranks)
     return {name: found[name] / window_ns for name in sorted(found)}

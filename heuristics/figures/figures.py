@@ -1,5 +1,6 @@
 """What opinions read of each rank, the same whether a trace was measured or a user gives the figures."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -107,6 +108,14 @@ class Figures:
     @property
     def late_ns(self) -> int | None:
         return None if self.starved_ns is None else sum(self.starved_ns.values())
+
+
+def added(several: Iterable[Parts | None]) -> Counter[str]:
+    """Lengths by kind, over all that tell them."""
+    found = Counter[str]()
+    for one in several:
+        found.update(one or {})
+    return found
 
 
 Read = Callable[[Figures], int | None]

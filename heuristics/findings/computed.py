@@ -246,7 +246,7 @@ def _precision(case: Case) -> Iterator[Found]:
 
 def _throughput(case: Case) -> Iterator[Found]:
     """The trainer's own TFLOP/s against those of sizes and step, by the batch and ranks of the log."""
-    run, steady = case.run, steady_step(case.run.log) if case.run.log else None
+    run, steady = case.run, steady_step(case.run.log)
     said = [one.tflops_per_gpu for one in steady.used if one.tflops_per_gpu] if steady else []
     if steady is None or not said:
         return
@@ -270,7 +270,7 @@ def _throughput(case: Case) -> Iterator[Found]:
 
 def _drifting(case: Case) -> Iterator[Found]:
     """Steady steps of a log that get longer by as much as a wall."""
-    steady = steady_step(case.run.log) if case.run.log else None
+    steady = steady_step(case.run.log)
     drift = drift_of_steps(steady.used) if steady else None
     if case.run.log is None or steady is None or drift is None or drift.state != "rising":
         return

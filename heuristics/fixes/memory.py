@@ -8,14 +8,11 @@ from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Needs, Precondition
 from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
-from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.patterns import compiled, whole_number
 from traces.settings.settings import Value
 
-_QUEUES: Final = "env.CUDA_DEVICE_MAX_CONNECTIONS"
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
-_FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
 """Settings of full recompute, which selective recompute refuses."""
 
@@ -75,36 +72,25 @@ def module_needs(run: Run) -> Needs:
 # ---- offload of activations ----
 
 
-def offload(run: Run) -> Change:
-    """Modules to start with, or more of them; where copies run already and the run fits, a part of them only.
-
-    From Transformer Engine 2.10 on the variable keeps it from offloading weights too.
-    """
-    if run.tells("offload_turned_down"):
-        return _fewer_layers(run) if run.tells("layer_offload") else _less(run)
-    modules = (*(run.config.offloads() or ()), *offload_left(run))
-    only: dict[str, Value] = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
-    return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
+@fact
+def modules_then(run: Run) -> tuple[str, ...] | None:
+    """Modules to start with, or more of them; where copies run and the run fits, one less than now."""
+    now = run.config.offloads() or ()
+    if not run.tells("offload_turned_down"):
+        return (*now, *run.tells("offload_left"))
+    return None if len(now) == 1 else now[:-1] or ("expert_fc1",)
 
 
-def _less(run: Run) -> Change:
-    """A fraction; before Megatron-Core 0.19 fewer modules are the only way, and of one module none."""
-    if not run.config.core_before("0.19.0"):
-        return Change(
-            {"activation_offload_fraction": RECIPES["halved"].value}, by_release=True, since="0.16.0"
-        )
-    now = run.config.offloads()
-    if now is not None and len(now) == 1:
-        return Change({"fine_grained_activation_offloading": False, "offload_modules": None}, since="0.16.0")
-    return Change({"offload_modules": now[:-1] if now else ("expert_fc1",)}, since="0.16.0")
+@fact
+def several_queues(run: Run) -> bool:
+    """Whether more than one hardware queue is configured."""
+    return (whole_number(str(run.config.first("env.CUDA_DEVICE_MAX_CONNECTIONS"))) or 0) > 1
 
 
-def _fewer_layers(run: Run) -> Change:
-    """No offloaded layer; where memory is tight half of them. Megatron-LM has a flag for the number only."""
-    layers = run.config.count("cpu_offloading_num_layers")
-    if run.config.memory_tight and layers is not None and layers > 1:
-        return Change({"cpu_offloading_num_layers": layers // 2})
-    return Change({"cpu_offloading": False, "cpu_offloading_num_layers": 0})
+@fact
+def queues_with_fsdp(run: Run) -> int:
+    """Hardware queues that the run wants with Megatron-FSDP."""
+    return connections(run, fsdp=True)
 
 
 @fact
@@ -121,20 +107,3 @@ def offload_left(run: Run) -> tuple[str, ...]:
 
 
 # ---- state of the optimizer ----
-
-
-def sharded(run: Run) -> Change:
-    """Everything sharded, in the checkpoint format that it asserts, with more than one hardware queue."""
-    queues = run.config.first(_QUEUES)
-    several: dict[str, Value] = {_QUEUES: str(connections(run, fsdp=True))}
-    return Change(
-        {
-            "ddp.use_megatron_fsdp": True,
-            "ddp.use_distributed_optimizer": True,
-            "ddp.data_parallel_sharding_strategy": "optim_grads_params",
-            "ddp.average_in_collective": False,
-            "checkpoint.ckpt_format": "fsdp_dtensor",
-            **({} if (whole_number(str(queues)) or 0) > 1 else several),
-        },
-        harness=("--use_megatron_fsdp true",),
-    )

@@ -10,7 +10,7 @@ from traces.training_log.iterations import steady_step
 @fact
 def drift(run: Run) -> Drift | None:
     """How its steps move from the first to the last, by the log; None where too few of them are logged."""
-    steady = steady_step(run.log) if run.log else None
+    steady = steady_step(run.log)
     return drift_of_steps(steady.used) if steady else None
 
 

@@ -115,7 +115,7 @@ def judge_files(
         if one.id in fix.waits_for
     }
     asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
-    own, steady = asked.answers.get(OWN, ()), steady_step(run.log) if run.log else None
+    own, steady = asked.answers.get(OWN, ()), steady_step(run.log)
     refused = (
         any(one.level == "error" for one in broken)
         or any(one.answer == "rejected" for one in own)

@@ -105,7 +105,7 @@ def judge(
     """
     given, configured = given or Given(), configured or Configured()
     log, evidence = configured.log, observe(measurements, together)
-    steady = steady_step(log) if log else None
+    steady = steady_step(log)
     if steady is not None and evidence.step_ns is not None:
         longer = perturbation_frac(evidence.step_ns, steady)
         evidence = replace(evidence, perturbation_frac=longer)

@@ -4,14 +4,13 @@ A price is the replayed cost of an overhead, added up over the ranks of a run an
 A row of the ledger belongs to the wall whose overhead, taken away, would shrink it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec import Struct
 
-from heuristics.figures.figures import Figures, frac_of, unnamed_ns
+from heuristics.figures.figures import Figures, added, frac_of, unnamed_ns
 from heuristics.figures.startup import Start, Startup, start_of, startup_of
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
@@ -188,9 +187,7 @@ def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
     told = [(one, one.by_wall[wall]) for one in costs.ranks if wall in one.by_wall]
     if not told:
         return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
-    by_kind = Counter[str]()
-    for _, cost in told:
-        by_kind.update(cost.by_kind_ns)
+    by_kind = added(cost.by_kind_ns for _, cost in told)
     total_ns = sum(cost.ns for _, cost in told)
     # of all ranks where a bound holds for those without a price, so that it is a part of the same
     whole = [one for one, _ in told] if most is None else costs.ranks

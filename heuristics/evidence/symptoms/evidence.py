@@ -3,7 +3,6 @@
 Each wall costs what the given figures say, in place of a replay; the walls' own limits judge it.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,7 +15,7 @@ from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence, observed_by
 from heuristics.evidence.symptoms.document import Late, Recorded
 from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
-from heuristics.figures.figures import Figures, Parts, Read, compute_again_ns, frac_of
+from heuristics.figures.figures import Figures, Parts, Read, added, compute_again_ns, frac_of
 from heuristics.fixes.circumstances import ROUTER_KERNELS
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
@@ -311,9 +310,7 @@ def _price(
 
     `open_ns` more may belong to it, as `why` tells.
     """
-    by_kind = Counter[str]()
-    for _, kinds in parts:
-        by_kind.update(kinds)
+    by_kind = added(kinds for _, kinds in parts)
     window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
     scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}

@@ -184,7 +184,7 @@ def _memory(told: Rank) -> Memory:
         retried = min(1.0, calls / CALLS_OF_A_RETRY.value)
     return structs.replace(
         _UNKNOWN,
-        recompute_ns=_NOT_GIVEN if memory.recompute_frac is None else _ns(memory.recompute_frac),
+        recompute_ns=first_known(_ns(memory.recompute_frac), _NOT_GIVEN),
         recompute_modules=_parts(again, again, "") if isinstance(again, Mapping) else None,
         offload_exposed_ns=0 if memory.offload_copies == 0 else _ns(memory.offload_exposed_frac),
         offload_copies=memory.offload_copies,
@@ -324,8 +324,8 @@ def _capture(document: Document) -> Recorded:
     """Of `capture`, of the earlier result's traces, and of `run`, where the contract has the counts."""
     own, run = document.capture, document.run
     perturbed = [one.perturbation_frac for one in (own, *(trace.capture for trace in document.traces))]
-    seen = run.ranks_seen if own.ranks_seen is None else own.ranks_seen
-    world = run.world_size if own.world_size is None else own.world_size
+    seen = first_known(own.ranks_seen, run.ranks_seen)
+    world = first_known(own.world_size, run.world_size)
     if seen is not None and world is not None and seen > world:
         raise InputError("ranks_seen is more than world_size")
     return Recorded(
@@ -358,10 +358,10 @@ def _open(wall: Wall) -> Wall:
     no_kinds: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
     return structs.replace(
         wall,
-        cost_ns=gap if wall.cost_ns is None else wall.cost_ns,
-        cost_frac=gap if wall.cost_frac is None else wall.cost_frac,
-        cost_by_kind_ns=no_kinds if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
-        at_most_frac=gap if wall.at_most_frac is None else wall.at_most_frac,
+        cost_ns=first_known(wall.cost_ns, gap),
+        cost_frac=first_known(wall.cost_frac, gap),
+        cost_by_kind_ns=first_known(wall.cost_by_kind_ns, no_kinds),
+        at_most_frac=first_known(wall.at_most_frac, gap),
         at_least_frac=msgspec.UNSET,
         room=msgspec.UNSET,
     )
