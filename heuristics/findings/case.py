@@ -1,6 +1,5 @@
 """What ran and what the log has, by the names that the table of findings asks for."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,8 +10,6 @@ from heuristics.facts.dictionary import Remembering, fact, read
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.limits import LITTLE, Limit
-from traces.spelling import percent
 
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
 """Lines of a log that say graphs were captured."""
@@ -84,21 +81,11 @@ def gemms_a_layer(case: Case) -> str:
     return "" if count is None else say("findings.gemms-a-layer", count=f"{count:.0f}")
 
 
-def _from(limit: Limit, value: float | None, spell: Callable[[float], str] = percent) -> str | None:
-    """A figure in words where it reaches its limit."""
-    return None if value is None or value < limit.value else spell(value)
-
-
 @fact
 def allocator_calls(run: Run) -> str | None:
     """Calls of the allocator a step, where they are more than now and then."""
-    return _from(ONCE, run.observed.allocator_calls_per_step, "{:.0f}".format)
-
-
-@fact
-def collection(run: Run) -> str | None:
-    """What collection costs, where it shows."""
-    return _from(LITTLE, (run.observed.absent_frac or {}).get("gc"))
+    calls = run.observed.allocator_calls_per_step
+    return None if calls is None or calls < ONCE.value else f"{calls:.0f}"
 
 
 @fact
@@ -109,23 +96,6 @@ def other_gpu(case: Case) -> str | None:
     if len(families) < 2 or None in families or families[0] == families[1]:
         return None
     return say("findings.other-gpu", seen=families[0], asked=families[1])
-
-
-def _unknown_error(case: Case) -> tuple[str, str] | tuple[None, None]:
-    error = case.run.log.unknown_error if case.run.log else None
-    return (error.said.get("error", "an exception"), _line(error.line)) if error else (None, None)
-
-
-@fact
-def unknown_error(case: Case) -> str | None:
-    """An error of the log that no table knows."""
-    return _unknown_error(case)[0]
-
-
-@fact
-def unknown_error_at(case: Case) -> str | None:
-    """Its line."""
-    return _unknown_error(case)[1]
 
 
 read(Case, "lines")

@@ -13,8 +13,6 @@ from heuristics.fixes.precondition import Needs, Precondition, Release, holds
 from heuristics.rules.condition import RUNS
 from heuristics.run.run import Run
 from traces.cures import cure
-from traces.limits import Limit
-from traces.spelling import chosen
 from traces.toml_tables import written
 
 
@@ -78,12 +76,6 @@ def need_of(row: Mapping[str, Any]) -> Need:
         other = _rows()[fields.pop("like")]
         whens = [one["when"] for one in (other, fields) if "when" in one]
         fields = {**other, **fields, "when": " and ".join(f"({one})" for one in whens)}
-    if "limit" in fields:
-        module, own = limit_place(fields.pop("limit"))
-        limit: Limit = getattr(import_module(module), own)
-        spelled = chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
-        number = {"text": spelled, "holds": f"{limit.value:g}", "when": f"{limit.value:g}"}
-        fields |= {one: fields[one].replace("{limit}", number[one]) for one in number if one in fields}
     return convert(fields, Need)
 
 

@@ -5,6 +5,7 @@ from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from traces.statistics.drift import Drift
 from traces.training_log.iterations import steady_step
+from traces.training_log.log import Message
 
 
 @fact
@@ -23,23 +24,10 @@ def ran_a_step(run: Run) -> bool | None:
     return log.iterations[0].line < log.out_of_memory[0].line
 
 
-def _of_timeout(run: Run, name: str) -> str | None:
-    """What the first timed-out collective's line says of it."""
-    line = run.log.first("collective-timeout") if run.log else None
-    return line.said.get(name) if line else None
-
-
 @fact
-def timed_out(run: Run) -> str | None:
-    """The operation of the first collective that timed out."""
-    return _of_timeout(run, "operation")
-
-
-@fact
-def timed_out_numel(run: Run) -> int | None:
-    """Its elements."""
-    count = _of_timeout(run, "numel_in")
-    return None if count is None else int(count)
+def collective_timeout(run: Run) -> Message | None:
+    """The line of the first collective that timed out."""
+    return run.log.first("collective-timeout") if run.log else None
 
 
 @fact

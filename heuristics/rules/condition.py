@@ -36,6 +36,7 @@ from heuristics.words import say, spelled
 from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
+from traces.spelling import chosen
 from traces.toml_tables import Readers
 
 Evaluated = Callable[[Any], object]
@@ -144,9 +145,9 @@ class Language:
     def named(self, name: str) -> Term:
         """A name as a term: None where unknown, NULL where it is null. ValueError: no such name here."""
         room, _, own = name.rpartition(".")
-        if room == "recipes" or (own.isupper() and room != "env"):
-            number = RECIPES[own].value if room == "recipes" else limit_of(name).value
-            return Term(lambda c: number)
+        number = RECIPES[own] if room == "recipes" else _limit(name)
+        if number is not None:
+            return Term(lambda c: number.value)
         whole, _, field = name.partition(".")
         if name in DICTIONARY or name in knobs():
             whole, field = name, ""
@@ -179,6 +180,8 @@ class Language:
         def value(field: Match) -> str:
             if words and field[1] in words:
                 return self.filled(words[field[1]], of, words)
+            if limit := _limit(field[1]):
+                return chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
             found = self.condition(field[1]).term.of(of)
             if found is None:
                 return "?"
@@ -271,10 +274,13 @@ def _value(name: str, config: Config) -> object:
 
 
 def _field(of: Evaluated, path: str, asked: Any) -> object:
-    """A field of a value, by its path; None where what has it is."""
+    """A field of a value, or what a mapping has of that name, by its path; None where what has it is."""
     found = of(asked)
     for name in filter(None, path.split(".")):
-        found = None if found is None else getattr(found, name)
+        if isinstance(found, Mapping):
+            found = found.get(name)
+        else:
+            found = getattr(found, name) if found is not None else None
     return found
 
 
@@ -285,9 +291,11 @@ def _first(terms: tuple[Term, ...], asked: Any) -> object:
     return next((one for one in known if one is not NULL), NULL if known else None)
 
 
-def limit_of(name: str) -> Limit:
-    """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share."""
+def _limit(name: str) -> Limit | None:
+    """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share; None of other names."""
     room, _, own = name.rpartition(".")
+    if room == "env" or not own.isidentifier() or not own.isupper():
+        return None
     limit: Limit = getattr(import_module(f"heuristics.{room}" if room else "traces.limits"), own)
     return limit
 

@@ -9,16 +9,14 @@ from msgspec import Struct
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
-from heuristics.guides.memory_use import ASK_MEMORY, HEAD_ROOM
+from heuristics.guides.memory_use import ASK_MEMORY
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.circumstances import OFFLOADS
-from traces.limits import MOST, WALL
 from traces.sections.section import copied
-from traces.spelling import chosen
 from traces.toml_tables import keyed, place, read_rows, written
 
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
@@ -70,9 +68,6 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 _TABLE: Final = written("heuristics.workflow", "workflow.toml")
 _WORDS: Final[dict[str, str]] = {
     **_TABLE["words"],
-    "wanted_free": chosen(HEAD_ROOM.value),
-    "halved": chosen(MOST.value),
-    "wall": chosen(WALL.value),
     "ask_memory": ASK_MEMORY,
     "offloads": ", ".join(OFFLOADS),
 }
