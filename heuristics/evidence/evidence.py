@@ -14,7 +14,7 @@ from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import EXPERT_CLASSES, Figures, added, figures_of, frac_of
+from heuristics.figures.figures import EXPERT_CLASSES, Figures, Ranks, added, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
@@ -124,7 +124,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     )
 
 
-def _grouped_step_ns(ranks: Sequence[Figures], steps: int) -> int | None:
+def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
     """Over all ranks and their `steps`; None where a rank tells nothing by class."""
     classes = [rank.by_class_ns for rank in ranks]
     if not steps or any(one is None for one in classes):
@@ -146,7 +146,7 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return Missing("walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind))
 
 
-def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
+def _bound(ranks: Ranks, walls: Sequence[Wall]) -> Bound:
     """The bound; none where the partition is of work of which only the host's part was seen."""
     inside = [wall for wall in walls if wall.id != "host_overhead"]
     if all(wall.outcome == "unmeasurable" and known(wall.at_most_frac) is None for wall in inside):
@@ -154,7 +154,7 @@ def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
     return find_bound(ranks)
 
 
-def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | None) -> Observed:
+def _observed(ranks: Ranks, together: Run | None, late: LateRank | None) -> Observed:
     """What the ranks show; waiting by several of them, where they separate it, not by what is like it."""
     seen = observed_by(ranks)
     waiting = expert_waiting_frac(together) if together else None
@@ -165,7 +165,7 @@ def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | N
     )
 
 
-def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
+def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
     """What several ranks found; None where nobody is late, or nobody can tell who."""
     late, without = known(together.late), known(together.without)
     if late is None or late.cause is Cause.NONE:
@@ -246,7 +246,7 @@ def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool
     return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")
 
 
-def observed_by(ranks: Sequence[Figures]) -> Observed:
+def observed_by(ranks: Ranks) -> Observed:
     seen = [rank.observed for rank in ranks]
     kinds = {kind for rank in ranks for kind in rank.comm_kinds}
     classes = {name for rank in ranks for name in rank.by_class_ns or ()}
@@ -297,9 +297,7 @@ def _together(values: Sequence[Any]) -> Any:
     return known[0] if all(one == known[0] for one in known) else None
 
 
-def _routes_tokens(
-    ranks: Sequence[Figures], classes: set[str], kinds: set[str], dispatcher: str
-) -> bool | None:
+def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str) -> bool | None:
     if not all(rank.comm_known for rank in ranks):
         return None
     experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
@@ -315,7 +313,7 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
     return named.pop() if len(named) == 1 else "unknown"
 
 
-def _overlap(ranks: Sequence[Figures]) -> bool | None:
+def _overlap(ranks: Ranks) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
     share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
     if share is None or WALL.value < share < OVERLAPPED.value:
@@ -327,7 +325,7 @@ def _a2a_ns(rank: Figures) -> int | None:
     return None if rank.a2a_exposed_ns is None else rank.a2a_exposed_ns + (rank.a2a_hidden_ns or 0)
 
 
-def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
+def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
     """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
     hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
     exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
@@ -343,7 +341,7 @@ def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:
     return tuple(sorted({label for modules in told for label in modules or ()}))
 
 
-def _offloads(ranks: Sequence[Figures]) -> bool | None:
+def _offloads(ranks: Ranks) -> bool | None:
     counts = [known(rank.memory.offload_copies) for rank in ranks]
     if any(count is not None for count in counts):
         return any(counts)
@@ -358,7 +356,7 @@ def _wide_ns(rank: Figures) -> int | None:
     return 0 if cores.half is False else cores.lengths_ns[1]
 
 
-def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:
+def _absent(ranks: Ranks) -> dict[str, float] | None:
     told = [rank.starved_ns for rank in ranks]
     if None in told:
         return None

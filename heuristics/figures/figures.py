@@ -110,6 +110,10 @@ class Figures:
         return None if self.starved_ns is None else sum(self.starved_ns.values())
 
 
+Ranks = Sequence[Figures]
+"""All ranks of a run."""
+
+
 def added(several: Iterable[Parts | None]) -> Counter[str]:
     """Lengths by kind, over all that tell them."""
     found = Counter[str]()

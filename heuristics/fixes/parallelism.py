@@ -50,7 +50,9 @@ def even_stages(run: Run) -> Change:
 
 def _by_layout(run: Run, named: str, virtual: int) -> Change:
     """Stages by name, with their number a rank where that is known (0: it is not)."""
-    count: dict[str, Value] = {VIRTUAL_STAGES: virtual if virtual > 1 else None} if virtual else {}
+    count: dict[str, Value] = {}
+    if virtual:
+        count[VIRTUAL_STAGES] = virtual if virtual > 1 else None
     whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **_without_others(run)}
     return Change(whole, megatron_bridge=count, since="0.13.0")
 

@@ -105,7 +105,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for package, (since, until) in self.releases.items()
             if (version := version_of(run, package)) is not None
         ]
-        return all(told) if told else None if self.releases else True
+        if self.releases and not told:
+            return None
+        return all(told)
 
 
 def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
@@ -157,9 +159,10 @@ def _met(row: Row, run: Run) -> Met:
     """Where only lines that several causes print are there, an open condition leaves the row one of them."""
     lines, unknown = row.seen_lines(run), row.unknown(run)
     is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(run) is True
-    state: IncidentState = "seen" if lines and is_witness else "possible" if unknown else "met"
-    seen = tuple(_sightings(row, lines, run))
-    return Met(row, state, unknown, lines, seen)
+    state: IncidentState = "possible" if unknown else "met"
+    if lines and is_witness:
+        state = "seen"
+    return Met(row, state, unknown, lines, tuple(_sightings(row, lines, run)))
 
 
 def _weaker(one: Met, certain: set[str]) -> Met:

@@ -48,7 +48,11 @@ class Gain:
     across: bool = False
 
 
-def gains_of(ranks: Sequence[Replayed]) -> Mapping[str, Gain]:
+Gains = Mapping[str, Gain]
+"""By kind of change."""
+
+
+def gains_of(ranks: Sequence[Replayed]) -> Gains:
     """Kind of change -> its gain. A rank where it was not found gives nothing, or at most what it acts on."""
     whole_ns = sum(rank.window_ns for rank in ranks)
     kinds = sorted({change.kind for rank in ranks for change in rank.changes})
@@ -82,7 +86,7 @@ PERHAPS: Final = {
 """What communication of no known purpose may be, by kind of cost: its own kind, and the need for it."""
 
 
-def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
+def planned_of(run: Run, fix: Fix, gains: Gains) -> Planned:
     """A fix with what it needs, its change left out: what is refused makes none.
 
     One that does not act by the wall's own overhead has no ceiling from it.
@@ -100,9 +104,7 @@ def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     return _less_waiting(run, planned, ceiling)
 
 
-def _replayed(
-    planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Mapping[str, Gain]
-) -> Planned:
+def _replayed(planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Gains) -> Planned:
     """With the range that the replay of its changes gives.
 
     Made together, several give at least what the best of them gives alone, and at most the sum.

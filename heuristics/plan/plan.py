@@ -12,7 +12,7 @@ from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import (
-    Gain,
+    Gains,
     before_others,
     is_direct,
     made,
@@ -35,7 +35,7 @@ def make_plan(
     walls: Sequence[WallId],
     catalogue: Catalogue,
     levers: Mapping[WallId, Missing] | None = None,
-    gains: Mapping[str, Gain] | None = None,
+    gains: Gains | None = None,
     rejected: Mapping[str, Rejection] | None = None,
 ) -> Plan:
     """Plan for the walls that were found; without any, the levers: fixes whose gain nothing proves.
@@ -67,7 +67,7 @@ def _in_order(
     run: Run,
     walls: Sequence[WallId],
     catalogue: Catalogue,
-    gains: Mapping[str, Gain],
+    gains: Gains,
     rejected: Mapping[str, Rejection],
 ) -> Plan:
     """A plan in which nothing waits for its turn behind a fix that is never made."""
@@ -87,7 +87,7 @@ def _plan(
     run: Run,
     walls: Sequence[WallId],
     catalogue: Catalogue,
-    gains: Mapping[str, Gain],
+    gains: Gains,
     rejected: Mapping[str, Rejection],
     never: Collection[str] = (),
 ) -> Plan:
@@ -131,7 +131,7 @@ def _wanted(
     run: Run,
     wall: WallId,
     catalogue: Catalogue,
-    gains: Mapping[str, Gain],
+    gains: Gains,
     seen: Collection[str] = (),
 ) -> list[Planned]:
     wanted = [planned_of(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
@@ -141,7 +141,7 @@ def _wanted(
 
 
 def _before(
-    run: Run, planned: Planned, catalogue: Catalogue, chosen: set[str], gains: Mapping[str, Gain]
+    run: Run, planned: Planned, catalogue: Catalogue, chosen: set[str], gains: Gains
 ) -> list[Planned]:
     """What a fix waits for and may stand beside it, where that is all that it waits for."""
     waits = unmet(planned)

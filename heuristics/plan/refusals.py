@@ -86,13 +86,7 @@ def refusals(one: Considered) -> Iterator[Refused]:
     if _is_set(one):
         yield refused("needs", say("plan.is-set"), is_set=True)
     if one.fix.wall == "memory" and not one.fix.with_room and one.run.tells("memory_has_room"):
-        use = memory_use(one.run)
-        room = (
-            say("plan.memory-estimated" if use.is_estimated else "plan.memory-used", used_frac=use.used_frac)
-            if use
-            else say("plan.there-is-room")
-        )
-        yield refused("needs", say("plan.memory-not-short", room=room))
+        yield refused("needs", say("plan.memory-not-short", room=one.run.tells("room_said")))
     room_left = room_for(one.run, one.values) if one.values else None
     if room_left and room_left.fits is False:
         yield refused("needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory"))
@@ -185,13 +179,13 @@ def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: i
 def _by_estimate(use: Use, added: int, free: int) -> Room:
     after = replace(use, peak_bytes=use.peak_bytes + added)
     usable = 1 - OUTSIDE_FRAC.value
-    fits = False if after.used_frac > usable else True if after.most_frac <= usable else None
+    fits, code = None, "near"
+    if after.used_frac > usable:
+        fits, code = False, "too-much"
+    elif after.most_frac <= usable:
+        fits, code = True, "fits"
     said = say(
-        "plan.near-by-estimate"
-        if fits is None
-        else "plan.fits-by-estimate"
-        if fits
-        else "plan.too-much-by-estimate",
+        f"plan.estimate-{code}",
         added=gigabytes(added),
         now=gigabytes(use.peak_bytes),
         capacity=gigabytes(use.capacity_bytes),

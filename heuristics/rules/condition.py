@@ -152,7 +152,9 @@ class Language:
         if name in DICTIONARY or name in knobs():
             whole, field = name, ""
         fact = DICTIONARY.get(whole)
-        view = fact.view if fact else Run if name.startswith(_OF_RUN) else Config
+        view: type = Run if name.startswith(_OF_RUN) else Config
+        if fact:
+            view = fact.view
         of: Evaluated = partial(_field, partial(answer, whole), field) if fact else _question(name)
         if view not in self._ways:
             raise ValueError(f"{name} is no fact of what is asked")

@@ -39,7 +39,9 @@ def experts_divide(run: Run, ep: int) -> bool | None:
     experts, world = run.config.positive("num_moe_experts"), run.config.world
     etp, pp = run.config.expert_tensor_size, run.config.pp
     parted = world is not None and etp is not None and pp is not None and world % (ep * etp * pp)
-    return False if parted or (experts and experts % ep) else None if experts is None else True
+    if parted or (experts and experts % ep):
+        return False
+    return None if experts is None else True
 
 
 def seems_moe(run: Run) -> bool:

@@ -15,10 +15,9 @@ their share).
 References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceilings, not forecasts).
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from heuristics.figures.figures import Figures
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import UNNAMED, Price, RunCosts, Unpriced, judged, shown_frac, unmeasurable
 from heuristics.words import say
@@ -27,7 +26,7 @@ from traces.limits import WALL
 from traces.missing import Missing, known
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
     comm = [rank for rank in ranks if rank.comm_known]
     found = shown_frac("exposed_comm_frac", comm, lambda rank: rank.exposed_comm_ns)
     if all(rank.blocking_ns is not None for rank in comm):
@@ -52,7 +51,7 @@ def doubted(costs: RunCosts, told: Price) -> Price:
     return replace(told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False))
 
 
-def _longest(ranks: Sequence[Figures]) -> list[Evidence]:
+def _longest(ranks: Ranks) -> list[Evidence]:
     spans = [(span, rank.place) for rank in ranks for span in rank.a2a_spans]
     if not spans:
         return []

@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.figures.figures import Figures, frac_of
+from heuristics.figures.figures import Figures, Ranks, frac_of
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
 from heuristics.words import say
@@ -43,7 +43,7 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
     )
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
     result = judged("memory", told, ranks, [*_context(ranks)])
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
@@ -69,7 +69,7 @@ def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
     return without_price(wall) if used >= NEARLY_ALL.value else None
 
 
-def _used_frac(ranks: Sequence[Figures]) -> float | Missing:
+def _used_frac(ranks: Ranks) -> float | Missing:
     """How much of its GPU's memory the fullest rank used, if all of them tell."""
     parts = [part for one in ranks for part in (one.memory.peak_bytes, one.memory.capacity_bytes)]
     for part in parts:
@@ -95,7 +95,7 @@ def without_price(wall: Wall) -> Wall:
     )
 
 
-def _bounded(result: Wall, told: Price | Unpriced, ranks: Sequence[Figures]) -> Wall:
+def _bounded(result: Wall, told: Price | Unpriced, ranks: Ranks) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gaps = [(rank, gap) for rank in ranks if isinstance(gap := rank.memory.recompute_ns, Missing)]
     told_ns = [rank.recompute_at_most_ns for rank, _ in gaps if rank.recompute_at_most_ns is not None]
@@ -136,7 +136,7 @@ _PARTS: Final[Mapping[str, Callable[[Figures], int | None]]] = {
 }
 
 
-def _context(ranks: Sequence[Figures]) -> Iterator[Evidence]:
+def _context(ranks: Ranks) -> Iterator[Evidence]:
     for measure, read in _PARTS.items():
         if frac := frac_of(ranks, read):
             yield shown(measure, frac)

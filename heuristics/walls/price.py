@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from heuristics.figures.figures import Figures, added, frac_of, unnamed_ns
+from heuristics.figures.figures import Figures, Ranks, added, frac_of, unnamed_ns
 from heuristics.figures.startup import Start, Startup, start_of, startup_of
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
@@ -289,9 +289,7 @@ def held(
     return Evidence(measure, value, unit or limit.unit, limit.value, why, None, None, None, rank)
 
 
-def shown_frac(
-    measure: str, ranks: Sequence[Figures], read: Callable[[Figures], int | None]
-) -> list[Evidence]:
+def shown_frac(measure: str, ranks: Ranks, read: Callable[[Figures], int | None]) -> list[Evidence]:
     """A length as part of the windows, over the ranks that tell it; nothing where none does."""
     frac = frac_of(ranks, read)
     return [] if frac is None else [shown(measure, frac)]
@@ -301,9 +299,7 @@ def only_in_first_step(wall: Wall) -> bool:
     return any(one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence)
 
 
-def judged(
-    wall: WallId, told: Price | Unpriced, ranks: Sequence[Figures], evidence: Sequence[Evidence]
-) -> Wall:
+def judged(wall: WallId, told: Price | Unpriced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
     A cost that is unknown, or may be more than it seems, is clear only where even the most it can be is below

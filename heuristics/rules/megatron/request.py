@@ -56,7 +56,7 @@ def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
 
 def derived(fields: Values) -> dict[str, Value]:
     """What both frameworks work out themselves from other knobs before they build the configuration."""
-    dtype = "bf16" if fields.get("bf16") is True else "fp16" if fields.get("fp16") is True else "fp32"
+    dtype = next((name for name in ("bf16", "fp16") if fields.get(name) is True), "fp32")
     return {
         "params_dtype": dtype,
         **({"pipeline_dtype": fields.get("params_dtype", dtype)} if count(fields, PP) > 1 else {}),
