@@ -14,7 +14,7 @@ from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import EXPERT_CLASSES, Figures, Ranks, added, figures_of, frac_of
+from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
@@ -22,7 +22,7 @@ from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
-from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.memory import without_price
 from heuristics.walls.price import Unpriced, costs_of, held
@@ -118,7 +118,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
-        idle_frac=idle_frac(ranks),
+        idle_frac=frac_of(ranks, "idle_ns"),
         grouped_step_ns=_grouped_step_ns(ranks, sum(len(rank.steps.used) for rank in measurements)),
         has_unnamed=any(one.unnamed_ns for one in costs.ranks),
     )
@@ -256,7 +256,7 @@ def observed_by(ranks: Ranks) -> Observed:
     }
     modules = _recomputed(seen)
     is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
-    waiting = frac_of(ranks, lambda rank: rank.a2a_waiting_ns, lambda rank: rank.a2a_payload_ns)
+    waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
     found |= {
         "framework": next((one for one in FRAMEWORKS if any(rank.framework == one for rank in seen)), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
@@ -270,10 +270,10 @@ def observed_by(ranks: Ranks) -> Observed:
         "token_count_sync": any((rank.starved_ns or {}).get("token_count_sync") for rank in ranks) or None,
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
-        "wide_frac": frac_of(ranks, _wide_ns),
+        "wide_frac": frac_of(ranks, "wide_ns"),
         "in_use": tuple(sorted({name for one in seen for name in one.in_use or ()})),
         "dp_overlapped": _hides(ranks, _REDUCED),
-        "layout_frac": frac_of(ranks, lambda rank: (rank.by_class_ns or {}).get("layout", 0)),
+        "layout_frac": frac_of(ranks, "layout_ns"),
         "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
         "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
     }
@@ -315,14 +315,10 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
 
 def _overlap(ranks: Ranks) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
-    share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
+    share = frac_of(ranks, "a2a_hidden_ns", "a2a_ns")
     if share is None or WALL.value < share < OVERLAPPED.value:
         return None
     return share >= OVERLAPPED.value
-
-
-def _a2a_ns(rank: Figures) -> int | None:
-    return None if rank.a2a_exposed_ns is None else rank.a2a_exposed_ns + (rank.a2a_hidden_ns or 0)
 
 
 def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
@@ -346,14 +342,6 @@ def _offloads(ranks: Ranks) -> bool | None:
     if any(count is not None for count in counts):
         return any(counts)
     return any(known(rank.memory.offload_exposed_ns) for rank in ranks) or None
-
-
-def _wide_ns(rank: Figures) -> int | None:
-    """Matrix work that 16 bits may do faster; None where no matrix work is known."""
-    cores = rank.tensor_cores
-    if cores is None or not cores.matrix_ns:
-        return None
-    return 0 if cores.half is False else cores.lengths_ns[1]
 
 
 def _absent(ranks: Ranks) -> dict[str, float] | None:

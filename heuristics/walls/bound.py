@@ -101,13 +101,6 @@ def largest_bucket(ranks: Ranks) -> tuple[Bucket, float] | None:
     return (name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None
 
 
-def idle_frac(ranks: Ranks) -> float | None:
-    """The share of the windows in which nothing runs; None where no rank tells it."""
-    told = [rank for rank in ranks if "idle" in rank.budget_ns]
-    whole_ns = sum(rank.window_ns for rank in told)
-    return sum(rank.budget_ns["idle"] for rank in told) / whole_ns if whole_ns else None
-
-
 NO_WALL: Final = say("walls.lever")
 MEASURE_IT: Final = say("walls.measure-lever")
 
@@ -137,11 +130,11 @@ def unproven_by_figures(ranks: Ranks, walls: Sequence[Wall], bound: Bound) -> Ma
 
 def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     """How much points at a wall, and what it is."""
-    idle = frac_of(ranks, lambda rank: rank.budget_ns.get("idle")) or 0.0
+    idle = frac_of(ranks, "idle_ns") or 0.0
     if wall == "host_overhead":
         return (idle, say("walls.sign-idle", part_frac=idle)) if idle >= WALL.value else None
     if wall == "communication":
-        rest = frac_of(ranks, _neither_ns) or 0.0
+        rest = frac_of(ranks, "neither_ns") or 0.0
         return (rest, say("walls.sign-neither", part_frac=rest)) if rest >= WALL.value else None
     if wall == "compute":
         return None
@@ -151,9 +144,3 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
         return paid, say("walls.sign-paid", part_frac=paid)
     used = max(one.peak_frac or 0.0 for one in memories)
     return (0.0, say("walls.sign-full", used_frac=used)) if used >= NEARLY_ALL.value else None
-
-
-def _neither_ns(rank: Figures) -> int | None:
-    """Time that is neither compute nor idle, where nothing splits it."""
-    compute_ns, idle_ns = (rank.budget_ns.get(name) for name in ("compute", "idle"))
-    return None if compute_ns is None or idle_ns is None else rank.window_ns - compute_ns - idle_ns

@@ -28,10 +28,10 @@ from traces.missing import Missing, known
 
 def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
     comm = [rank for rank in ranks if rank.comm_known]
-    found = shown_frac("exposed_comm_frac", comm, lambda rank: rank.exposed_comm_ns)
+    found = shown_frac("exposed_comm_frac", comm)
     if all(rank.blocking_ns is not None for rank in comm):
-        found += shown_frac("blocking_comm_frac", comm, lambda rank: rank.blocked_ns)
-    found += shown_frac("hidden_comm_frac", comm, lambda rank: rank.hidden_comm_ns)
+        found += shown_frac("blocking_comm_frac", comm)
+    found += shown_frac("hidden_comm_frac", comm)
     result = judged("communication", told, ranks, [*found, *_longest(comm)])
     doubt = told.why if isinstance(told, Unpriced) else told.at_least
     if result.outcome != "clear" or doubt is None or not any(rank.unnamed_ns for rank in ranks):

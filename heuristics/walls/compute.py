@@ -86,7 +86,7 @@ def _context(ranks: Ranks) -> Iterator[Evidence]:
         yield shown("under_filled_frac", sum(under) / work_ns)
     if filled := [rank.fill_frac for rank in ranks if rank.fill_frac is not None]:
         yield shown("fill_frac", min(filled))
-    layout_ns = sum((rank.by_class_ns or {}).get("layout", 0) for rank in ranks)
+    layout_ns = sum(rank.layout_ns for rank in ranks)
     if layout_ns >= HALF_A_WALL.value * judged_ns > 0:
         yield shown("layout_frac", layout_ns / judged_ns, HALF_A_WALL.value)
     if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):

@@ -16,8 +16,8 @@ from heuristics.walls.price import Price, Unpriced, judged, shown, shown_frac
 
 
 def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
-    found = shown_frac("launch_starved_frac", ranks, lambda rank: rank.late_ns)
-    found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns)
+    found = shown_frac("launch_starved_frac", ranks)
+    found += shown_frac("masked_frac", ranks)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
         found.append(shown("graph_share_frac", graphs))
     return judged("host_overhead", told, ranks, found)

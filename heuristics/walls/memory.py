@@ -15,15 +15,15 @@ high peak; PyTorch keeps nearly all memory by design.
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
 
-from heuristics.figures.figures import Figures, Ranks, frac_of
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
+from heuristics.walls.price import Price, RunCosts, Unpriced, held, judged, shown, shown_frac, unmeasurable
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import LITTLE, MOST, NEARLY_ALL, WALL
@@ -128,18 +128,12 @@ def doubted(costs: RunCosts, told: Price) -> Price:
     )
 
 
-_PARTS: Final[Mapping[str, Callable[[Figures], int | None]]] = {
-    "recompute_frac": lambda rank: known(rank.memory.recompute_ns),
-    "offload_exposed_frac": lambda rank: known(rank.memory.offload_exposed_ns),
-    "host_resident_exposed_frac": lambda rank: known(rank.memory.host_resident_exposed_ns),
-    "allocator_frac": lambda rank: known(rank.memory.allocator_ns),
-}
+_PARTS: Final = ("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac")
 
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
-    for measure, read in _PARTS.items():
-        if frac := frac_of(ranks, read):
-            yield shown(measure, frac)
+    parts = (one for measure in _PARTS for one in shown_frac(measure, ranks))
+    yield from (one for one in parts if one.value)
     memories = [rank.memory for rank in ranks]
     yield from _traffic(memories)
     if used := [frac for one in memories if (frac := one.peak_frac)]:

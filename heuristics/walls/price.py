@@ -4,13 +4,13 @@ A price is the replayed cost of an overhead, added up over the ranks of a run an
 A row of the ledger belongs to the wall whose overhead, taken away, would shrink it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec import Struct
 
-from heuristics.figures.figures import Figures, Ranks, added, frac_of, unnamed_ns
+from heuristics.figures.figures import Ranks, added, frac_of, unnamed_ns
 from heuristics.figures.startup import Start, Startup, start_of, startup_of
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
@@ -263,10 +263,11 @@ def _why(one: RankCosts, wall: WallId) -> Missing:
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands beside a wall's cost."""
+    """What stands beside a wall's cost; `of`: the length of a rank that it is a part of."""
 
     because: str
     unit: str = "fraction of the windows"
+    of: str = ""
 
 
 MEASURES: Final = read_table("heuristics.walls", "evidence.toml", dict[str, Measure])
@@ -289,9 +290,9 @@ def held(
     return Evidence(measure, value, unit or limit.unit, limit.value, why, None, None, None, rank)
 
 
-def shown_frac(measure: str, ranks: Ranks, read: Callable[[Figures], int | None]) -> list[Evidence]:
-    """A length as part of the windows, over the ranks that tell it; nothing where none does."""
-    frac = frac_of(ranks, read)
+def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
+    """The row's length as part of the windows, over the ranks that tell it; nothing where none does."""
+    frac = frac_of(ranks, MEASURES[measure].of)
     return [] if frac is None else [shown(measure, frac)]
 
 

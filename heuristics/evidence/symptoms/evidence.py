@@ -15,12 +15,12 @@ from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence, observed_by
 from heuristics.evidence.symptoms.document import Late, Recorded
 from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
-from heuristics.figures.figures import Figures, Parts, Read, added, compute_again_ns, frac_of
+from heuristics.figures.figures import Figures, Parts, added, compute_again_ns, frac_of
 from heuristics.fixes.circumstances import ROUTER_KERNELS
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
-from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven_by_figures
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
 from heuristics.walls.price import Price, Unpriced, unmeasurable
@@ -81,7 +81,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
         ),
         window_ns=_window_ns(walls) if is_told else 0,
         unproven=unproven_by_figures(ranks, walls, bound) if gap is None else {},
-        idle_frac=idle_frac(ranks),
+        idle_frac=frac_of(ranks, "idle_ns"),
     )
 
 
@@ -173,7 +173,7 @@ def _communication(symptoms: Symptoms) -> Price | Unpriced:
     if not parts:
         return _unpriced(symptoms, say("evidence.no-exposed"), "communication", True)
     why = Missing("symptoms", say("evidence.waits"), to_give("communication"))
-    return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
+    return _price(symptoms, parts, "stalled_ns", why)
 
 
 def _exposed(rank: Figures) -> Parts | None:
@@ -220,7 +220,7 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
     why = Missing("symptoms", say("evidence.opaque"), cure("graphs", None))
     split = any(rank.split for rank, _ in counted)  # one figure tells no cause
-    return _price(symptoms, counted, lambda rank: rank.opaque_ns, why, split)
+    return _price(symptoms, counted, "opaque_ns", why, split)
 
 
 def _memory(symptoms: Symptoms) -> Price:
@@ -228,7 +228,7 @@ def _memory(symptoms: Symptoms) -> Price:
     parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
     unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
     why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
-    return _price(symptoms, parts, _unfilled_ns, why) if unknown else _price(symptoms, parts)
+    return _price(symptoms, parts, "unfilled_ns", why) if unknown else _price(symptoms, parts)
 
 
 def _memory_ns(rank: Figures) -> dict[str, int | None]:
@@ -247,11 +247,6 @@ def _recomputed_ns(rank: Figures) -> int:
         return ns
     kinds = _exposed(rank) or {}
     return ns + round(REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_")))
-
-
-def _unfilled_ns(rank: Figures) -> int:
-    filled = sum(rank.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
-    return max(0, rank.window_ns - filled - sum((rank.host_by_cause_ns or {}).values()))
 
 
 def _compute(symptoms: Symptoms) -> Price | Unpriced:
@@ -302,7 +297,7 @@ def _empty_ns(rank: Figures) -> int | None:
 def _price(
     symptoms: Symptoms,
     parts: Sequence[tuple[Figures, Parts]],
-    open_ns: Read = lambda rank: None,
+    open_ns: str = "",
     why: Missing | None = None,
     split: bool = True,
 ) -> Price:
@@ -312,7 +307,8 @@ def _price(
     """
     by_kind = added(kinds for _, kinds in parts)
     window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
-    scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
+    scale = window_ns / sum(rank.window_ns for rank in ranks)
+    more = frac_of(ranks, open_ns) if open_ns else None
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
     price = Price(total_ns, total_ns / window_ns, shown if split else {})
