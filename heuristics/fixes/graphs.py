@@ -7,7 +7,7 @@ from heuristics.config.view import Trust
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.memory import BUDGETED_BY
-from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
+from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, Graphs, choose_graphs, graph_change
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -62,7 +62,8 @@ def partial_graphs(run: Run) -> GraphChoice:
     captured = run.config.graph_impl == "transformer_engine"
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
     held = {*modules, *(name for name in now if name not in choice.row.never)}
-    return replace(choice, impl="transformer_engine", modules=tuple(name for name in _NAMES if name in held))
+    kept = tuple(name for name in _NAMES if name in held)
+    return replace(choice, graphs=Graphs("transformer_engine", kept))
 
 
 def _with_fit_recompute(run: Run) -> Run:
@@ -83,7 +84,7 @@ def partial(run: Run) -> Change:
     choice = run.tells("partial_graphs")
     return Change(
         {
-            **graph_change(choice.impl, choice.modules, run.config.core_text),
+            **graph_change(choice.graphs, run.config.core_text),
             **RNG_TRACKER,
             "env.NCCL_GRAPH_REGISTER": "0",
         },
@@ -129,7 +130,7 @@ def whole(run: Run) -> Change:
     return Change(
         {
             **named,  # a graph of everything takes no names
-            **graph_change("full_iteration", (), run.config.core_text),
+            **graph_change(Graphs("full_iteration", ()), run.config.core_text),
             **RNG_TRACKER,
             "rerun.check_for_nan_in_loss": False,
             "ddp.check_for_nan_in_grad": False,
