@@ -219,12 +219,6 @@ def _tensor_cores(run: Run, since: tuple[int, int], seen: bool | None) -> bool |
 
 
 @fact
-def capability_major(config: Config) -> int | None:
-    """The first number of the GPU's compute capability."""
-    return config.capability and config.capability[0]
-
-
-@fact
 def tf32_cores(run: Run) -> bool | None:
     """Whether the GPU has tensor cores for TF32."""
     return _tensor_cores(run, TF32_SINCE, None)

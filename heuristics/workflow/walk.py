@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
+from heuristics.guides import situation
 from heuristics.guides.memory_use import ASK_MEMORY
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import RUNS, Condition
@@ -19,6 +20,8 @@ from heuristics.workflow.circumstances import OFFLOADS
 from traces.sections.section import copied
 from traces.toml_tables import keyed, place, read_rows, written
 
+ROOMS: Final = (situation,)
+"""Where facts of a run stand that the workflow asks, beside circumstances.py."""
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 _OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
