@@ -1,7 +1,8 @@
 """Formats and units of the matrix work: low precision, tensor cores, grouped and fused GEMMs."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
@@ -14,48 +15,27 @@ from heuristics.run.sizes import seems_moe
 from heuristics.words import say
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
-from traces.settings.precision import BITS
 from traces.settings.settings import Value, Values
+from traces.toml_tables import read_table
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """Knobs of Megatron-LM, Bridge's name of the recipe, harness code, Transformer Engine needed."""
+class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `precision.toml`, which says what its fields are."""
 
     megatron_lm: Values
     bridge: str
-    harness: str | None
+    bits: int
     te_version: str
+    harness: str | None = None
 
 
+_SPELLINGS: Final = read_table("heuristics.fixes", "precision.toml", dict[str, _Spelling])
 _GATHER: Final = "fp8_param"
 _REUSE: Final = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
 _ROUTING: Final[Values] = {
     "moe_router_dtype": ROUTER,
     "moe_router_padding_for_quantization": True,
 }
-
-
-def _fp8(form: str, recipe: str) -> dict[str, Value]:
-    return {"fp8": form, "fp8_recipe": recipe, _GATHER: True}
-
-
-_SPELLINGS: Final[dict[str, _Spelling]] = {
-    "fp8_delayed": _Spelling(
-        _fp8("hybrid", "delayed"), "bf16_with_fp8_delayed_scaling_mixed", None, "1.11.0"
-    ),
-    "fp8_current": _Spelling(
-        _fp8("hybrid", "tensorwise"), "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "2.2.0"
-    ),
-    "fp8_blockwise": _Spelling(
-        _fp8("e4m3", "blockwise"), "bf16_with_fp8_subchannel_scaling_mixed", "fp8_sc", "2.3.0"
-    ),
-    "mxfp8": _Spelling({**_fp8("e4m3", "mxfp8"), _REUSE: True}, "bf16_with_mxfp8_mixed", "fp8_mx", "2.1.0"),
-    "nvfp4": _Spelling({"fp4": "e2m1", "fp4_recipe": "nvfp4"}, "bf16_with_nvfp4_mixed", "nvfp4", "2.7.0"),
-}
-"""Megatron-LM, megatron/core/transformer/moe/README.md, and fp8_utils.py for the Transformer Engine that each
-recipe needs (grouped GEMM in FP8: 1.11), at d98e8a64; Megatron-Bridge, training/mixed_precision.py and
-scripts/performance/utils/precision.py, at 067f987d."""
 
 
 # ---- low precision ----
@@ -119,8 +99,8 @@ enter("precision_guide", choose_precision)
 @fact
 def low_bits(run: Run) -> int | None:
     """Bits of the recipe; None where that is no low precision."""
-    recipe = low_recipe(run)
-    return BITS[recipe] if recipe in _SPELLINGS else None
+    spelling = _SPELLINGS.get(low_recipe(run))
+    return spelling.bits if spelling else None
 
 
 def recipe_needs(run: Run) -> Needs:

@@ -85,7 +85,7 @@ class Run(Remembering):
     @property
     def repairs(self) -> tuple[str, ...]:
         """Ids of the fixes that remove what makes ranks wait, the first to try first."""
-        return REPAIRS.get(self.late.cause, ()) if self.late else ()
+        return REPAIRS[self.late.cause].fixes if self.late else ()
 
     def changed(self, changes: Values) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.

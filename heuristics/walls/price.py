@@ -332,25 +332,7 @@ def unmeasurable(
     return Wall(wall, "unmeasurable", why, why, why, most, tuple(evidence), (why.reason,), why.cure)
 
 
-_BY_ROW: Final[Mapping[str, WallId | None]] = {
-    "launch_starved.allocator": "memory",
-    "launch_starved.profiler": None,
-    "launch_latency.arrival": "host_overhead",
-    **{f"blocking.{kind}": "communication" for kind in COMM_KINDS},
-}
-"""Reasons why no compute ran that differ from their group's wall."""
-_BY_GROUP: Final[Mapping[str, WallId]] = {
-    "compute": "compute",
-    "exposed_comm": "communication",
-    "launch_starved": "host_overhead",
-}
-"""The first word of a row; a row of any other is nobody's."""
-_BY_MODULE: Final[Mapping[str, WallId]] = {
-    **dict.fromkeys(("dispatch", "combine"), "communication"),
-    **dict.fromkeys(("expert_gemm", "expert_activation", "shared_expert"), "compute"),
-    **dict.fromkeys(("router", "permute", "unpermute"), "compute"),
-}
-"""Modules of MoE layers; what is recomputed is the memory wall's, whatever it is."""
+_ROWS: Final = read_table("heuristics.walls", "rows.toml", dict[str, dict[str, WallId | None]])
 
 
 def wall_of(row: str) -> WallId | None:
@@ -359,5 +341,7 @@ def wall_of(row: str) -> WallId | None:
     head, _, rest = row.partition(".")
     if head == "moe":
         module, _, direction = rest.partition(".")
-        return "memory" if direction == "recompute" else _BY_MODULE.get(module)
-    return _BY_ROW.get(row, _BY_GROUP.get(head))
+        return "memory" if direction == "recompute" else _ROWS["module"].get(module)
+    if head == "blocking" and rest in COMM_KINDS:
+        return "communication"
+    return _ROWS["row"].get(row, _ROWS["group"].get(head))

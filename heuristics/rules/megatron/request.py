@@ -8,9 +8,10 @@ src/megatron/bridge/training/mixed_precision.py (the registered recipes and
 update_config_with_precision_overrides) and comm_overlap.py (CommOverlapConfig.setup).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import lcm
-from typing import Final
+from typing import Any, Final
 
 from heuristics.config.versions import numbers
 from heuristics.config.view import Trust
@@ -21,17 +22,9 @@ from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
 from traces.settings.settings import Settings, Value, Values
+from traces.toml_tables import written
 
-_OF_MOE_RECIPES: Final[Values] = {
-    "add_bias_linear": False,
-    "moe_token_dispatcher_type": "alltoall",
-    "moe_grouped_gemm": True,
-}
-"""As Megatron-Bridge v0.6.0 sets them for every MoE model (src/megatron/bridge/models, perf_recipes)."""
-
-_OF_ALL_RECIPES: Final[Values] = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
-"""Bridge's recipes train without dropout; core's default is 0.1."""
-
+_TABLE: Final[Mapping[str, Any]] = written("heuristics.rules.megatron", "request.toml")
 _FULL_PRECISION: Final = ("fp32", "tf32")
 
 
@@ -47,8 +40,8 @@ def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
         return {}
     is_known = {"bf16", "fp16"} & set(fields) or run.precision in _FULL_PRECISION
     options: dict[str, Value] = {
-        **_OF_ALL_RECIPES,
-        **(_OF_MOE_RECIPES if _is_moe(fields, run) else {}),
+        **_TABLE["of_all_recipes"],
+        **(_TABLE["of_moe_recipes"] if _is_moe(fields, run) else {}),
         **({} if is_known else {"bf16": True}),
     }
     return {name: value for name, value in options.items() if name not in fields}
@@ -94,53 +87,22 @@ def _is_moe(fields: Values, run: Run) -> bool:
     return run.observed.moe is True or count(fields, EP) > 1
 
 
-_OVERLAP: Final = (
-    "tp_comm_overlap",
-    "overlap_p2p_comm",
-    "batch_p2p_comm",
-    "defer_embedding_wgrad_compute",
-    "wgrad_deferral_limit",
-    "overlap_moe_expert_parallel_comm",
-    "delay_wgrad_compute",
-)
-
-
 def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
     """The model's fields as Bridge leaves them: its precision and overlap sections win over the model's.
 
     All of a recipe: a format that it leaves off is off, whatever the model says.
     """
     own = {knob: settings.value(knob) for knob in settings.by_knob if knob.startswith("mixed_precision.")}
-    written = of_precision(settings.value("mixed_precision"), own)
-    core = {knob: value for knob, value in written.items() if knob in core_fields()}
+    recipe = of_precision(settings.value("mixed_precision"), own)
+    core = {knob: value for knob, value in recipe.items() if knob in core_fields()}
     return {**said, **core, **_of_overlap(settings)}
 
 
 def _of_overlap(settings: Settings) -> dict[str, Value]:
     own = {knob.partition(".")[2]: knob for knob in settings.by_knob if knob.startswith("comm_overlap.")}
     off: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if own else {}
-    said = {field: settings.value(own[field]) for field in _OVERLAP if field in own}
+    said = {field: settings.value(own[field]) for field in _TABLE["overlap"] if field in own}
     return {**off, **{field: value for field, value in said.items() if value is not None}}
-
-
-_SIZES: Final = (TP, PP, CP, EP)
-_SIZES_OR_NULL: Final = (
-    *(VIRTUAL_STAGES, ETP, "num_layers", "hidden_size", "kv_channels", "num_attention_heads"),
-    *("num_query_groups", "num_moe_experts", "moe_router_topk", "moe_router_num_groups"),
-    *("cpu_offloading_num_layers", "num_layers_per_virtual_pipeline_stage", "world_size"),
-)
-_ZERO_TOO: Final = ("cpu_offloading_num_layers", "num_moe_experts")
-_CUTS_LAYERS: Final = (
-    "pipeline_model_parallel_layout",
-    "num_layers_in_first_pipeline_stage",
-    "num_layers_in_last_pipeline_stage",
-    "account_for_embedding_in_pipeline_split",
-    "account_for_loss_in_pipeline_split",
-)
-"""With one of these the number of layers cannot be made up."""
-
-_TELLS_MLA: Final = ("kv_lora_rank", "q_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")
-_LISTS: Final = ("recompute_modules", "offload_modules", "cuda_graph_modules", "cuda_graph_scope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +140,7 @@ def request_of(run: Run) -> Request | NotAsked:
     if refused := _no_sizes(said, run):
         return refused
     said |= _virtual_stages(said, run)
-    if "num_layers" not in said and any(said.get(name) for name in _CUTS_LAYERS):
+    if "num_layers" not in said and any(said.get(name) for name in _TABLE["cuts_layers"]):
         return NotAsked(say("megatron.layers-unknown"), "num_layers")
     options = assumed_options(said, run)
     fields = {**options, **said}
@@ -206,10 +168,10 @@ def _said(run: Run) -> dict[str, Value]:
         if knob in core_fields() and not _is_off_by_release(knob, said.value, core)
     }
     fields = laid_over(own, settings)
-    for name in _LISTS:
+    for name in _TABLE["lists"]:
         if isinstance(value := fields.get(name), str):
             fields[name] = tuple(part for part in value.replace(",", " ").split() if part)
-    if "multi_latent_attention" not in fields and any(fields.get(name) for name in _TELLS_MLA):
+    if "multi_latent_attention" not in fields and any(fields.get(name) for name in _TABLE["tells_mla"]):
         fields["multi_latent_attention"] = True
     if fields.get("multi_latent_attention") is not True:
         fields = {name: value for name, value in fields.items() if name not in core_fields().of_mla}
@@ -225,12 +187,12 @@ def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
 
 def _no_sizes(said: Values, run: Run) -> NotAsked | None:
     """A size that is none cannot be laid out, and what is to be built around it would be guessed."""
-    for name in (*_SIZES, *_SIZES_OR_NULL):
+    for name in (*_TABLE["sizes"], *_TABLE["sizes_or_null"]):
         if name not in said and not run.config.known(name):
             continue
         value = said.get(name, run.config.value(name))
-        least = 0 if name in _ZERO_TOO else 1
-        if value is None and name in _SIZES_OR_NULL:
+        least = 0 if name in _TABLE["zero_too"] else 1
+        if value is None and name in _TABLE["sizes_or_null"]:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             return NotAsked(say("megatron.no-size", name=name, least=least), name)
