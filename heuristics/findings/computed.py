@@ -205,8 +205,8 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
 
 def _frees(fix: str, what: str, freed: int) -> str:
     if what:
-        return say("findings.frees-with", fix=fix, what=what, freed=gigabytes(freed))
-    return say("findings.frees-one", fix=fix, freed=gigabytes(freed))
+        return say("findings.frees-with", fix=fix, what=what, freed_bytes=freed)
+    return say("findings.frees-one", fix=fix, freed_bytes=freed)
 
 
 def _in_short(changes: Values) -> str:

@@ -44,7 +44,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.already:
             return needed("not_set_yet", run, False, knob=self.already)
         if self.release:
-            package, version = self.release.split()
+            package, version = RUNS.filled(self.release, run).split()
             return (release(run, package, version, self.text),)  # type: ignore[arg-type]
         if fact is UNSET:
             fact = RUNS.condition(self.holds).holds(run) if self.holds else None

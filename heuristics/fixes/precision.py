@@ -6,13 +6,8 @@ from msgspec import Struct
 
 from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.needs import all_needed, needed, release
-from heuristics.fixes.precondition import Needs
-from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.run.run import Run
-from heuristics.run.sizes import seems_moe
-from heuristics.words import say
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.settings import Value, Values
@@ -47,7 +42,7 @@ def low(run: Run) -> Change:
     spelling = _SPELLINGS.get(recipe)
     if spelling is None:
         return Change()
-    routing = _ROUTING if seems_moe(run) else {}
+    routing = _ROUTING if run.tells("seems_moe") else {}
     return Change(
         {knob: value for knob, value in routing.items() if _is_known(run, knob)},
         megatron_lm={**_knobs(run, spelling), **_left_out(run, recipe)},
@@ -97,26 +92,16 @@ enter("precision_guide", choose_precision)
 
 
 @fact
-def low_bits(run: Run) -> int | None:
-    """Bits of the recipe; None where that is no low precision."""
-    spelling = _SPELLINGS.get(low_recipe(run))
-    return spelling.bits if spelling else None
+def low_spelling(run: Run) -> _Spelling | None:
+    """How frameworks spell the recipe; None where that is no low precision."""
+    return _SPELLINGS.get(low_recipe(run))
 
 
-def recipe_needs(run: Run) -> Needs:
-    """What its recipe needs, where there is one."""
-    recipe = low_recipe(run)
-    spelling = _SPELLINGS.get(recipe)
+@fact
+def gathers_fp8(run: Run) -> bool:
+    """Whether it gathers parameters in FP8: a recipe of Bridge does, flags need not."""
+    spelling = low_spelling(run)
     if spelling is None:
-        return ()
-    needs = [release(run, "te", spelling.te_version)]
-    by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
-    if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
-        needs += needed("gathering_optimizer", run)
-    dropped = recomputed_now(run) & {"moe_act", "layernorm"}
-    if dropped and recipe != "nvfp4":
-        beside = say("fixes.beside-recompute", modules=" and ".join(sorted(dropped)))
-        needs.append(release(run, "te", "2.6.0", beside))
-    # padding of token counts goes with every dispatcher but allgather, and not with every graph
-    padding = all_needed(run, "no_allgather", "preprocess_eager") if seems_moe(run) else ()
-    return (*needs, *padding)
+        return False
+    by_flag = run.settings.framework == "megatron_lm"
+    return _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm)

@@ -94,8 +94,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     notes += [note for backend in backends for note in backend_notes(run, backend)]
     if run.tells("runs_low_precision"):
         notes.append(say("guides.low-precision"))
-    sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
-    of_sizes = [option for option, size in sizes.items() if size is None and "hybridep" in backends]
+    of_sizes = run.tells("unknown_topology") if "hybridep" in backends else ()
     return DispatcherChoice(
         row=row,
         first=first,

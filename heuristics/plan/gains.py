@@ -23,6 +23,8 @@ from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.changes.costs import Costs
 from traces.sections.tables import WallId
 
+Kinds = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
@@ -130,7 +132,7 @@ def made(run: Run, planned: Planned) -> Planned:
     return replace(planned, change=change, knobs=lines(change, run))
 
 
-def wins_of(fix: Fix) -> tuple[str, ...]:
+def wins_of(fix: Fix) -> Kinds:
     """The kinds of its wall's cost that a fix can win; empty means all."""
     return fix.kinds if fix.wins is None else fix.wins
 
@@ -143,12 +145,12 @@ def is_direct(run: Run, fix: Fix) -> bool:
     return bool(kinds) and share is not None and share > MOST.value
 
 
-def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+def share_of(run: Run, wall: WallId, kinds: Kinds) -> float | None:
     whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, with_perhaps(run, kinds))
     return None if not whole or part is None else part / whole
 
 
-def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
     kind = next((kind for kind in kinds if kind in PERHAPS), None)
     if kind is None:
@@ -160,7 +162,7 @@ def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
     return None if is_other.get(kind) else PERHAPS[kind]
 
 
-def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
+def with_perhaps(run: Run, kinds: Kinds) -> Kinds:
     """With some kinds goes the communication of no known purpose that may be theirs."""
     perhaps = _perhaps(run, kinds)
     return (*kinds, perhaps[0]) if perhaps else kinds
@@ -172,7 +174,7 @@ def _if_resolved(run: Run, fix: Fix) -> Needs:
     return needed(perhaps[1], run) if perhaps and run.cost_ns(fix.wall, perhaps[:1]) else ()
 
 
-def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
     ns, total_ns, frac = run.cost_ns(wall, kinds), run.cost_ns(wall, ()), run.total_frac.get(wall)
     if ns is None or total_ns is None:
         return None
@@ -195,11 +197,11 @@ def repairs(run: Run, wall: WallId, catalogue: Catalogue) -> tuple[Fix, ...]:
     return tuple(catalogue[number] for number in run.repairs if number in catalogue)
 
 
-def before_others(run: Run) -> tuple[str, ...]:
+def before_others(run: Run) -> Kinds:
     return run.repairs if run.late and comes_first(run.late.saved_frac) else ()
 
 
-def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> tuple[str, ...]:
+def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> Kinds:
     """The id of the step that a headline asks for: the first that acts on the largest kind of its wall.
 
     `first`: that wall, if there is a headline of one; what costs nothing that is known has none.
@@ -277,7 +279,6 @@ STEPS: Final = 3
 PAIRED: Final = 5
 """Of how many fixes each pair is replayed."""
 
-Kinds = tuple[str, ...]
 Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequence[Joint]]]
 """Of each rank the kinds of change that are to be made as one -> what each of these saves."""
 

@@ -147,19 +147,19 @@ def room_for(run: Run, changes: Values) -> Room:
     if added < 0 and run.tells("fits") is False:
         return _freed(run, added, after, use, free)
     if added <= 0:
-        freed = say("plan.room-freed", freed=gigabytes(-added)) if added else say("plan.no-more-memory")
+        freed = say("plan.room-freed", freed_bytes=-added) if added else say("plan.no-more-memory")
         return Room(added, free, True, freed)
     if use is None or free is None:
-        return Room(added, None, None, say("plan.free-unknown", added=gigabytes(added)))
+        return Room(added, None, None, say("plan.free-unknown", added_bytes=added))
     if use.is_estimated:
         return _by_estimate(use, added, free)
     most = round(added * (1 + ERROR.value))
     said = say(
         "plan.fits" if most <= free else "plan.does-not-fit",
-        added=gigabytes(added),
-        most=gigabytes(most),
+        added_bytes=added,
+        most_bytes=most,
         left=gigabytes(free) if free > 0 else "none",
-        outside=gigabytes(_outside(use)),
+        outside_bytes=_outside(use),
     )
     return Room(added, free, most <= free, said)
 
@@ -172,8 +172,8 @@ def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: i
     """What a change frees where the run does not fit: enough, by the estimate of what is left."""
     left = None if use is None or run.tells("ran_out") else Use(after.total_bytes, use.capacity_bytes, True)
     if left is not None and left.most_frac <= 1:
-        return Room(added, free, True, say("plan.room-freed", freed=gigabytes(-added)))
-    return Room(added, free, None, say("plan.room-freed-perhaps", freed=gigabytes(-added)))
+        return Room(added, free, True, say("plan.room-freed", freed_bytes=-added))
+    return Room(added, free, None, say("plan.room-freed-perhaps", freed_bytes=-added))
 
 
 def _by_estimate(use: Use, added: int, free: int) -> Room:
@@ -186,10 +186,10 @@ def _by_estimate(use: Use, added: int, free: int) -> Room:
         fits, code = True, "fits"
     said = say(
         f"plan.estimate-{code}",
-        added=gigabytes(added),
-        now=gigabytes(use.peak_bytes),
-        capacity=gigabytes(use.capacity_bytes),
-        outside=gigabytes(_outside(use)),
+        added_bytes=added,
+        now_bytes=use.peak_bytes,
+        capacity_bytes=use.capacity_bytes,
+        outside_bytes=_outside(use),
     )
     return Room(added, free, fits, said)
 

@@ -19,14 +19,23 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import UNNAMED, Price, RunCosts, Unpriced, judged, shown_frac, unmeasurable
+from heuristics.walls.price import (
+    UNNAMED,
+    Price,
+    Priced,
+    RunCosts,
+    Unpriced,
+    judged,
+    shown_frac,
+    unmeasurable,
+)
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import WALL
 from traces.missing import Missing, known
 
 
-def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     comm = [rank for rank in ranks if rank.comm_known]
     found = shown_frac("exposed_comm_frac", comm)
     if all(rank.blocking_ns is not None for rank in comm):

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, RankCosts, RunCosts, Unpriced, judged, shown
+from heuristics.walls.price import Price, Priced, RankCosts, RunCosts, judged, shown
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import HALF_A_WALL, WALL
@@ -29,7 +29,7 @@ from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 
 
-def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
 
 

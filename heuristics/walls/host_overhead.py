@@ -12,10 +12,10 @@ References: Megatron-Bridge, skill nsys-analysis (launch-starved); Megatron-Core
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Wall
-from heuristics.walls.price import Price, Unpriced, judged, shown, shown_frac
+from heuristics.walls.price import Priced, judged, shown, shown_frac
 
 
-def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     found = shown_frac("launch_starved_frac", ranks)
     found += shown_frac("masked_frac", ranks)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):

@@ -23,7 +23,17 @@ from msgspec import structs
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, RunCosts, Unpriced, held, judged, shown, shown_frac, unmeasurable
+from heuristics.walls.price import (
+    Price,
+    Priced,
+    RunCosts,
+    Unpriced,
+    held,
+    judged,
+    shown,
+    shown_frac,
+    unmeasurable,
+)
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import LITTLE, MOST, NEARLY_ALL, WALL
@@ -43,7 +53,7 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
     )
 
 
-def judge(ranks: Ranks, told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     result = judged("memory", told, ranks, [*_context(ranks)])
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
@@ -95,7 +105,7 @@ def without_price(wall: Wall) -> Wall:
     )
 
 
-def _bounded(result: Wall, told: Price | Unpriced, ranks: Ranks) -> Wall:
+def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gaps = [(rank, gap) for rank in ranks if isinstance(gap := rank.memory.recompute_ns, Missing)]
     told_ns = [rank.recompute_at_most_ns for rank, _ in gaps if rank.recompute_at_most_ns is not None]

@@ -177,7 +177,10 @@ class Unpriced:
     at_most_frac: float | None = None
 
 
-def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
+Priced = Price | Unpriced
+
+
+def price(costs: RunCosts, wall: WallId) -> Priced:
     startup = costs.startup
     if startup is not None and startup.is_nearly_all:
         reason = say("walls.only-startup", part_frac=startup.frac)
@@ -300,7 +303,7 @@ def only_in_first_step(wall: Wall) -> bool:
     return any(one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence)
 
 
-def judged(wall: WallId, told: Price | Unpriced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
+def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
     A cost that is unknown, or may be more than it seems, is clear only where even the most it can be is below

@@ -9,7 +9,6 @@ from heuristics.guides.memory_use import (
 from heuristics.guides.modules import MODULES
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.spelling import gigabytes
 
 OFFLOADS: Final = {
     "cpu_offloading": "layers",
@@ -24,8 +23,8 @@ def shortage(run: Run) -> str:
     """What says that memory is short."""
     errors = run.log.out_of_memory if run.log else ()
     if not errors and (estimated := too_large(run)) is not None:
-        least, capacity = gigabytes(estimated.least_bytes), gigabytes(estimated.capacity_bytes)
-        return say("workflow.short-by-estimate", least=least, capacity=capacity)
+        least, capacity = estimated.least_bytes, estimated.capacity_bytes
+        return say("workflow.short-by-estimate", least_bytes=least, capacity_bytes=capacity)
     if not errors:
         return say("workflow.short")
     count = f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"

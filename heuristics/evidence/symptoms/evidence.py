@@ -23,7 +23,7 @@ from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
-from heuristics.walls.price import Price, Unpriced, unmeasurable
+from heuristics.walls.price import Price, Priced, Unpriced, unmeasurable
 from heuristics.walls.verdict import verdict_of
 from heuristics.words import say
 from traces.cures import cure
@@ -163,7 +163,7 @@ def _next(verdict: Verdict, symptoms: Symptoms, wall: WallId) -> Verdict:
     return with_next(verdict, gap, None, say("evidence.next-unknown", wall=spoken(wall)))
 
 
-def _communication(symptoms: Symptoms) -> Price | Unpriced:
+def _communication(symptoms: Symptoms) -> Priced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
     parts = [
         (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
@@ -206,7 +206,7 @@ def _waits_ns(rank: Figures, late: Late | None) -> int:
     return 0 if rank.rank is not None and rank.rank == late.rank else round(late.wait_frac * WINDOW_NS)
 
 
-def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
+def _host_overhead(symptoms: Symptoms) -> Priced:
     """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
     counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
     late = symptoms.late
@@ -249,7 +249,7 @@ def _recomputed_ns(rank: Figures) -> int:
     return ns + round(REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_")))
 
 
-def _compute(symptoms: Symptoms) -> Price | Unpriced:
+def _compute(symptoms: Symptoms) -> Priced:
     """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert could."""
     ranks = symptoms.ranks
     if all(_empty_ns(rank) is None for rank in ranks):
@@ -338,7 +338,7 @@ def _unlaunched_frac(rank: Figures) -> float:
     return max(0, rank.window_ns - rank.budget_ns["compute"] - other_ns) / rank.window_ns
 
 
-def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
+def prices_of(symptoms: Symptoms) -> dict[WallId, Priced]:
     return {
         "memory": _memory(symptoms),
         "communication": _communication(symptoms),
