@@ -18,7 +18,7 @@ from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, figures_of,
 from heuristics.figures.startup import Startup
 from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
-from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
+from heuristics.result.judged import Bucket, Evidence, Verdict, Wall, Walls
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
@@ -146,7 +146,7 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return Missing("walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind))
 
 
-def _bound(ranks: Ranks, walls: Sequence[Wall]) -> Bound:
+def _bound(ranks: Ranks, walls: Walls) -> Bound:
     """The bound; none where the partition is of work of which only the host's part was seen."""
     inside = [wall for wall in walls if wall.id != "host_overhead"]
     if all(wall.outcome == "unmeasurable" and known(wall.at_most_frac) is None for wall in inside):
@@ -233,7 +233,7 @@ def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
     return found if wall.outcome == "finding" and known(wall.cost_frac) is not None else without_price(found)
 
 
-def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool) -> Verdict:
+def _verdict(evidence: RunEvidence, walls: Walls, why: str, first: bool) -> Verdict:
     """The old verdict where it still stands, else memory's."""
     found = verdict_of(walls, out_of_memory=first or evidence.verdict.does_not_fit)
     if found.wall != "memory":

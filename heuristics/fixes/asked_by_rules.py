@@ -69,7 +69,8 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
         if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
             continue  # the change itself sees to it
         if fact is False or rule.guide:
-            need = holds(rule.text, fact, _met_by(rule, fix), ", ".join(rule.asks(config)))
+            met_by = rule.cure if rule.fix == fix else rule.met_by
+            need = holds(rule.text, fact, met_by, ", ".join(rule.asks(config)))
             found.append(
                 replace(
                     need,
@@ -78,9 +79,3 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
                 )
             )
     return tuple({one.text: one for one in found}.values())
-
-
-def _met_by(rule: Rule, fix: str) -> str:
-    """Another fix of the catalogue that meets it, else what would."""
-    none = not rule.fix or rule.fix == fix or rule.fix.startswith(("ENV", "CFG"))
-    return rule.cure if none else rule.fix

@@ -22,6 +22,7 @@ from traces.settings.spelling import (
     spell,
     with_twins,
 )
+from traces.texts import Texts
 
 NO_LINES: Final = Knobs((), (), (), (), ())
 
@@ -39,10 +40,10 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     set: Values = {}
     megatron_lm: Values = {}
     megatron_bridge: Values = {}
-    harness: tuple[str, ...] | None = None
-    launch: tuple[str, ...] = ()
-    pytorch: tuple[str, ...] = ()
-    how: tuple[str, ...] = ()
+    harness: Texts | None = None
+    launch: Texts = ()
+    pytorch: Texts = ()
+    how: Texts = ()
     by_release: bool = False
     since: str = ""
 
@@ -62,7 +63,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         return self.of(run.settings.framework, run.settings)
 
 
-def sentences(change: Change, run: Run) -> tuple[str, ...]:
+def sentences(change: Change, run: Run) -> Texts:
     """What no line can say: the change's own words, and values that nothing known of the run gives."""
     framework = run.settings.framework or "megatron_lm"
     own = change.megatron_bridge if framework == "megatron_bridge" else change.megatron_lm
@@ -82,7 +83,7 @@ _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layou
 """Values that only the user knows, and the sentence in place of a line with each; of others `open-model`."""
 
 
-def without_row(change: Change) -> tuple[str, ...]:
+def without_row(change: Change) -> Texts:
     """Its knobs that the table of knobs does not know: no framework's line could set them."""
     named = {**change.set, **change.megatron_lm, **change.megatron_bridge}
     return tuple(knob for knob in named if knob not in knobs())
@@ -132,7 +133,7 @@ def _of_harness(change: Change, bridge: Values, variables: Lines) -> Lines:
     }
 
 
-def _new(run: Run, framework: Framework | None, said: Lines) -> tuple[str, ...]:
+def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
     """Lines that change something; those for another framework than the run's are whole."""
     has = run.config
     if framework not in (None, run.settings.framework or framework):

@@ -5,8 +5,11 @@ from functools import partial
 from math import gcd
 from typing import Final
 
+from packaging.version import Version
+
 from heuristics.config.logic import all_of
 from heuristics.config.view import Config
+from heuristics.facts.configuration import version
 from heuristics.facts.dictionary import enter, fact
 from heuristics.guides.dispatcher import SHARED_SM_KNOB, choose_dispatcher
 from heuristics.guides.parallel import connections
@@ -21,7 +24,6 @@ from heuristics.run.sizes import (
 )
 from heuristics.words import say
 from traces.limits import Limit
-from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
 from traces.sections.tables import WallId
 from traces.settings.values import fullest_rank
 
@@ -213,21 +215,10 @@ def uses(run: Run) -> frozenset[str]:
 # ---- precision ----
 
 
-def _tensor_cores(run: Run, since: tuple[int, int], seen: bool | None) -> bool | None:
-    """By the GPU's compute capability, else as its kernels show."""
-    return seen if run.active.capability is None else run.active.capability >= since
-
-
 @fact
-def tf32_cores(run: Run) -> bool | None:
-    """Whether the GPU has tensor cores for TF32."""
-    return _tensor_cores(run, TF32_SINCE, None)
-
-
-@fact
-def half_cores(run: Run) -> bool | None:
-    """Whether the GPU has tensor cores for 16 bits."""
-    return _tensor_cores(run, HALF_SINCE, run.active.tensor_cores)
+def capability_seen(run: Run) -> Version | None:
+    """The compute capability of the GPU that ran."""
+    return version(run.active.capability)
 
 
 # ---- the host ----

@@ -11,6 +11,7 @@ from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 from traces.patterns import compiled, whole_number
 from traces.settings.settings import Value
+from traces.texts import Texts
 
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
 _WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
@@ -73,7 +74,7 @@ def module_needs(run: Run) -> Needs:
 
 
 @fact
-def modules_then(run: Run) -> tuple[str, ...] | None:
+def modules_then(run: Run) -> Texts | None:
     """Modules to start with, or more of them; where copies run and the run fits, one less than now."""
     now = run.config.offloads() or ()
     if not run.tells("offload_turned_down"):
@@ -94,7 +95,7 @@ def queues_with_fsdp(run: Run) -> int:
 
 
 @fact
-def offload_left(run: Run) -> tuple[str, ...]:
+def offload_left(run: Run) -> Texts:
     """What to offload next: of the experts, where none run twice anyway, then of attention."""
     now, attention = run.config.offloads() or (), ("core_attn", "attn_proj")
     only = run.active.moe is False or "moe" in recomputed_now(run)

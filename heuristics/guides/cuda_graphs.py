@@ -14,6 +14,7 @@ from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.settings.settings import Value, Values
+from traces.texts import Texts
 
 RNG_TRACKER: Final[Values] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
 """What every CUDA graph needs of the random numbers."""
@@ -32,7 +33,7 @@ class Graphs(NamedTuple):
     """`modules` by `impl`."""
 
     impl: Impl
-    modules: tuple[str, ...]
+    modules: Texts
 
 
 NO_GRAPHS: Final = Graphs("none", ())
@@ -50,7 +51,7 @@ class GraphChoice(Chosen):
         return self.graphs.impl
 
     @property
-    def modules(self) -> tuple[str, ...]:
+    def modules(self) -> Texts:
         return self.graphs.modules
 
 
@@ -120,7 +121,7 @@ class _Asked:
         alone = [one for one in whole.modules if broken in self.broken(whole._replace(modules=(one,)))]
         return Refusal(" ".join(alone) if speaks and alone else whole.impl, broken.text, broken.source)
 
-    def may_follow(self, graphs: Graphs) -> tuple[tuple[str, ...], list[Refusal]]:
+    def may_follow(self, graphs: Graphs) -> tuple[Texts, list[Refusal]]:
         """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
         if graphs.impl != self.row.how:
             return (), []
@@ -149,7 +150,7 @@ class _Asked:
         return sets
 
 
-def _notes(run: Run, row: Row, impl: Impl) -> tuple[str, ...]:
+def _notes(run: Run, row: Row, impl: Impl) -> Texts:
     if impl == "none":
         return (row.reason,)
     notes = [

@@ -27,6 +27,7 @@ from traces.limits import WALL
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
+from traces.texts import Texts
 from traces.toml_tables import keyed, place, read_rows, written
 
 ALLTOALL: Final = "alltoall"
@@ -42,9 +43,9 @@ class DispatcherChoice(Chosen):
     """
 
     first: str | None
-    candidates: tuple[str, ...]
-    extras: tuple[str, ...]
-    before: tuple[str, ...]
+    candidates: Texts
+    extras: Texts
+    before: Texts
 
 
 class Note(Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +53,7 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     text: str
-    backends: tuple[str, ...] = ()
+    backends: Texts = ()
     when: Condition | None = None
     before: str = ""
     option: str = ""
@@ -107,7 +108,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     )
 
 
-def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[str, ...]]:
+def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, Texts]:
     """The first candidate, None where several are left without a winner; and all that are left."""
     out = {refusal.what for refusal in refused}
     candidates = tuple(name for name in row.answer if name not in out) or (ALLTOALL,)
@@ -123,7 +124,7 @@ def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
     )
 
 
-def _once(texts: Sequence[str]) -> tuple[str, ...]:
+def _once(texts: Sequence[str]) -> Texts:
     return tuple(dict.fromkeys(texts))
 
 
@@ -132,7 +133,7 @@ SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 """Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
 
 
-def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
+def backend_extras(run: Run, backend: str) -> Texts:
     """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
     if backend == "deepep":
         on_b200 = run.config.gpu_family is not None and run.config.gpu_family.name == "B200"
@@ -157,7 +158,7 @@ def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
     }
 
 
-def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
+def backend_notes(run: Run, backend: str) -> Texts:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
     of_backend = (one for one in _notes().values() if backend in one.backends)
@@ -183,7 +184,7 @@ def _spelled(run: Run, knob: str, value: str = "") -> str:
     return f"{knobs()[knob].flag} {value}".strip()
 
 
-def _topology(run: Run) -> tuple[str, ...]:
+def _topology(run: Run) -> Texts:
     topology = run.config.hybrid_topology
     if topology is None:
         return ()

@@ -22,6 +22,7 @@ from heuristics.words import say
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing
 from traces.settings.settings import Value
+from traces.texts import Texts
 
 _BY_ESTIMATE: Final = "recompute-most-freed"
 """The row whose labels the estimate of memory chooses."""
@@ -33,7 +34,7 @@ class RecomputeChoice(Chosen):
     """Megatron-Core's labels to recompute, none without selective recompute."""
 
     granularity: Granularity
-    modules: tuple[str, ...]
+    modules: Texts
 
 
 def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoice:
@@ -55,7 +56,7 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
     )
 
 
-def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now.
 
     What is recomputed beside a whole MoE layer stays when that layer goes.
@@ -73,7 +74,7 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     return tuple(start), tuple(then)
 
 
-def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> tuple[str, ...]:
+def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     """What is recomputed now and the fewest labels beside it that the estimate fits with, largest first.
 
     All that frees anything where nothing suffices; whole MoE layers only then. The order of the table where

@@ -13,6 +13,7 @@ from heuristics.guides import situation
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from traces.settings.settings import Value
+from traces.texts import Texts
 from traces.toml_tables import keyed, place, read_rows, written
 
 ROOMS: Final = (situation,)
@@ -33,12 +34,12 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: str
     source: str
     when: Condition | None = None
-    answer: tuple[str, ...] = ()
+    answer: Texts = ()
     how: str = ""
     winner: bool = True
-    then: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
+    then: Texts = ()
+    settings: Texts = ()
+    never: Texts = ()
     sets: dict[str, Value] = {}
 
 
@@ -102,9 +103,9 @@ class Chosen:
     """
 
     row: Row
-    notes: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
+    notes: Texts = ()
+    then: Texts = ()
+    asks: Texts = ()
     refused: tuple[Refusal, ...] = ()
 
     @property
@@ -117,7 +118,7 @@ class Fired(NamedTuple):
     """The row that fires. `asks`: options that tell what might have made an earlier, different row fire."""
 
     row: Row
-    asks: tuple[str, ...]
+    asks: Texts
 
 
 def fire(

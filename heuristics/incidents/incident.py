@@ -23,6 +23,7 @@ from heuristics.words import say
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.settings.settings import Value, Values
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
 ROOMS: Final = (course, situation)
@@ -55,16 +56,16 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: str
     kind: Kind
     when: Condition = RUNS.condition("True")
-    lines: tuple[str, ...] = ()
+    lines: Texts = ()
     without_line: bool = False
     releases: dict[Package | Literal["container"], tuple[str, str]] = {}
-    gpus: tuple[str, ...] = ()
+    gpus: Texts = ()
     set: dict[str, Value] = {}
     fix: str = ""
-    fixes: tuple[str, ...] = ()
+    fixes: Texts = ()
     as_it_is: bool = True
-    explains: tuple[str, ...] = ()
-    unless: tuple[str, ...] = ()
+    explains: Texts = ()
+    unless: Texts = ()
 
     def seen_lines(self, run: Run) -> tuple[tuple[str, int], ...]:
         """Its lines in the run's log, each with the number of the first."""
@@ -87,7 +88,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether settings, releases and GPU may be those of the row, whatever a log shows."""
         return False not in (self.when.holds(run), self.released(run), self.on_gpu(run))
 
-    def unknown(self, run: Run) -> tuple[str, ...]:
+    def unknown(self, run: Run) -> Texts:
         """What would decide it and is not known of the run."""
         release = ("release",) if self.releases and self.released(run) is None else ()
         gpu = ("gpu",) if self.gpus and self.on_gpu(run) is None else ()
@@ -133,7 +134,7 @@ class Met:
 
     row: Row
     state: IncidentState
-    unknown: tuple[str, ...]
+    unknown: Texts
     lines: tuple[tuple[str, int], ...]
     seen: tuple[Sighting, ...]
 

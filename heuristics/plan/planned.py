@@ -9,6 +9,7 @@ from heuristics.fixes.precondition import Needs, Release
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
 from traces.limits import LITTLE
+from traces.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Planned:
     low_frac: float | None = None
     low_because: str = ""
     low_cure: str = MEASURE_IT
-    shares_with: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    shares_with: Texts = ()
+    after: Texts = ()
     change: Change = field(default_factory=Change)
     replayed: bool = False
 

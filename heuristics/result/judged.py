@@ -1,6 +1,6 @@
 """What is made of a run: `verdict`, `walls`, `fixes`, `levers`, `refused`, `choices`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
@@ -94,6 +94,9 @@ class Wall(Section, frozen=True):
     cure: Said
     at_least_frac: Frac | UnsetType = UNSET
     room: MemoryRoom | UnsetType = UNSET
+
+
+Walls = Sequence[Wall]
 
 
 class Knobs(Section, frozen=True):

@@ -13,6 +13,7 @@ from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rul
 from heuristics.run.run import Run
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Values
+from traces.texts import Texts
 
 OF_MACHINE: Final = frozenset(
     map(option_of, ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)))
@@ -87,7 +88,7 @@ def undecided(run: Run) -> tuple[UndecidedRule, ...]:
     )
 
 
-def _undecided(run: Run, rule: Rule, asks: tuple[str, ...]) -> UndecidedRule:
+def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
     """With what it is by defaults: broken, or hanging on facts that no file tells.
 
     Of Bridge's performance scripts none is broken so: they set more than their flags say.
@@ -102,7 +103,7 @@ def _undecided(run: Run, rule: Rule, asks: tuple[str, ...]) -> UndecidedRule:
     return UndecidedRule(rule.id, rule.text, asks, broken, facts if verdict is None else ())
 
 
-def _with_defaults(run: Run, asks: tuple[str, ...]) -> Config:
+def _with_defaults(run: Run, asks: Texts) -> Config:
     """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
     defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}

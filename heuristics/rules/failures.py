@@ -16,6 +16,7 @@ from traces.limits import QUARTER
 from traces.patterns import compiled
 from traces.sections.section import copied
 from traces.settings.settings import Values
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
 from traces.training_log.memory import inactive_memory, most_unallocated, pieces_suffice
@@ -122,11 +123,11 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row of `failures.toml`, which says what its fields are."""
 
-    lines: tuple[str, ...] = ()
-    signs: tuple[str, ...] = ()
+    lines: Texts = ()
+    signs: Texts = ()
     stages: tuple[Stage, ...] = ()
     when: Condition | None = None
-    unless: tuple[str, ...] = ()
+    unless: Texts = ()
 
     def __post_init__(self) -> None:
         if not self.source:

@@ -14,6 +14,7 @@ from heuristics.run.repairs import REPAIRS, LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings, Values
+from traces.texts import Texts
 from traces.training_log.log import TrainingLog
 
 WALL_IDS: Final[tuple[WallId, ...]] = ("memory", "communication", "host_overhead", "compute")
@@ -83,7 +84,7 @@ class Run(Remembering):
         return self.config.running_precision
 
     @property
-    def repairs(self) -> tuple[str, ...]:
+    def repairs(self) -> Texts:
         """Ids of the fixes that remove what makes ranks wait, the first to try first."""
         return REPAIRS[self.late.cause].fixes if self.late else ()
 
@@ -103,11 +104,11 @@ class Run(Remembering):
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 
-    def seen_ns(self, wall: WallId, kinds: tuple[str, ...]) -> int | None:
+    def seen_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together; None where its costs are not told apart by kind."""
         return self.cost_ns(wall, kinds) if self.cost_by_kind_ns.get(wall) else None
 
-    def cost_ns(self, wall: WallId, kinds: tuple[str, ...]) -> int | None:
+    def cost_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together, all of them if none is named; None where not measured."""
         by_kind = self.cost_by_kind_ns.get(wall)
         if by_kind is None:

@@ -3,9 +3,6 @@
 from typing import Final
 
 from heuristics.facts.dictionary import fact
-from heuristics.guides.memory_use import (
-    too_large,
-)
 from heuristics.guides.modules import MODULES
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -19,18 +16,17 @@ OFFLOADS: Final = {
 
 
 @fact
-def shortage(run: Run) -> str:
-    """What says that memory is short."""
+def memory_errors(run: Run) -> str | None:
+    """How many out-of-memory errors the log holds."""
     errors = run.log.out_of_memory if run.log else ()
-    if not errors and (estimated := too_large(run)) is not None:
-        least, capacity = estimated.least_bytes, estimated.capacity_bytes
-        return say("workflow.short-by-estimate", least_bytes=least, capacity_bytes=capacity)
-    if not errors:
-        return say("workflow.short")
-    count = f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"
-    if errors[0].stage == "unknown":
-        return say("workflow.short-in-log", errors=count)
-    return say("workflow.short-in-stage", errors=count, stage=errors[0].stage.replace("_", " "))
+    return f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}" if errors else None
+
+
+@fact
+def memory_stage(run: Run) -> str | None:
+    """The stage of training of the first of them."""
+    errors = run.log.out_of_memory if run.log else ()
+    return errors[0].stage.replace("_", " ") if errors else None
 
 
 @fact

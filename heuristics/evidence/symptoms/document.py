@@ -19,6 +19,7 @@ from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
 from traces.sections.rank import Dispatcher
 from traces.sections.section import Count, Frac
+from traces.texts import Texts
 from traces.training_log.log import Stage
 
 Figure = Annotated[float, Meta(ge=0)]
@@ -87,7 +88,7 @@ class Memory(Part, frozen=True):
     """What memory costs; `recompute_modules`: labels of Megatron-Core, or parts of the window by class."""
 
     recompute_frac: Share = None
-    recompute_modules: tuple[str, ...] | Parts | None = None
+    recompute_modules: Texts | Parts | None = None
     offload_exposed_frac: Share = None
     offload_copies: Whole = None
     host_resident_exposed_frac: Share = None
@@ -118,7 +119,7 @@ class Detected(Part, frozen=True):
     grouped_gemm: Flag = None
     permute_fused: Flag = None
     short_kernel_frac: Share = None
-    recompute: Literal["none", "selective", "full"] | tuple[str, ...] | Mapping[str, Passes] | None = None
+    recompute: Literal["none", "selective", "full"] | Texts | Mapping[str, Passes] | None = None
 
 
 class Kernels(Part, frozen=True):

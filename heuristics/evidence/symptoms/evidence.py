@@ -17,7 +17,7 @@ from heuristics.evidence.symptoms.document import Late, Recorded
 from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
 from heuristics.figures.figures import Figures, Parts, added, compute_again_ns, frac_of
 from heuristics.fixes.circumstances import ROUTER_KERNELS
-from heuristics.result.judged import Level, Reason, Verdict, Wall
+from heuristics.result.judged import Level, Reason, Verdict, Walls
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
@@ -111,7 +111,7 @@ def _unusable(capture: Recorded) -> Missing | None:
     return None
 
 
-def _window_ns(walls: Sequence[Wall]) -> int:
+def _window_ns(walls: Walls) -> int:
     """The windows in which a wall's cost is so much time: an earlier result's own, else those we give."""
     costs = ((known(wall.cost_ns), known(wall.cost_frac)) for wall in walls)
     told = [round(ns / frac) for ns, frac in costs if ns and frac]
@@ -127,7 +127,7 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
     return find_bound(symptoms.ranks)
 
 
-def _verdict(symptoms: Symptoms, walls: Sequence[Wall], gap: Missing | None) -> Verdict:
+def _verdict(symptoms: Symptoms, walls: Walls, gap: Missing | None) -> Verdict:
     earlier = symptoms.verdict
     short = bool(symptoms.walls) and earlier is not None and earlier.does_not_fit
     verdict = verdict_of(walls, out_of_memory=short)

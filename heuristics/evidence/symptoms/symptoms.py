@@ -43,13 +43,14 @@ from traces.sections.cause import Cause
 from traces.sections.rank import Memory
 from traces.sections.section import copied
 from traces.sections.tables import WallId
+from traces.texts import Texts
 from traces.training_log.log import Stage
 
 WINDOW_NS: Final = 1_000_000_000
 """Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
 SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""
-FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
+FIGURES: Final[Mapping[WallId, Texts]] = {
     "memory": (
         *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
         *("memory.peak_bytes", "memory.capacity_bytes"),
@@ -94,7 +95,7 @@ class Symptoms:
     only_sums: bool = False
     walls: tuple[Wall, ...] = ()
     verdict: Verdict | None = None
-    unread: tuple[str, ...] = ()
+    unread: Texts = ()
 
 
 def figures_given(told: Rank) -> Figures:
@@ -215,7 +216,7 @@ def _observed(told: Rank) -> Observed:
     )
 
 
-def _recomputed(seen: Detected, modules: object) -> tuple[tuple[str, ...] | None, bool | None]:
+def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | None]:
     labels = modules if isinstance(modules, tuple) else None
     match seen.recompute:
         case None | "selective":
@@ -231,7 +232,7 @@ def _recomputed(seen: Detected, modules: object) -> tuple[tuple[str, ...] | None
             return tuple(sorted(label for label in again if label)), None
 
 
-def _is_full(modules: tuple[str, ...] | None) -> bool | None:
+def _is_full(modules: Texts | None) -> bool | None:
     return None if modules is None else {*modules} >= _FULL
 
 

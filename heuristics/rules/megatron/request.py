@@ -22,6 +22,7 @@ from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
 from traces.settings.settings import Settings, Value, Values
+from traces.texts import Texts
 from traces.toml_tables import written
 
 _TABLE: Final[Mapping[str, Any]] = written("heuristics.rules.megatron", "request.toml")
@@ -120,8 +121,8 @@ class Request:
     te_version: str | None = None
     core_version: str | None = None
     flex_package: bool = False
-    assumed_sizes: tuple[str, ...] = ()
-    assumed_options: tuple[str, ...] = ()
+    assumed_sizes: Texts = ()
+    assumed_options: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
