@@ -99,3 +99,4 @@ def other_gpu(case: Case) -> str | None:
 
 
 read(Case, "lines")
+read(Case, "perturbation_frac")

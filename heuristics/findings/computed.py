@@ -29,7 +29,7 @@ from traces.settings.settings import KnobView, Settings, Values
 from traces.sizes.memory import delta
 from traces.sizes.peaks import peak_precision
 from traces.sizes.throughput import throughput
-from traces.spelling import chosen, gigabytes, in_ms, percent, rounded
+from traces.spelling import gigabytes, in_ms, percent, rounded
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
@@ -288,11 +288,6 @@ def _drifting(case: Case) -> Iterator[Found]:
     }
 
 
-def _perturbed(case: Case) -> Iterator[Found]:
-    if (longer := case.perturbation_frac or 0.0) > WALL.value:
-        yield {"longer": percent(longer), "limit": chosen(WALL.value)}
-
-
 def _logged(run: Run) -> Settings:
     return Settings() if run.log is None else logged_run(run.log, steady_step(run.log))
 
@@ -315,6 +310,5 @@ COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-log-precision": _precision,
     "CFG-log-throughput": _throughput,
     "CFG-log-drift": _drifting,
-    "CAP-1": _perturbed,
 }
 """What computes the figures in the texts of an id, one finding each; texts of the others name facts."""

@@ -11,7 +11,6 @@ from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, Graphs, choo
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
 
 GRAPHED: Final = Limit(
@@ -111,13 +110,6 @@ def graphs_held(run: Run) -> str:
     """What these graphs hold, in words."""
     *first, last = (_NAMES[module] for module in run.tells("partial_graphs").modules)
     return " and ".join((", ".join(first), last)) if first else last
-
-
-def scopes(run: Run) -> tuple[str, ...]:
-    modules = run.tells("partial_graphs").modules
-    if set(SCOPES) <= set(modules):
-        return ("graph_scopes",)
-    return tuple(f"graph_{module}" for module in modules if module in SCOPES)
 
 
 # ---- of the whole iteration ----

@@ -19,7 +19,9 @@ OFFLOADS: Final = {
 def memory_errors(run: Run) -> str | None:
     """How many out-of-memory errors the log holds."""
     errors = run.log.out_of_memory if run.log else ()
-    return f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}" if errors else None
+    if not errors:
+        return None
+    return f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"
 
 
 @fact
