@@ -36,12 +36,12 @@ from traces.training_log.own_lines import logged_run
 _USED: Final = 1 - HEAD_ROOM.value
 _SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
 _SENT: Final = {
-    EP: ("EP", "expert all-to-all"),
-    TP: ("TP", "tensor-parallel collectives"),
-    CP: ("CP", "context-parallel exchanges"),
-    PP: ("PP", "pipeline send and receive"),
+    EP: "expert all-to-all",
+    TP: "tensor-parallel collectives",
+    CP: "context-parallel exchanges",
+    PP: "pipeline send and receive",
 }
-"""Parallel size -> its short name, and what only it sends."""
+"""Parallel size -> what only it sends."""
 Found = Mapping[str, object]
 """Figures of a finding, by their names in the texts of its row."""
 
@@ -67,8 +67,8 @@ def _traffic(case: Case) -> Iterator[Found]:
     """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of them."""
     asked, shown = case.run.config, case.run.observed
     for knob in asked.refuted:
-        name, what = _SENT[knob]
-        yield _size_of_one(case, name.lower(), {knob: name}, what)
+        name = _SIZES[knob]
+        yield _size_of_one(case, name.lower(), {knob: name}, _SENT[knob])
     if shown.dp_active and asked.dp == asked.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}

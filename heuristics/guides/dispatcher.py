@@ -54,13 +54,9 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     text: str
     backends: Texts = ()
-    when: Condition | None = None
+    when: Condition = RUNS.condition("True")
     before: str = ""
     option: str = ""
-
-    def holds(self, run: Run) -> bool | None:
-        """Whether it matters for a run."""
-        return self.when.holds(run) if self.when else True
 
 
 @cache
@@ -87,8 +83,8 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
             notes = [say("guides.costs-little", share_frac=share)]
         else:
             first_of_all = [one for one in _notes().values() if one.before]
-            before = [one for one in first_of_all if one.holds(run)]
-            asks += tuple(one.option for one in first_of_all if one.option and one.holds(run) is None)
+            before = [one for one in first_of_all if one.when.holds(run)]
+            asks += tuple(one.option for one in first_of_all if one.option and one.when.holds(run) is None)
     backends = (first,) if first else candidates
     extras = [extra for backend in backends for extra in backend_extras(run, backend)]
     notes += [one.text for one in before]
@@ -162,7 +158,7 @@ def backend_notes(run: Run, backend: str) -> Texts:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
     of_backend = (one for one in _notes().values() if backend in one.backends)
-    return tuple(RUNS.filled(one.text, run, words) for one in of_backend if one.holds(run))
+    return tuple(RUNS.filled(one.text, run, words) for one in of_backend if one.when.holds(run))
 
 
 def sm_knob(run: Run, backend: str) -> str:

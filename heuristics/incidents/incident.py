@@ -146,7 +146,10 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
     """
     found = [_met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)]
     certain = {id for one in found if not one.unknown for id, _ in one.lines}
-    told = [_weaker(one, certain) for one in found]
+    told = []
+    for one in found:
+        is_told = one.unknown and any(id in certain for id, _ in one.lines)
+        told.append(replace(one, state="possible") if is_told else one)
     sure = {one.row.id for one in told if one.state != "possible"}
     kept = [
         one
@@ -164,11 +167,6 @@ def _met(row: Row, run: Run) -> Met:
     if lines and is_witness:
         state = "seen"
     return Met(row, state, unknown, lines, tuple(_sightings(row, lines, run)))
-
-
-def _weaker(one: Met, certain: set[str]) -> Met:
-    is_told = bool(one.unknown) and any(id in certain for id, _ in one.lines)
-    return replace(one, state="possible") if is_told else one
 
 
 def _rank(one: Met) -> tuple[int, bool, int]:

@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.needs import needed
-from heuristics.fixes.precondition import Needs, Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.guides.situation import SENDRECV
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
@@ -93,14 +93,20 @@ def planned_of(run: Run, fix: Fix, gains: Gains) -> Planned:
 
     One that does not act by the wall's own overhead has no ceiling from it.
     """
-    conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
+    perhaps = _perhaps(run, fix.kinds)
+    conditions = fix.preconditions(run)
+    if perhaps and run.cost_ns(fix.wall, perhaps[:1]):  # part of its costs is of no known purpose
+        conditions = (*needed(perhaps[1], run), *conditions)
     ceiling = fix.acts_on(run)
     if ceiling is None and fix.direct != ():
         ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
     why = NO_WALL if ceiling is None else say("plan.not-replayed")
     planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
-    if fix.id in run.repairs:
-        return _as_repair(planned, run.late.saved_frac if run.late else None)
+    if run.late and fix.id in run.repairs:  # whatever its wall costs one rank
+        if run.late.saved_frac is None:
+            return planned
+        why = say("plan.replayed-without-cause")
+        return replace(planned, ceiling_frac=run.late.saved_frac, low_because=why, replayed=True)
     if ceiling is not None:
         planned = _replayed(planned, ceiling, fix.changes(run), gains)
     return _less_waiting(run, planned, ceiling)
@@ -166,12 +172,6 @@ def with_perhaps(run: Run, kinds: Kinds) -> Kinds:
     """With some kinds goes the communication of no known purpose that may be theirs."""
     perhaps = _perhaps(run, kinds)
     return (*kinds, perhaps[0]) if perhaps else kinds
-
-
-def _if_resolved(run: Run, fix: Fix) -> Needs:
-    """What a fix needs where part of what it acts on is communication that nothing resolved."""
-    perhaps = _perhaps(run, fix.kinds)
-    return needed(perhaps[1], run) if perhaps and run.cost_ns(fix.wall, perhaps[:1]) else ()
 
 
 def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
@@ -248,12 +248,6 @@ def wide_because(planned: Planned, run: Run) -> str:
         return ""
     kind = next((kind for kind in planned.fix.changes(run) if kind in _WIDE), "any")
     return say(f"plan.wide-{kind}")
-
-
-def _as_repair(planned: Planned, saved: float | None) -> Planned:
-    """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
-    why = say("plan.replayed-without-cause")
-    return planned if saved is None else replace(planned, ceiling_frac=saved, low_because=why, replayed=True)
 
 
 def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
