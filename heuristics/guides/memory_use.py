@@ -6,8 +6,9 @@ equal counts of layers are not equal memory. Layers move one at a time from the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
+from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.words import say
@@ -21,7 +22,6 @@ from traces.training_log.memory import pieces_suffice
 
 HEAD_ROOM: Final = HALF_A_WALL
 """What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
-_ESTIMATE: Final = "estimate of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,15 @@ class TooLarge:
 
 def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration; counted once a run."""
-    found = run.told.get(_ESTIMATE)
-    if found is None:
-        config = run.config
-        found = estimate(config.settings, config.core_text, precision=config.precision)
-        run.told[_ESTIMATE] = found
-    return cast(MemoryEstimate | Missing, found)
+    found: MemoryEstimate | Missing = run.tells("memory_estimate")
+    return found
+
+
+@fact
+def memory_estimate(run: Run) -> MemoryEstimate | Missing:
+    """The same, by the function that counts."""
+    config = run.config
+    return estimate(config.settings, config.core_text, precision=config.precision)
 
 
 def capacity_bytes(run: Run) -> int | None:

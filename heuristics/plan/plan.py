@@ -76,11 +76,8 @@ def _in_order(
     never |= {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue} - {
         one.fix.id for one in plan.fixes
     }
-    return _plan(run, walls, catalogue, gains, rejected, never) if _waits_in_vain(plan, never) else plan
-
-
-def _waits_in_vain(plan: Plan, never: Collection[str]) -> bool:
-    return any(one.kind == "needs" and one.is_turn and one.unlocked_by in never for one in plan.refused)
+    waiting = [one.unlocked_by for one in plan.refused if one.kind == "needs" and one.is_turn]
+    return _plan(run, walls, catalogue, gains, rejected, never) if never & {*waiting} else plan
 
 
 def _plan(

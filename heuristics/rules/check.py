@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, cast, get_args
+from typing import Final, get_args
 
 from heuristics.config.about import option_of
 from heuristics.config.logic import all_of, negated
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config, Trust
+from heuristics.facts.dictionary import fact
 from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
 from heuristics.run.run import Run
@@ -19,7 +20,6 @@ OF_MACHINE: Final = frozenset(
     map(option_of, ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)))
 )
 """Options of facts that a configuration rests on and no file of it says."""
-_BROKEN: Final = "broken rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,13 @@ def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
 
 def check_rules(run: Run) -> tuple[Rule, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
-    if _BROKEN not in run.told:
-        run.told[_BROKEN] = _check(run)
-    return cast(tuple[Rule, ...], run.told[_BROKEN])
+    found: tuple[Rule, ...] = run.tells("broken_rules")
+    return found
 
 
-def _check(run: Run) -> tuple[Rule, ...]:
+@fact
+def broken_rules(run: Run) -> tuple[Rule, ...]:
+    """The same, looked up once a run."""
     config = run.view(Trust.CHECKED)
     broken = [rule for rule in _rules_of(releases_of(config)) if rule.broken(config)]
     return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr, replace
 
 from heuristics.config.view import Config, Trust
 from heuristics.result.configured import FailureState
-from heuristics.rules.condition import READERS, Condition
+from heuristics.rules.condition import READERS, Condition, condition
 from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import QUARTER
@@ -126,7 +126,7 @@ class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lines: Texts = ()
     signs: Texts = ()
     stages: tuple[Stage, ...] = ()
-    when: Condition | None = None
+    when: Condition = condition("True")
     unless: Texts = ()
 
     def __post_init__(self) -> None:
@@ -135,9 +135,7 @@ class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def seen(self, log: TrainingLog, config: Config) -> Seen | None:
         """Where a log shows it, with such a setting."""
-        if (self.when and not self.when.holds(config)) or (
-            self.rule and not rules()[self.rule].broken(config)
-        ):
+        if not self.when.holds(config) or (self.rule and not rules()[self.rule].broken(config)):
             return None
         if message := log.first(*self.lines):
             return (message.line,)
