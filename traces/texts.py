@@ -56,3 +56,7 @@ Recorded = Annotated[str, _text(TextKind.RECORDED)]
 Given = Annotated[Any, _text(TextKind.GIVEN)]
 GivenText = Annotated[str, _text(TextKind.GIVEN)]
 FilePath = Annotated[str, _text(TextKind.PATH)]
+Texts = tuple[str, ...]
+"""Of one kind, in order: names, ids, lines to type, or sentences."""
+Sentences = tuple[Said, ...]
+Keys = tuple[Key, ...]

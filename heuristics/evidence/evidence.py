@@ -5,7 +5,6 @@ user may say of memory what no step shows. Out of memory comes before any larger
 cannot be tuned. A run that is only tight has the memory wall where no other stands.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import median
@@ -15,15 +14,15 @@ from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import EXPERT_CLASSES, Figures, figures_of, frac_of
+from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
-from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
+from heuristics.result.judged import Bucket, Evidence, Verdict, Wall, Walls
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
-from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.memory import without_price
 from heuristics.walls.price import Unpriced, costs_of, held
@@ -53,6 +52,15 @@ KERNELS: Final = Limit(
 )
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 _REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
+_TRAFFIC: Final[Mapping[str, Collection[str]]] = {
+    "ep_active": EP_KINDS,
+    "tp_active": ("tp",),
+    "pp_active": ("pp_p2p",),
+    "cp_active": ("cp",),
+    "dp_active": _DATA_PARALLEL,
+    "sendrecv_unresolved": ("sendrecv_unresolved",),
+}
+"""What is observed of a run -> kinds of communication that show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +118,13 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
-        idle_frac=idle_frac(ranks),
+        idle_frac=frac_of(ranks, "idle_ns"),
         grouped_step_ns=_grouped_step_ns(ranks, sum(len(rank.steps.used) for rank in measurements)),
         has_unnamed=any(one.unnamed_ns for one in costs.ranks),
     )
 
 
-def _grouped_step_ns(ranks: Sequence[Figures], steps: int) -> int | None:
+def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
     """Over all ranks and their `steps`; None where a rank tells nothing by class."""
     classes = [rank.by_class_ns for rank in ranks]
     if not steps or any(one is None for one in classes):
@@ -138,7 +146,7 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return Missing("walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind))
 
 
-def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
+def _bound(ranks: Ranks, walls: Walls) -> Bound:
     """The bound; none where the partition is of work of which only the host's part was seen."""
     inside = [wall for wall in walls if wall.id != "host_overhead"]
     if all(wall.outcome == "unmeasurable" and known(wall.at_most_frac) is None for wall in inside):
@@ -146,7 +154,7 @@ def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
     return find_bound(ranks)
 
 
-def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | None) -> Observed:
+def _observed(ranks: Ranks, together: Run | None, late: LateRank | None) -> Observed:
     """What the ranks show; waiting by several of them, where they separate it, not by what is like it."""
     seen = observed_by(ranks)
     waiting = expert_waiting_frac(together) if together else None
@@ -157,14 +165,12 @@ def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | N
     )
 
 
-def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
+def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
     """What several ranks found; None where nobody is late, or nobody can tell who."""
     late, without = known(together.late), known(together.without)
     if late is None or late.cause is Cause.NONE:
         return None
-    exposed_ns = Counter[str]()
-    for rank in ranks:
-        exposed_ns.update(rank.exposed_by_kind_ns or {})
+    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
     moves = late.cause is Cause.SLOW_LINK  # an overlap hides it; all others wait for a rank to arrive
     waits_ns = {} if moves else together.late_exposed_by_kind_ns
     return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
@@ -227,7 +233,7 @@ def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
     return found if wall.outcome == "finding" and known(wall.cost_frac) is not None else without_price(found)
 
 
-def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool) -> Verdict:
+def _verdict(evidence: RunEvidence, walls: Walls, why: str, first: bool) -> Verdict:
     """The old verdict where it still stands, else memory's."""
     found = verdict_of(walls, out_of_memory=first or evidence.verdict.does_not_fit)
     if found.wall != "memory":
@@ -240,7 +246,7 @@ def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool
     return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")
 
 
-def observed_by(ranks: Sequence[Figures]) -> Observed:
+def observed_by(ranks: Ranks) -> Observed:
     seen = [rank.observed for rank in ranks]
     kinds = {kind for rank in ranks for kind in rank.comm_kinds}
     classes = {name for rank in ranks for name in rank.by_class_ns or ()}
@@ -250,29 +256,24 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
     }
     modules = _recomputed(seen)
     is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
-    waiting = frac_of(ranks, lambda rank: rank.a2a_waiting_ns, lambda rank: rank.a2a_payload_ns)
+    waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
     found |= {
         "framework": next((one for one in FRAMEWORKS if any(rank.framework == one for rank in seen)), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
         "memory_bytes": _together([known(rank.memory.capacity_bytes) for rank in ranks]),
         "peak_bytes": _together([known(rank.memory.peak_bytes) for rank in ranks]),
         "dispatcher": dispatcher,
-        "ep_active": bool(kinds & {*EP_KINDS}) or None,
-        "tp_active": "tp" in kinds or None,
-        "pp_active": "pp_p2p" in kinds or None,
-        "cp_active": "cp" in kinds or None,
-        "dp_active": bool(kinds & _DATA_PARALLEL) or None,
-        "sendrecv_unresolved": "sendrecv_unresolved" in kinds or None,
+        **{name: bool(kinds & {*shown_by}) or None for name, shown_by in _TRAFFIC.items()},
         "recompute_modules": modules,
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
         "token_count_sync": any((rank.starved_ns or {}).get("token_count_sync") for rank in ranks) or None,
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
-        "wide_frac": frac_of(ranks, _wide_ns),
+        "wide_frac": frac_of(ranks, "wide_ns"),
         "in_use": tuple(sorted({name for one in seen for name in one.in_use or ()})),
         "dp_overlapped": _hides(ranks, _REDUCED),
-        "layout_frac": frac_of(ranks, lambda rank: (rank.by_class_ns or {}).get("layout", 0)),
+        "layout_frac": frac_of(ranks, "layout_ns"),
         "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
         "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
     }
@@ -296,9 +297,7 @@ def _together(values: Sequence[Any]) -> Any:
     return known[0] if all(one == known[0] for one in known) else None
 
 
-def _routes_tokens(
-    ranks: Sequence[Figures], classes: set[str], kinds: set[str], dispatcher: str
-) -> bool | None:
+def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str) -> bool | None:
     if not all(rank.comm_known for rank in ranks):
         return None
     experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
@@ -314,24 +313,18 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
     return named.pop() if len(named) == 1 else "unknown"
 
 
-def _overlap(ranks: Sequence[Figures]) -> bool | None:
+def _overlap(ranks: Ranks) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
-    share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
+    share = frac_of(ranks, "a2a_hidden_ns", "a2a_ns")
     if share is None or WALL.value < share < OVERLAPPED.value:
         return None
     return share >= OVERLAPPED.value
 
 
-def _a2a_ns(rank: Figures) -> int | None:
-    return None if rank.a2a_exposed_ns is None else rank.a2a_exposed_ns + (rank.a2a_hidden_ns or 0)
-
-
-def _hides(ranks: Sequence[Figures], kinds: Collection[str]) -> bool | None:
+def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
     """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
-    hidden_ns, exposed_ns = Counter[str](), Counter[str]()
-    for rank in ranks:
-        hidden_ns.update(rank.hidden_by_kind_ns or {})
-        exposed_ns.update(rank.exposed_by_kind_ns or {})
+    hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
+    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
     runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
     shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
     return True if shares and min(shares) >= OVERLAPPED.value else None
@@ -344,26 +337,17 @@ def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:
     return tuple(sorted({label for modules in told for label in modules or ()}))
 
 
-def _offloads(ranks: Sequence[Figures]) -> bool | None:
+def _offloads(ranks: Ranks) -> bool | None:
     counts = [known(rank.memory.offload_copies) for rank in ranks]
     if any(count is not None for count in counts):
         return any(counts)
     return any(known(rank.memory.offload_exposed_ns) for rank in ranks) or None
 
 
-def _wide_ns(rank: Figures) -> int | None:
-    """Matrix work that 16 bits may do faster; None where no matrix work is known."""
-    cores = rank.tensor_cores
-    if cores is None or not cores.matrix_ns:
+def _absent(ranks: Ranks) -> dict[str, float] | None:
+    told = [rank.starved_ns for rank in ranks]
+    if None in told:
         return None
-    return 0 if cores.half is False else cores.lengths_ns[1]
-
-
-def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:
-    found = Counter[str]()
-    for rank in ranks:
-        if rank.starved_ns is None:
-            return None
-        found.update(rank.starved_ns)
+    found = added(told)
     window_ns = sum(rank.window_ns for rank in ranks)
     return {name: found[name] / window_ns for name in sorted(found)}

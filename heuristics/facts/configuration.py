@@ -71,6 +71,12 @@ def capability(config: Config) -> Version | None:
 
 
 @told_by(option="--gpu-model")
+def capability_major(config: Config) -> int | None:
+    """The first number of the compute capability."""
+    return config.capability and config.capability[0]
+
+
+@told_by(option="--gpu-model")
 def fp8_gpu(config: Config) -> bool:
     """Whether the GPU multiplies in FP8; one that is not known does."""
     return config.capability is None or config.capability >= (8, 9)

@@ -1,13 +1,19 @@
 """The dictionary of facts: each name that conditions ask once, with what it is asked of, and what answers it.
 
 A fact is a function under its own name in the tables: its first argument is what is asked, its docstring what
-it says, None that it is unknown. It stands with its subject; what is only read there is a row of `read`.
+it says, None that it is unknown. It stands with its subject; what is only read there is a row of `read`, and
+what the language of conditions can say of other facts a row of `facts.toml`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
+
+from traces.toml_tables import read_table
 
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
@@ -30,6 +36,10 @@ class Remembering:
 
     told: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     held: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def tells(self, name: str) -> Any:
+        """What a fact says of it."""
+        return answer(name, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +86,29 @@ fact: Final = told_by()
 def read(view: type, name: str, *knobs: str, at: str = "", option: str = "") -> None:
     """A fact that is read of what is asked: at its own name where no other is named."""
     enter(name, attrgetter(at or name), view, *knobs, option=option)
+
+
+def answer(name: str, asked: Asked) -> Any:
+    """What a fact says of what it is asked of, which it is asked once."""
+    if name not in asked.told:
+        asked.told[name] = DICTIONARY[name].of(asked)
+    return asked.told[name]
+
+
+class Says(Struct, frozen=True, forbid_unknown_fields=True, rename={"value": "is"}):
+    """A case of a fact of `facts.toml`, which says what its fields are."""
+
+    value: str = ""
+    text: str = ""
+    when: str = ""
+    option: str = ""
+
+
+@cache
+def written_facts() -> dict[str, dict[str, tuple[Says, ...]]]:
+    """Facts that conditions and texts say of others, by the name of the view that they are asked of."""
+    table = read_table("heuristics.facts", "facts.toml", dict[str, dict[str, str | tuple[Says, ...]]])
+    return {
+        view: {name: (Says(row),) if isinstance(row, str) else row for name, row in rows.items()}
+        for view, rows in table.items()
+    }

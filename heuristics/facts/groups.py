@@ -80,12 +80,6 @@ def rank_tokens(config: Config) -> int | None:
     return None if length is None or batch is None else length * batch // (tp * cp)
 
 
-@fact
-def queue_tokens(config: Config) -> int:
-    """Tokens that HybridEP's queue holds."""
-    return int(QUEUE_TOKENS.value)
-
-
 # ---- NVLink domains ----
 
 

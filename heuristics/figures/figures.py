@@ -1,7 +1,9 @@
 """What opinions read of each rank, the same whether a trace was measured or a user gives the figures."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from msgspec import UNSET
@@ -105,16 +107,62 @@ class Figures:
         return kinds | ({"arrival": self.arrival_ns} if self.arrival_ns else {})
 
     @property
+    def idle_ns(self) -> int | None:
+        return self.budget_ns.get("idle")
+
+    @property
+    def neither_ns(self) -> int | None:
+        """Time that is neither compute nor idle, where nothing splits it."""
+        compute_ns = self.budget_ns.get("compute")
+        if compute_ns is None or self.idle_ns is None:
+            return None
+        return self.window_ns - compute_ns - self.idle_ns
+
+    @property
+    def unfilled_ns(self) -> int:
+        """Time that is neither compute, nor exposed communication, nor the host's."""
+        filled_ns = sum(self.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
+        return max(0, self.window_ns - filled_ns - sum((self.host_by_cause_ns or {}).values()))
+
+    @property
+    def a2a_ns(self) -> int | None:
+        if self.a2a_exposed_ns is None:
+            return None
+        return self.a2a_exposed_ns + (self.a2a_hidden_ns or 0)
+
+    @property
+    def wide_ns(self) -> int | None:
+        """Matrix work that 16 bits may do faster; None where no matrix work is known."""
+        cores = self.tensor_cores
+        if cores is None or not cores.matrix_ns:
+            return None
+        return 0 if cores.half is False else cores.lengths_ns[1]
+
+    @property
+    def layout_ns(self) -> int:
+        return (self.by_class_ns or {}).get("layout", 0)
+
+    @property
     def late_ns(self) -> int | None:
         return None if self.starved_ns is None else sum(self.starved_ns.values())
 
 
-Read = Callable[[Figures], int | None]
+Ranks = Sequence[Figures]
+"""All ranks of a run."""
 
 
-def frac_of(ranks: Iterable[Figures], read: Read, whole: Read = lambda rank: rank.window_ns) -> float | None:
-    """One length as part of another, the windows unless told, over ranks that tell both; None: none does."""
-    found = [(ns, of) for rank in ranks if (ns := read(rank)) is not None and (of := whole(rank))]
+def added(several: Iterable[Parts | None]) -> Counter[str]:
+    """Lengths by kind, over all that tell them."""
+    found = Counter[str]()
+    for one in several:
+        found.update(one or {})
+    return found
+
+
+def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> float | None:
+    """One length as part of another, by their names, over ranks that tell both; None: none does."""
+    lengths = [map(known, attrgetter(name, whole)(rank)) for rank in ranks]
+    found = [(ns, of) for ns, of in lengths if ns is not None and of]
     return sum(ns for ns, _ in found) / sum(of for _, of in found) if found else None
 
 

@@ -13,7 +13,7 @@ from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.case import Case
 from heuristics.findings.recorded import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
-from heuristics.guides.memory_use import HEAD_ROOM, estimated, ran_out, too_large
+from heuristics.guides.memory_use import HEAD_ROOM, estimated, too_large
 from heuristics.guides.parallel import connections
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import broken, undecided
@@ -25,23 +25,23 @@ from traces.missing import Missing
 from traces.settings.effective import effective
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP
 from traces.settings.precision import configured_precision
-from traces.settings.settings import KnobView, Settings, Value
+from traces.settings.settings import KnobView, Settings, Values
 from traces.sizes.memory import delta
 from traces.sizes.peaks import peak_precision
 from traces.sizes.throughput import throughput
-from traces.spelling import chosen, gigabytes, in_ms, percent, rounded
+from traces.spelling import gigabytes, in_ms, percent, rounded
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
 _USED: Final = 1 - HEAD_ROOM.value
 _SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
 _SENT: Final = {
-    EP: ("EP", "expert all-to-all"),
-    TP: ("TP", "tensor-parallel collectives"),
-    CP: ("CP", "context-parallel exchanges"),
-    PP: ("PP", "pipeline send and receive"),
+    EP: "expert all-to-all",
+    TP: "tensor-parallel collectives",
+    CP: "context-parallel exchanges",
+    PP: "pipeline send and receive",
 }
-"""Parallel size -> its short name, and what only it sends."""
+"""Parallel size -> what only it sends."""
 Found = Mapping[str, object]
 """Figures of a finding, by their names in the texts of its row."""
 
@@ -67,8 +67,8 @@ def _traffic(case: Case) -> Iterator[Found]:
     """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of them."""
     asked, shown = case.run.config, case.run.observed
     for knob in asked.refuted:
-        name, what = _SENT[knob]
-        yield _size_of_one(case, name.lower(), {knob: name}, what)
+        name = _SIZES[knob]
+        yield _size_of_one(case, name.lower(), {knob: name}, _SENT[knob])
     if shown.dp_active and asked.dp == asked.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}
@@ -162,7 +162,7 @@ def _because(causes: Mapping[str, str], checks: str) -> Found:
 def _memory_estimate(case: Case) -> Iterator[Found]:
     """The fullest rank needs more memory than there is, by the estimate: certain only beyond its error."""
     run = case.run
-    found = None if ran_out(run) else too_large(run)
+    found = None if run.tells("ran_out") else too_large(run)
     if found is None:
         return
     named = ", ".join(
@@ -205,11 +205,11 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
 
 def _frees(fix: str, what: str, freed: int) -> str:
     if what:
-        return say("findings.frees-with", fix=fix, what=what, freed=gigabytes(freed))
-    return say("findings.frees-one", fix=fix, freed=gigabytes(freed))
+        return say("findings.frees-with", fix=fix, what=what, freed_bytes=freed)
+    return say("findings.frees-one", fix=fix, freed_bytes=freed)
 
 
-def _in_short(changes: Mapping[str, Value]) -> str:
+def _in_short(changes: Values) -> str:
     """The sizes and modules of a change."""
     sizes = (f"{short} {changes[knob]}" for knob, short in _SIZES.items() if changes.get(knob))
     modules = changes.get("recompute_modules")
@@ -246,7 +246,7 @@ def _precision(case: Case) -> Iterator[Found]:
 
 def _throughput(case: Case) -> Iterator[Found]:
     """The trainer's own TFLOP/s against those of sizes and step, by the batch and ranks of the log."""
-    run, steady = case.run, steady_step(case.run.log) if case.run.log else None
+    run, steady = case.run, steady_step(case.run.log)
     said = [one.tflops_per_gpu for one in steady.used if one.tflops_per_gpu] if steady else []
     if steady is None or not said:
         return
@@ -270,7 +270,7 @@ def _throughput(case: Case) -> Iterator[Found]:
 
 def _drifting(case: Case) -> Iterator[Found]:
     """Steady steps of a log that get longer by as much as a wall."""
-    steady = steady_step(case.run.log) if case.run.log else None
+    steady = steady_step(case.run.log)
     drift = drift_of_steps(steady.used) if steady else None
     if case.run.log is None or steady is None or drift is None or drift.state != "rising":
         return
@@ -286,11 +286,6 @@ def _drifting(case: Case) -> Iterator[Found]:
         "logged_at": case.run.log.name,
         "fix": say("findings.drifting-moe" if moe else "findings.drifting"),
     }
-
-
-def _perturbed(case: Case) -> Iterator[Found]:
-    if (longer := case.perturbation_frac or 0.0) > WALL.value:
-        yield {"longer": percent(longer), "limit": chosen(WALL.value)}
 
 
 def _logged(run: Run) -> Settings:
@@ -315,6 +310,5 @@ COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-log-precision": _precision,
     "CFG-log-throughput": _throughput,
     "CFG-log-drift": _drifting,
-    "CAP-1": _perturbed,
 }
 """What computes the figures in the texts of an id, one finding each; texts of the others name facts."""

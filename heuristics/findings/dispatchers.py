@@ -5,7 +5,7 @@ from typing import Final
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.facts.dictionary import fact
-from heuristics.findings.case import Case, set_at
+from heuristics.findings.case import Case
 from heuristics.rules.check import limits, past_limit
 from heuristics.words import say
 
@@ -29,18 +29,6 @@ def chosen_backend(case: Case) -> str | None:
         return backend
     knobs = [one for one in written.by_knob.values() if one.said != "default"]
     return None if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value else backend
-
-
-@fact
-def type_is_open(case: Case) -> bool:
-    """A recipe of Megatron-Bridge that we do not see may set it."""
-    return case.files.framework == "megatron_bridge" and not case.files.known(_TYPE)
-
-
-@fact
-def type_at(case: Case) -> str:
-    """Where the dispatcher is chosen."""
-    return "" if type_is_open(case) else f", {set_at(case, _TYPE)}"
 
 
 @fact
@@ -79,43 +67,3 @@ def skipped(case: Case) -> str | None:
 def skipped_by(case: Case) -> str | None:
     """What says so."""
     return _skipped(case)[1]
-
-
-@fact
-def not_installed(case: Case) -> str | None:
-    """A backend whose package is missing."""
-    return next((one for one in FLEX if f"{one}-missing" in case.lines), None)
-
-
-@fact
-def not_installed_at(case: Case) -> str:
-    """Where the log says so."""
-    return case.line_of(f"{not_installed(case)}-missing")
-
-
-@fact
-def type_now(case: Case) -> str:
-    """The dispatcher's type as it is set."""
-    return say("findings.recipe-may-set-flex") if type_is_open(case) else case.files.word(_TYPE) or ""
-
-
-@fact
-def ran_beside(case: Case) -> str:
-    """What runs in its place."""
-    seen = case.run.observed.dispatcher
-    return "" if seen in ("unknown", "none") else say("findings.ran-beside", dispatcher=seen)
-
-
-@fact
-def other_dispatcher(case: Case) -> bool:
-    """Another than is asked for; flex of an unknown backend is none of NCCL's own."""
-    asked, seen = case.files.dispatcher, case.run.observed.dispatcher
-    same = asked in (None, seen) or (asked == "flex" and seen in FLEX)
-    return not same and seen not in ("unknown", "none")
-
-
-@fact
-def dispatcher_kernels(case: Case) -> str:
-    """The kernels that dispatch."""
-    seen = case.run.observed.dispatcher
-    return "NCCL SendRecv" if seen == "alltoall" else say("findings.kernels-of", dispatcher=seen)

@@ -7,9 +7,10 @@ nothing here.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from heuristics.config.view import Config
+from heuristics.facts.dictionary import answer
 from heuristics.findings.case import Case
 from heuristics.words import say
 from traces.limits import HALF_A_WALL
@@ -18,29 +19,6 @@ from traces.missing import Missing
 from traces.sections.tables import UnknownKernel
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
-
-_NEEDED: Final = (
-    "tensor_model_parallel_size",
-    "context_parallel_size",
-    "pipeline_model_parallel_size",
-    "moe_layer_freq",
-    "mtp_num_layers",
-)
-_SPLIT: Final = (
-    "virtual_pipeline_model_parallel_size",
-    "pipeline_model_parallel_layout",
-    "num_layers_in_first_pipeline_stage",
-    "num_layers_in_last_pipeline_stage",
-    "account_for_embedding_in_pipeline_split",
-    "account_for_loss_in_pipeline_split",
-)
-"""Where no default may stand in: a recipe sets these as well."""
-_VARYING: Final = (
-    "train.rampup_batch_size",
-    "hybrid_context_parallel",
-    "num_layers_per_virtual_pipeline_stage",
-)
-"""With these the microbatches, or the layers of a stage, are not told by the sizes alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +68,12 @@ def layer_passes(case: Case) -> Iterator[Mapping[str, object]]:
 
 def configured(config: Config) -> Configured | None:
     """What the configuration gives; None where anything it hangs on is not certain."""
-    settings = config.settings
-    model = layers_of(settings)
-    layout = model if isinstance(model, Missing) else layout_of(settings, model)
+    named = config.value("pipeline_model_parallel_layout")
+    if not answer("passes_told", config) or not isinstance(named, str | None):
+        return None
+    model = layers_of(config.settings)
+    layout = model if isinstance(model, Missing) else layout_of(config.settings, model)
     if isinstance(model, Missing) or isinstance(layout, Missing):
-        return None
-    varies = any(config.value(knob) not in (None, False) for knob in _VARYING)
-    if varies or not isinstance(config.value("pipeline_model_parallel_layout"), str | None):
-        return None
-    if not all(config.known(knob) for knob in (*_NEEDED, *(_SPLIT if layout.pp > 1 else ()))):
         return None
     return Configured(tuple(sorted({*moe_layers_of_stages(layout, model)})), layout.microbatch_count)
 

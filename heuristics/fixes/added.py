@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from heuristics.fixes.change import Change, without_row
-from heuristics.fixes.fix import Fix
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.fix import Catalogue, Fix
+from heuristics.fixes.precondition import Needs, Precondition
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, note, offered
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @cache
-def added_fixes() -> Mapping[str, Fix]:
+def added_fixes() -> Catalogue:
     found: dict[str, Fix] = {}
     for entry in offered("moe_diag.fixes"):
         with left_out_if_wrong(entry):
@@ -38,7 +38,7 @@ def added_fixes() -> Mapping[str, Fix]:
     return found
 
 
-def _check(fix: object, found: Mapping[str, Fix]) -> None:
+def _check(fix: object, found: Catalogue) -> None:
     """Raises `WrongPlugin` for what is no fix of its own, and what the fix raises for an unknown run."""
     if not isinstance(fix, Fix):
         raise WrongPlugin(f"{type(fix).__name__} is no Fix")
@@ -72,7 +72,7 @@ def _guarded(fix: Fix, entry: EntryPoint) -> Fix:
 
         return answer
 
-    def advice(run: Run) -> tuple[Precondition, ...]:
+    def advice(run: Run) -> Needs:
         fix.of_run(fix, run)
         for asked in (fix.change, fix.changes, fix.arms):
             asked(run)

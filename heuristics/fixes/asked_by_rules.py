@@ -1,26 +1,25 @@
 """What a change asks for by itself: releases that have its knobs, and rules about what it switches on."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
 from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed, release
-from heuristics.fixes.precondition import Precondition, Release, holds
+from heuristics.fixes.precondition import Needs, Release, holds
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from traces.settings.knobs import FIRST, knobs
 from traces.settings.knobs import release as numbers_of
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 
 
-def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ...]:
+def asked_by_rules(run: Run, fix: str, change: Change) -> Needs:
     values = change.in_run(run)
     return (*_unseen_recipe(run, values), *_of_releases(run, fix, change, values))
 
 
-def _unseen_recipe(run: Run, values: Mapping[str, Value]) -> tuple[Precondition, ...]:
+def _unseen_recipe(run: Run, values: Values) -> Needs:
     """A check where a recipe of Bridge's scripts, not all of which is known, may have the values already."""
     if run.config.word("launcher.recipe") is None:
         return ()
@@ -30,7 +29,7 @@ def _unseen_recipe(run: Run, values: Mapping[str, Value]) -> tuple[Precondition,
     return tuple(replace(one, late=True) for one in needed("recipe_has_it_off", run))
 
 
-def _of_releases(run: Run, fix: str, change: Change, values: Mapping[str, Value]) -> tuple[Precondition, ...]:
+def _of_releases(run: Run, fix: str, change: Change, values: Values) -> Needs:
     on = frozenset(knob for knob, value in values.items() if value not in (None, False, ()))
     of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
     known = _known_since(run, of_knobs, change.since)
@@ -38,7 +37,7 @@ def _of_releases(run: Run, fix: str, change: Change, values: Mapping[str, Value]
     return (*_judged(run, fix, values, about), *known) if about else known
 
 
-def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Precondition, ...]:
+def _known_since(run: Run, on: frozenset[str], needed: str) -> Needs:
     since = max([numbers_of(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
     if since == FIRST and not needed:
         return ()
@@ -55,9 +54,7 @@ def _rules_about(on: frozenset[str]) -> tuple[Rule, ...]:
     )
 
 
-def _judged(
-    run: Run, fix: str, values: Mapping[str, Value], about: tuple[Rule, ...]
-) -> tuple[Precondition, ...]:
+def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Needs:
     """The rules, judged on the changed run; those that no guide names only where they are broken."""
     before, config = run.view(Trust.CHECKED), run.changed(values).view(Trust.CHECKED)
     releases = releases_of(config)
@@ -72,7 +69,8 @@ def _judged(
         if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
             continue  # the change itself sees to it
         if fact is False or rule.guide:
-            need = holds(rule.text, fact, _met_by(rule, fix), ", ".join(rule.asks(config)))
+            met_by = rule.cure if rule.fix == fix else rule.met_by
+            need = holds(rule.text, fact, met_by, ", ".join(rule.asks(config)))
             found.append(
                 replace(
                     need,
@@ -81,9 +79,3 @@ def _judged(
                 )
             )
     return tuple({one.text: one for one in found}.values())
-
-
-def _met_by(rule: Rule, fix: str) -> str:
-    """Another fix of the catalogue that meets it, else what would."""
-    none = not rule.fix or rule.fix == fix or rule.fix.startswith(("ENV", "CFG"))
-    return rule.cure if none else rule.fix

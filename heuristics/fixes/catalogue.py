@@ -2,31 +2,37 @@
 
 The order is first that of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge, skill
 perf-moe-optimization-workflow), then ours: what costs less to try, and what excludes less, comes earlier.
-A row has the fields of `Fix`. `change`: the same in every run, or a function. `active` and `advice`: needs of
-needs.toml, rows like those, or functions. `like`: another fix, whose versions, gains, side effects and
-sources these are where the row has none. Sources name those of sources.toml in braces.
+A row has the fields of `Fix`. A field that asks a run is written out, or names a function. Written out,
+`active` and `advice` are needs of needs.toml, or rows like those; elsewhere a value may be of the run:
+`{ is = "pp // 2" }` or `{ text = "PP{pp}" }`, where `when` holds. `of_run`: rows of fields, the first whose
+`when` holds. `like`: another fix, whose change, versions, gains, side effects and sources these are where
+the row has none. Sources name those of sources.toml in braces.
 """
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import convert
 from msgspec.structs import replace
 
+from heuristics.fixes import circumstances, dispatcher, graphs, memory, parallelism, precision
 from heuristics.fixes.added import added_fixes
-from heuristics.fixes.change import Change, without_row
-from heuristics.fixes.fix import Changing, Fix, Form, Needing
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Catalogue, Changing, Fix, Form, Needing
 from heuristics.fixes.needs import named, need_of, shared_needs
-from heuristics.fixes.precondition import Precondition
-from heuristics.recipes import RECIPES
+from heuristics.fixes.precondition import Needs
+from heuristics.rules.condition import RUNS
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
+from traces.settings.knobs import knobs
 from traces.toml_tables import WrongRow, written
 
-_LIKE: Final = ("versions", "gains", "side_effects", "sources")
+ROOMS: Final = (circumstances, dispatcher, graphs, memory, parallelism, precision)
+"""Where facts stand that needs ask for."""
+_LIKE: Final = ("change", "active", "versions", "gains", "side_effects", "sources")
 
 
 def _read() -> dict[WallId, list[Fix]]:
@@ -66,19 +72,41 @@ def _asks_a_run(kind: object, written: Any) -> object:
     """What a field that asks a run is, as a table writes it."""
     if isinstance(written, str):
         return named(written)
-    if kind == Changing:
-        return _constant(written)
-    return _needing([*map(_need, written)]) if kind == Needing else lambda run: tuple(written)
-
-
-def _constant(written: Mapping[str, Any]) -> Changing:
-    """The same change in every run; a value may be `{ recipe = "loader_workers" }`, a row of recipes.toml."""
-    values = written.get("set", {}).items()
-    set_to = {knob: RECIPES[one["recipe"]].value if isinstance(one, dict) else one for knob, one in values}
-    change = convert({**written, "set": set_to}, Change)
-    if unknown := without_row(change):
+    if kind == Needing:
+        return partial(_needed, tuple(map(_need, written)))
+    if len(get_args(kind)[0]) == 2:
+        return partial(_as_it_is, written)
+    if kind != Changing:
+        return partial(_in_run, written)
+    sets = ("set", "megatron_lm", "megatron_bridge")
+    if unknown := [knob for one in sets for knob in written.get(one, ()) if knob not in knobs()]:
         raise ValueError(f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it")
-    return lambda run: change
+    return lambda run: convert(_in_run(written, run), Change)
+
+
+def _as_it_is(rows: list[dict[str, Any]], fix: Fix, run: Run) -> Fix:
+    """The fix with the fields of the first row that is asked in a run."""
+    row = next((one for one in rows if _is_asked(one, run)), {})
+    return replace(fix, **{name: _in_run(one, run) for name, one in row.items() if name != "when"})
+
+
+def _in_run(written: Any, run: Run) -> Any:
+    """What a row writes as a run has it: values and texts that ask the run, without those not asked there."""
+    if isinstance(written, list):
+        return tuple(_in_run(one, run) for one in written if _is_asked(one, run))
+    if not isinstance(written, dict):
+        return written
+    if "text" in written:
+        return RUNS.filled(written["text"], run)
+    if "is" in written:
+        return RUNS.value(written["is"], run)
+    return {name: _in_run(one, run) for name, one in written.items() if _is_asked(one, run)}
+
+
+def _is_asked(written: Any, run: Run) -> bool:
+    if not isinstance(written, dict) or "when" not in written:
+        return True
+    return RUNS.condition(written["when"]).holds(run) is True
 
 
 def _need(written: str | Mapping[str, Any]) -> Needing:
@@ -91,8 +119,8 @@ def _need(written: str | Mapping[str, Any]) -> Needing:
     return shared_needs()[written].of
 
 
-def _needing(several: list[Needing]) -> Needing:
-    return lambda run: tuple(need for one in several for need in one(run))
+def _needed(several: tuple[Needing, ...], run: Run) -> Needs:
+    return tuple(need for one in several for need in one(run))
 
 
 _FIXES: Final = _read()
@@ -109,7 +137,7 @@ ROOM_ORDER: Final = (
 )
 """Memory's where a run does not fit: offload after recompute and parallelism (Megatron-Bridge v0.6.0, skill
 perf-moe-optimization-workflow, Phase 1)."""
-CATALOGUE: Final[Mapping[str, Fix]] = {
+CATALOGUE: Final[Catalogue] = {
     fix.id: fix
     for several in _FIXES.values()
     for fix in sorted(several, key=lambda fix: int(fix.id.partition("-")[2]))
@@ -117,7 +145,7 @@ CATALOGUE: Final[Mapping[str, Fix]] = {
 """Fix id (COM-2) -> fix, by wall and number."""
 
 
-def fixes_of(framework: Framework) -> Mapping[str, Fix]:
+def fixes_of(framework: Framework) -> Catalogue:
     """The catalogue, with fixes of plug-ins, as a framework takes it: without what it has no words for."""
     every = {**CATALOGUE, **added_fixes()}
     if framework == "megatron":
@@ -154,7 +182,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
     )
 
 
-def _told_active(fix: Fix, form: Form, run: Run) -> tuple[Precondition, ...]:
+def _told_active(fix: Fix, form: Form, run: Run) -> Needs:
     """Of a run without Megatron's settings only what is known to be active: nobody has them to look up."""
     return tuple(one for one in (*fix.active(run), *form.active(run)) if one.state == "unmet")
 

@@ -11,7 +11,7 @@ from heuristics.words import say
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import Knob, knobs
 from traces.settings.printed import change_of
-from traces.settings.settings import Framework, Settings, Value
+from traces.settings.settings import Framework, Settings, Value, Values
 from traces.settings.spelling import (
     LAYOUT,
     can_spell,
@@ -22,6 +22,7 @@ from traces.settings.spelling import (
     spell,
     with_twins,
 )
+from traces.texts import Texts
 
 NO_LINES: Final = Knobs((), (), (), (), ())
 
@@ -36,13 +37,13 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     its knobs.
     """
 
-    set: Mapping[str, Value] = {}
-    megatron_lm: Mapping[str, Value] = {}
-    megatron_bridge: Mapping[str, Value] = {}
-    harness: tuple[str, ...] | None = None
-    launch: tuple[str, ...] = ()
-    pytorch: tuple[str, ...] = ()
-    how: tuple[str, ...] = ()
+    set: Values = {}
+    megatron_lm: Values = {}
+    megatron_bridge: Values = {}
+    harness: Texts | None = None
+    launch: Texts = ()
+    pytorch: Texts = ()
+    how: Texts = ()
     by_release: bool = False
     since: str = ""
 
@@ -62,7 +63,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         return self.of(run.settings.framework, run.settings)
 
 
-def sentences(change: Change, run: Run) -> tuple[str, ...]:
+def sentences(change: Change, run: Run) -> Texts:
     """What no line can say: the change's own words, and values that nothing known of the run gives."""
     framework = run.settings.framework or "megatron_lm"
     own = change.megatron_bridge if framework == "megatron_bridge" else change.megatron_lm
@@ -82,13 +83,13 @@ _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layou
 """Values that only the user knows, and the sentence in place of a line with each; of others `open-model`."""
 
 
-def without_row(change: Change) -> tuple[str, ...]:
+def without_row(change: Change) -> Texts:
     """Its knobs that the table of knobs does not know: no framework's line could set them."""
     named = {**change.set, **change.megatron_lm, **change.megatron_bridge}
     return tuple(knob for knob in named if knob not in knobs())
 
 
-def _closed(values: Mapping[str, Value]) -> dict[str, Value]:
+def _closed(values: Values) -> dict[str, Value]:
     return {knob: value for knob, value in values.items() if not is_open(value)}
 
 
@@ -115,11 +116,11 @@ def lines(change: Change, run: Run) -> Knobs:
     )
 
 
-Lines = dict[str, Mapping[str, Value]]
+Lines = dict[str, Values]
 """Line -> the knobs that it sets; none where nobody can tell."""
 
 
-def _of_harness(change: Change, bridge: Mapping[str, Value], variables: Lines) -> Lines:
+def _of_harness(change: Change, bridge: Values, variables: Lines) -> Lines:
     """Flags of Bridge's scripts: those that the change names, else those of its knobs."""
     if change.harness is not None:
         return {line: change_of((line,), "megatron_bridge") for line in change.harness}
@@ -132,7 +133,7 @@ def _of_harness(change: Change, bridge: Mapping[str, Value], variables: Lines) -
     }
 
 
-def _new(run: Run, framework: Framework | None, said: Lines) -> tuple[str, ...]:
+def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
     """Lines that change something; those for another framework than the run's are whole."""
     has = run.config
     if framework not in (None, run.settings.framework or framework):
@@ -154,7 +155,7 @@ def _to_say(change: Change, run: Run) -> dict[str, Value]:
     }
 
 
-def _spelled(values: Mapping[str, Value], core: str | None, framework: Framework = "megatron_lm") -> Lines:
+def _spelled(values: Values, core: str | None, framework: Framework = "megatron_lm") -> Lines:
     """Each knob by the release's name; by the newest where the release does not have it yet.
 
     None of a value that only the user knows: nobody could type its line.

@@ -6,14 +6,14 @@ from math import gcd
 from typing import Final
 
 from heuristics.config.logic import negated
+from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
 from heuristics.fixes.needs import all_needed, needed
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.guides.dispatcher import (
     SHARED_SM_KNOB,
     backend_variables,
-    choose_dispatcher,
     sm_knob,
 )
 from heuristics.recipes import RECIPES
@@ -37,7 +37,7 @@ def recommended(run: Run) -> Change:
 
 def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
-    others = () if choose_dispatcher(run).first else other_backends(run)
+    others = () if run.tells("dispatcher_guide").first else other_backends(run)
     return {backend: set_to(run, backend) for backend in others} if len(others) > 1 else {}
 
 
@@ -67,9 +67,9 @@ def _ends_shared_overlap(run: Run) -> bool:
     return run.config.may_overlap_shared and not beside
 
 
-def allowed(run: Run) -> tuple[Precondition, ...]:
+def allowed(run: Run) -> Needs:
     """The backend is better than one that is tuned, comes in the guide's order, is installed and allowed."""
-    choice, backend, now = choose_dispatcher(run), guided_backend(run), run.active.dispatcher
+    choice, backend, now = run.tells("dispatcher_guide"), guided_backend(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
     needs = [*needed("better_backend", run, better)]
     for fix in choice.before:
@@ -99,7 +99,7 @@ def arms_for_memory(run: Run) -> Mapping[str, Change]:
     return arms(_short_of_memory(run))
 
 
-def flex_for_memory(run: Run) -> tuple[Precondition, ...]:
+def flex_for_memory(run: Run) -> Needs:
     """A flex backend in place of another kind, and what it needs; that ranks wait does not matter."""
     tight = _short_of_memory(run)
     return (*all_needed(tight, "flex_guided", "expert_parallel", "guided_backend_new"), *allowed(tight))
@@ -125,16 +125,18 @@ def _tuned_backend(run: Run) -> str:
     return next(name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED)
 
 
-def tunable(run: Run) -> tuple[Precondition, ...]:
-    if run.config.right_topology is False:  # a wrong one makes it wait
-        return all_needed(run, "sm_backend", "topology_known")
+@fact
+def tuned_sms(run: Run) -> int:
+    """The SMs that the guides give the dispatcher."""
+    return _TUNED[_tuned_backend(run)]
+
+
+@fact
+def sms_are_tuned(run: Run) -> bool:
+    """Whether it has these, and is told of the machine what it asks."""
     backend = _tuned_backend(run)
-    tuned = _TUNED[backend]
-    now = run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms")
     told = all(run.config.first(name) == value for name, value in backend_variables(run, backend).items())
-    is_set = now == tuned and told
-    other = needed("other_sms", run, False, count=str(tuned)) if is_set else ()
-    return (*all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known"), *other)
+    return told and run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms") == _TUNED[backend]
 
 
 def fewer_sms(run: Run) -> Change:
@@ -154,8 +156,3 @@ def inside_domain(run: Run) -> Change:
     ep, domain = run.config.ep, run.config.nvlink_domain
     fits = "N" if ep is None or domain is None else max(gcd(ep, size) for size in range(1, domain + 1))
     return Change({"expert_model_parallel_size": fits, "expert_tensor_parallel_size": 1})
-
-
-def spread_experts(run: Run) -> tuple[Precondition, ...]:
-    """Experts over ranks; work that differs by rank shows it by itself."""
-    return () if run.active.late_cause == "routing_imbalance" else needed("expert_parallel", run)

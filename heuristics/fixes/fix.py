@@ -8,15 +8,16 @@ from msgspec import Struct
 
 from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import Change, lines
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
 from traces.settings.knobs import MICRO_BATCH
+from traces.texts import Texts
 
 Changing = Callable[[Run], Change]
-Needing = Callable[[Run], tuple[Precondition, ...]]
-Saying = Callable[[Run], tuple[str, ...]]
+Needing = Callable[[Run], Needs]
+Saying = Callable[[Run], Texts]
 Lever = Literal["", "lever", "known_off"]
 Variable = Literal[
     "dispatcher",
@@ -44,19 +45,19 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     needs beside the fix's own. `kinds`: of the wall's cost it acts on, where they are others than the fix's.
     """
 
-    code: tuple[str, ...] = ()
-    how: tuple[str, ...] = ()
+    code: Texts = ()
+    how: Texts = ()
     title: str = ""
     verify: str = ""
-    sources: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
+    sources: Texts = ()
+    environment: Texts = ()
     versions: str = "every PyTorch release since 2.0"
-    side_effects: tuple[str, ...] = ()
-    kinds: tuple[str, ...] | None = None
+    side_effects: Texts = ()
+    kinds: Texts | None = None
     active: Needing = lambda run: ()
     advice: Needing = lambda run: ()
     changes: Saying = lambda run: ()
-    inference: tuple[str, ...] = ()
+    inference: Texts = ()
     beside: Saying = lambda run: ()
 
     def change(self, run: Run) -> Change:
@@ -68,7 +69,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One fix: a row of a table beside this file, or of a plug-in. `id` is the catalogue's (COM-2).
 
     In a table, `change` is knobs and values, `advice` a list of needs, and either, as every field that asks
-    a run, the name of a function: `graphs.partial` of `graphs.py` beside this file.
+    a run, may be the name of a function: `graphs.partial` of `graphs.py` beside this file.
 
     `doc`: what it changes, where it helps, and what forbids it, in paragraphs.
     `active`: needs that do not hold where the run does already what it would change, by trace, configuration
@@ -99,18 +100,18 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str
     change: Changing
     verify: str
-    sources: tuple[str, ...]
+    sources: Texts
     versions: str = "every Megatron-Core release here"
     doc: str = ""
-    kinds: tuple[str, ...] = ()
+    kinds: Texts = ()
     active: Needing = lambda run: ()
     advice: Needing = lambda run: ()
     gains: tuple[Gain, ...] = ()
-    side_effects: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    direct: tuple[str, ...] | None = None
+    side_effects: Texts = ()
+    excludes: Texts = ()
+    direct: Texts | None = None
     same_as: str = ""
-    wins: tuple[str, ...] | None = None
+    wins: Texts | None = None
     changes: Saying = lambda run: ()
     any_program: bool = False
     pytorch: Form | None = None
@@ -124,13 +125,13 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     aside: bool = False
     lever: Lever = ""
     varies: tuple[Variable, ...] = ()
-    waits_for: tuple[str, ...] = ()
-    limits: tuple[str, ...] = ()
+    waits_for: Texts = ()
+    limits: Texts = ()
 
     def knobs(self, run: Run) -> Knobs:
         return lines(self.change(run), run)
 
-    def preconditions(self, run: Run) -> tuple[Precondition, ...]:
+    def preconditions(self, run: Run) -> Needs:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
         needs = (
             *(replace(one, is_active=True) for one in self.active(run)),
@@ -143,3 +144,7 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether a step does more with it, so that only times per token compare."""
         change = self.change(run)
         return self.per_token and bool(change.pytorch or MICRO_BATCH in change.set)
+
+
+Catalogue = Mapping[str, Fix]
+"""By id."""

@@ -2,26 +2,18 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
-from heuristics.config.logic import negated
+from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.circumstances import OPTIMIZER_OFFLOAD, layer_offload, turns_offload_down
-from heuristics.fixes.fix import Fix
-from heuristics.fixes.needs import all_needed, needed, release
-from heuristics.fixes.precondition import Precondition
-from heuristics.guides.modules import MODULES, meets, recomputed_now, replays
+from heuristics.fixes.needs import needed
+from heuristics.fixes.precondition import Needs, Precondition
+from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
-from heuristics.guides.recompute import RecomputeChoice, choose_recompute
-from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from heuristics.words import say
 from traces.patterns import compiled, whole_number
 from traces.settings.settings import Value
+from traces.texts import Texts
 
-_QUEUES: Final = "env.CUDA_DEVICE_MAX_CONNECTIONS"
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
-_FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
 """Settings of full recompute, which selective recompute refuses."""
 
@@ -43,7 +35,7 @@ def expandable(run: Run) -> Change:
     """
     now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
     kept = [one.strip() for one in now if _OF_ALLOCATOR.fullmatch(one.strip())]
-    no_register: dict[str, Value] = {} if replays(run) is False else {"env.NCCL_GRAPH_REGISTER": "0"}
+    no_register: dict[str, Value] = {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
     text = ",".join((*kept, "expandable_segments:True"))
     return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})
 
@@ -53,7 +45,7 @@ def expandable(run: Run) -> Change:
 
 def recompute(run: Run) -> Change:
     """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
-    choice = choose_recompute(run)
+    choice = run.tells("recompute_guide")
     if choice.granularity != "none" and not choice.modules:
         return Change()
     full = run.active.recompute_full is not False
@@ -67,92 +59,43 @@ def recompute(run: Run) -> Change:
     )
 
 
-def recompute_needs(run: Run) -> tuple[Precondition, ...]:
-    choice, shown = choose_recompute(run), run.active
-    modules, full = shown.recompute_modules, shown.recompute_full
-    if choice.granularity == "none":
-        runs = True if full or modules else None if modules is None else False
-        return needed("something_recomputed", run, runs)
-    if not choice.modules:
-        other = needed("module_left", run, False)
-    else:
-        same = None if modules is None else set(choice.modules) == recomputed_now(run)
-        other = needed(
-            "other_modules", run, True if full else negated(same), modules=", ".join(choice.modules)
-        )
-    if choice.granularity != "selective":
-        return other
-    return (*other, *_module_needs(run, choice), *needed("no_layer_offload", run))
-
-
-def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
-    needs = [*needed("grouped_gemm", run)] if "moe_act" in choice.modules else []
-    dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
-    if dropped and run.config.running_bits == 8:
-        told = negated(run.config.delayed_scaling)
-        needs += needed("scaling_not_delayed", run, told, modules=" and ".join(dropped))
-        needs.append(release(run, "te", "2.6.0"))
-    for module in (MODULES[label] for label in choice.modules):
+def module_needs(run: Run) -> Needs:
+    """What makes the chosen modules legal, where an option tells it."""
+    needs: list[Precondition] = []
+    for label in run.tells("recompute_to_try"):
+        module = MODULES[label]
         if module.option:
-            legal = True if meets(module.id, run) else None
-            needs += needed("legal_module", run, legal, module=module.id, needs=module.needs)
-    return needs
-
-
-def recompute_changes(run: Run) -> tuple[str, ...]:
-    """All recompute gone, or all but norms and activations; where something else is chosen, neither."""
-    choice = choose_recompute(run)
-    if choice.granularity == "none":
-        return ("recompute_dropped",)
-    narrowed = choice.modules and set(choice.modules) <= {"moe_act", "layernorm"}
-    return ("recompute_narrowed",) if narrowed else ()
-
-
-def whole_layers(run: Run) -> Change:
-    layers, stages = run.config.positive("num_layers"), run.config.pp
-    each = (f"--recompute_num_layers {layers // stages}",) if layers and stages else ()
-    return Change(
-        {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1},
-        harness=each,
-    )
+            legal = meets(label, run) or None
+            needs += needed("legal_module", run, legal, module=label, needs=module.needs)
+    return tuple(needs)
 
 
 # ---- offload of activations ----
 
 
-def offload(run: Run) -> Change:
-    """Modules to start with, or more of them; where copies run already and the run fits, a part of them only.
-
-    From Transformer Engine 2.10 on the variable keeps it from offloading weights too.
-    """
-    if turns_offload_down(run):
-        return _fewer_layers(run) if layer_offload(run) else _less(run)
-    modules = (*(run.config.offloads() or ()), *_left(run))
-    only: dict[str, Value] = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
-    return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
+@fact
+def modules_then(run: Run) -> Texts | None:
+    """Modules to start with, or more of them; where copies run and the run fits, one less than now."""
+    now = run.config.offloads() or ()
+    if not run.tells("offload_turned_down"):
+        return (*now, *run.tells("offload_left"))
+    return None if len(now) == 1 else now[:-1] or ("expert_fc1",)
 
 
-def _less(run: Run) -> Change:
-    """A fraction; before Megatron-Core 0.19 fewer modules are the only way, and of one module none."""
-    if not run.config.core_before("0.19.0"):
-        return Change(
-            {"activation_offload_fraction": RECIPES["halved"].value}, by_release=True, since="0.16.0"
-        )
-    now = run.config.offloads()
-    if now is not None and len(now) == 1:
-        return Change({"fine_grained_activation_offloading": False, "offload_modules": None}, since="0.16.0")
-    return Change({"offload_modules": now[:-1] if now else ("expert_fc1",)}, since="0.16.0")
+@fact
+def several_queues(run: Run) -> bool:
+    """Whether more than one hardware queue is configured."""
+    return (whole_number(str(run.config.first("env.CUDA_DEVICE_MAX_CONNECTIONS"))) or 0) > 1
 
 
-def _fewer_layers(run: Run) -> Change:
-    """No offloaded layer; where memory is tight half of them. Megatron-LM has a flag for the number only."""
-    layers = run.config.count("cpu_offloading_num_layers")
-    if run.config.memory_tight and layers is not None and layers > 1:
-        return Change({"cpu_offloading_num_layers": layers // 2})
-    return Change({"cpu_offloading": False, "cpu_offloading_num_layers": 0})
+@fact
+def queues_with_fsdp(run: Run) -> int:
+    """Hardware queues that the run wants with Megatron-FSDP."""
+    return connections(run, fsdp=True)
 
 
-def _left(run: Run) -> tuple[str, ...]:
+@fact
+def offload_left(run: Run) -> Texts:
     """What to offload next: of the experts, where none run twice anyway, then of attention."""
     now, attention = run.config.offloads() or (), ("core_attn", "attn_proj")
     only = run.active.moe is False or "moe" in recomputed_now(run)
@@ -161,62 +104,7 @@ def _left(run: Run) -> tuple[str, ...]:
     return next((names for names in lacking if names), ())
 
 
-def more_or_less(fix: Fix, run: Run) -> Fix:
-    if not turns_offload_down(run):
-        title = say("fixes.offload-more" if run.active.offload else "fixes.offload-single")
-        return replace(fix, title=title, wins=("recompute", "allocator"))
-    less = replace(fix, title=say("fixes.offload-less"), wins=("offload",), with_room=True)
-    if not layer_offload(run):
-        return less
-    title, versions = say("fixes.offload-fewer-layers"), say("fixes.has-layer-offload")
-    return replace(
-        less, title=title, versions=versions, gains=(), side_effects=(say("fixes.fewer-layers-peak"),)
-    )
-
-
-def offload_needs(run: Run) -> tuple[Precondition, ...]:
-    less = turns_offload_down(run)
-    if less and layer_offload(run):
-        return needed("room_for_activations", run)
-    needs = all_needed(run, "not_all_recomputed", "no_layer_offload", "te_layers")
-    if not less:
-        needs += needed("module_to_offload", run, bool(_left(run)))
-    if replays(run):
-        needs += all_needed(run, "torch_beside_graphs", "te_beside_graphs", "no_graph_of_moe")
-    return needs
-
-
 # ---- what the host holds for the GPU ----
 
 
-def resident(run: Run) -> Change:
-    """The optimizer's state comes back where memory is not known to be short."""
-    comes_back = run.config.on(OPTIMIZER_OFFLOAD) and run.config.memory_tight is not True
-    return Change({OPTIMIZER_OFFLOAD: False}) if comes_back else Change()
-
-
-def less_on_cpu(run: Run) -> Change:
-    """Half of the fraction, which is 1 where it is not set, with its copies overlapped."""
-    now = run.config.first(_FRACTION)
-    fraction = (float(now) if isinstance(now, int | float) else 1.0) * RECIPES["halved"].value
-    return Change({_FRACTION: fraction, "optimizer.overlap_cpu_optimizer_d2h_h2d": True})
-
-
 # ---- state of the optimizer ----
-
-
-def sharded(run: Run) -> Change:
-    """Everything sharded, in the checkpoint format that it asserts, with more than one hardware queue."""
-    queues = run.config.first(_QUEUES)
-    several: dict[str, Value] = {_QUEUES: str(connections(run, fsdp=True))}
-    return Change(
-        {
-            "ddp.use_megatron_fsdp": True,
-            "ddp.use_distributed_optimizer": True,
-            "ddp.data_parallel_sharding_strategy": "optim_grads_params",
-            "ddp.average_in_collective": False,
-            "checkpoint.ckpt_format": "fsdp_dtensor",
-            **({} if (whole_number(str(queues)) or 0) > 1 else several),
-        },
-        harness=("--use_megatron_fsdp true",),
-    )

@@ -1,4 +1,4 @@
-"""What fixes need, by name: `needs.toml`, and room in memory."""
+"""What fixes need, by name: `needs.toml`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,13 +9,10 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, convert
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
-from heuristics.fixes.circumstances import layer_offload
-from heuristics.fixes.precondition import Precondition, Release, holds
-from heuristics.guides.situation import RUNS
+from heuristics.fixes.precondition import Needs, Precondition, Release, holds
+from heuristics.rules.condition import RUNS
 from heuristics.run.run import Run
 from traces.cures import cure
-from traces.limits import Limit
-from traces.spelling import chosen
 from traces.toml_tables import written
 
 
@@ -39,7 +36,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def of(
         self, run: Run, fact: bool | UnsetType | None = UNSET, words: Mapping[str, str] | None = None
-    ) -> tuple[Precondition, ...]:
+    ) -> Needs:
         """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code tells."""
         asked = self.when or self.already
         if asked and RUNS.condition(asked).holds(run) is not True:
@@ -47,7 +44,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.already:
             return needed("not_set_yet", run, False, knob=self.already)
         if self.release:
-            package, version = self.release.split()
+            package, version = RUNS.filled(self.release, run).split()
             return (release(run, package, version, self.text),)  # type: ignore[arg-type]
         if fact is UNSET:
             fact = RUNS.condition(self.holds).holds(run) if self.holds else None
@@ -73,30 +70,31 @@ def named(name: str) -> Any:
     return getattr(import_module(f"heuristics.{'' if '.' in module else 'fixes.'}{module}"), own)
 
 
-def need_of(written: Mapping[str, Any]) -> Need:
-    fields = dict(written)
-    if "limit" in fields:
-        module, own = limit_place(fields.pop("limit"))
-        limit: Limit = getattr(import_module(module), own)
-        spelled = chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
-        number = {"text": spelled, "holds": f"{limit.value:g}", "when": f"{limit.value:g}"}
-        fields |= {one: fields[one].replace("{limit}", number[one]) for one in number if one in fields}
+def need_of(row: Mapping[str, Any]) -> Need:
+    fields = dict(row)
+    if "like" in fields:
+        other = _rows()[fields.pop("like")]
+        whens = [one["when"] for one in (other, fields) if "when" in one]
+        fields = {**other, **fields, "when": " and ".join(f"({one})" for one in whens)}
     return convert(fields, Need)
 
 
 @cache
+def _rows() -> Mapping[str, Mapping[str, Any]]:
+    return written("heuristics.fixes", "needs.toml")
+
+
+@cache
 def shared_needs() -> Mapping[str, Need]:
-    return {name: need_of(row) for name, row in written("heuristics.fixes", "needs.toml").items()}
+    return {name: need_of(row) for name, row in _rows().items()}
 
 
-def needed(
-    name: str, run: Run, fact: bool | UnsetType | None = UNSET, **words: str
-) -> tuple[Precondition, ...]:
+def needed(name: str, run: Run, fact: bool | UnsetType | None = UNSET, **words: str) -> Needs:
     """A need of `needs.toml`; `words`: what stands in its braces."""
     return shared_needs()[name].of(run, fact, words)
 
 
-def all_needed(run: Run, *names: str) -> tuple[Precondition, ...]:
+def all_needed(run: Run, *names: str) -> Needs:
     return tuple(need for name in names for need in needed(name, run))
 
 
@@ -107,20 +105,3 @@ def release(run: Run, package: Package, version: str, beside: str = "") -> Preco
     words = {"package": PACKAGE_NAMES[package], "beside": beside, "version": version, "option": package}
     (need,) = needed("release", run, fact, **words)
     return replace(need, release=Release(package, version))
-
-
-def head_room(run: Run, needed_bytes: float | None = None) -> tuple[Precondition, ...]:
-    """Free memory, by what was given, else by the peak the trace shows; None: nobody can say how much.
-
-    A small rest is unknown, not unmet: PyTorch reserves nearly all by design.
-    """
-    shown, tight = run.active, run.config.memory_tight
-    if run.does_not_fit:
-        return needed("room_not_fit", run)
-    if tight is not None:
-        return needed("room_said", run, not tight)
-    if layer_offload(run):
-        return needed("room_offloaded", run)
-    if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
-        return needed("room", run)
-    return needed("room", run, shown.memory_bytes - shown.peak_bytes >= needed_bytes or None)

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
+from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.circumstances import exchange, experts_cut
-from heuristics.fixes.needs import all_needed, head_room, needed
-from heuristics.fixes.precondition import Precondition
 from heuristics.guides.memory_use import (
     HEAD_ROOM,
     capacity_bytes,
     estimated,
     peak_bytes,
-    ran_out,
     stage_memory,
 )
-from heuristics.guides.parallel import guided_cp, is_far, sequence_length, wider_cp
+from heuristics.guides.parallel import guided_cp, sequence_length
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     OTHER_LAYOUTS,
@@ -26,13 +23,11 @@ from heuristics.run.sizes import (
     virtual_stages,
     wider_ep,
 )
-from traces.limits import WALL
 from traces.missing import Missing
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
 from traces.sizes.memory import delta
-from traces.spelling import chosen, gigabytes
 
 # ---- pipeline stages ----
 
@@ -55,7 +50,9 @@ def even_stages(run: Run) -> Change:
 
 def _by_layout(run: Run, named: str, virtual: int) -> Change:
     """Stages by name, with their number a rank where that is known (0: it is not)."""
-    count: dict[str, Value] = {VIRTUAL_STAGES: virtual if virtual > 1 else None} if virtual else {}
+    count: dict[str, Value] = {}
+    if virtual:
+        count[VIRTUAL_STAGES] = virtual if virtual > 1 else None
     whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **_without_others(run)}
     return Change(whole, megatron_bridge=count, since="0.13.0")
 
@@ -66,39 +63,12 @@ def _without_others(run: Run) -> dict[str, Value]:
 
 def even_memory(run: Run) -> Change:
     """The layout whose fullest stage is estimated to hold least; of equal stages where none can be."""
-    found = stage_memory(run)
+    found = run.tells("stage_memory")
     layout = (found.layout, found.virtual) if found else even_layout(run) or (LAYOUT, 0)
     return _by_layout(run, *layout)
 
 
-def uneven_memory(run: Run) -> tuple[Precondition, ...]:
-    found = stage_memory(run)
-    if found is None:
-        return all_needed(run, "stages_cut", "stage_memory_known")
-    figures = {"fullest": gigabytes(found.fullest), "emptiest": gigabytes(min(found.stages))}
-    less = {"less": chosen(WALL.value), "best": gigabytes(found.best)}
-    return (
-        *needed("stages_cut", run),
-        *needed("stages_uneven", run, found.is_uneven, **figures),
-        *needed("layout_frees", run, found.freed >= WALL.value * found.fullest, **less),
-    )
-
-
 # ---- context parallelism ----
-
-
-def exchange_kind(run: Run) -> Change:
-    kind, sizes = exchange(run)
-    levels = {"hierarchical_context_parallel_sizes": sizes} if sizes else {}
-    return Change({"cp_comm_type": kind, **levels})
-
-
-def more_context(run: Run) -> Change:
-    """The CP that the length asks for, as far as ranks divide; twice where the length is unknown, else N."""
-    cp = run.config.cp
-    known = sequence_length(run) is not None
-    size: Value = "N" if cp is None else wider_cp(run) if known else 2 * cp
-    return Change({CP: size}) if size else Change()
 
 
 # ---- more or fewer cuts ----
@@ -134,7 +104,7 @@ def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Va
     if capacity is None or isinstance(before, Missing):
         return cuts[0]
     now = peak_bytes(run) or before.total_bytes
-    held = max(now, capacity) if ran_out(run) else now
+    held = max(now, capacity) if run.tells("ran_out") else now
     sizes: list[tuple[int, dict[str, Value]]] = []
     for cut in cuts:
         added = delta(before, estimated(run.changed(cut)))
@@ -149,7 +119,7 @@ def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Va
 def fewer_ranks(run: Run) -> Change:
     """The guide's CP where there is more, else half the TP, else half the stages; one of them at a time."""
     length, cp = sequence_length(run), run.config.cp
-    if length is not None and cp is not None and cp > guided_cp(length) and is_far(cp, length):
+    if length is not None and cp is not None and cp > guided_cp(length) and run.tells("cp_is_far"):
         return Change({CP: guided_cp(length)})
     if half := _half_tp(run):
         return Change(half)
@@ -160,9 +130,11 @@ def fewer_ranks(run: Run) -> Change:
     return Change({PP: stages, **none})
 
 
-def cuts_left(run: Run) -> tuple[Precondition, ...]:
+@fact
+def cuts_left(run: Run) -> bool | None:
+    """Whether one of the parallel sizes can be smaller."""
     sizes = (run.config.tp, run.config.pp, run.config.cp)
-    return needed("cuts_left", run, None if None in sizes else bool(fewer_ranks(run).set))
+    return None if None in sizes else bool(fewer_ranks(run).set)
 
 
 # ---- more work in a launch ----
@@ -193,27 +165,19 @@ def _half_tp(run: Run) -> dict[str, Value]:
     return {TP: half, **off}
 
 
-def batch_divides_over_more(run: Run) -> tuple[Precondition, ...]:
-    return _divides_batch(run, ranks_times=2 if _half_tp(run) else 1)
-
-
-def _divides_batch(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:
-    """The global batch divides, where sizes are known; `ranks_times`: how often as many ranks share it."""
-    divides = batch_divides(run, ranks_times)
-    return () if divides is None else needed("batch_divides", run, divides)
-
-
 def larger_shapes(run: Run) -> Change:
     """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch."""
-    if experts_cut(run):
+    if run.tells("experts_cut"):
         return Change({ETP: 1})
     ep = wider_ep(run)
     return Change({EP: ep} if ep else _doubled(run))
 
 
-def shapes_can_grow(run: Run) -> tuple[Precondition, ...]:
-    """What each of the three changes needs; memory is what a larger micro-batch takes."""
-    cut = experts_cut(run)
-    if not cut and wider_ep(run):
-        return needed("wider_ep_divides", run)
-    return *head_room(run), *(() if cut else _divides_batch(run))
+enter("stage_memory", stage_memory)
+enter("batch_divides", batch_divides)
+
+
+@fact
+def divides_over_more(run: Run) -> bool | None:
+    """Whether the global batch divides over the ranks that half the tensor parallelism makes."""
+    return batch_divides(run, 2 if _half_tp(run) else 1)

@@ -1,62 +1,36 @@
 """Formats and units of the matrix work: low precision, tensor cores, grouped and fused GEMMs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
+from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
-from heuristics.fixes.needs import all_needed, needed, release
-from heuristics.fixes.precondition import Precondition
-from heuristics.guides.modules import recomputed_now
-from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
+from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.run.run import Run
-from heuristics.run.sizes import seems_moe
-from heuristics.words import say
-from traces.measure.tensor_cores import TF32_SINCE
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
-from traces.settings.precision import BITS
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
+from traces.toml_tables import read_table
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """Knobs of Megatron-LM, Bridge's name of the recipe, harness code, Transformer Engine needed."""
+class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `precision.toml`, which says what its fields are."""
 
-    megatron_lm: Mapping[str, Value]
+    megatron_lm: Values
     bridge: str
-    harness: str | None
+    bits: int
     te_version: str
+    harness: str | None = None
 
 
+_SPELLINGS: Final = read_table("heuristics.fixes", "precision.toml", dict[str, _Spelling])
 _GATHER: Final = "fp8_param"
 _REUSE: Final = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
-_ROUTING: Final[Mapping[str, Value]] = {
+_ROUTING: Final[Values] = {
     "moe_router_dtype": ROUTER,
     "moe_router_padding_for_quantization": True,
 }
-
-
-def _fp8(form: str, recipe: str) -> dict[str, Value]:
-    return {"fp8": form, "fp8_recipe": recipe, _GATHER: True}
-
-
-_SPELLINGS: Final[dict[RecipeName, _Spelling]] = {
-    "fp8_delayed": _Spelling(
-        _fp8("hybrid", "delayed"), "bf16_with_fp8_delayed_scaling_mixed", None, "1.11.0"
-    ),
-    "fp8_current": _Spelling(
-        _fp8("hybrid", "tensorwise"), "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "2.2.0"
-    ),
-    "fp8_blockwise": _Spelling(
-        _fp8("e4m3", "blockwise"), "bf16_with_fp8_subchannel_scaling_mixed", "fp8_sc", "2.3.0"
-    ),
-    "mxfp8": _Spelling({**_fp8("e4m3", "mxfp8"), _REUSE: True}, "bf16_with_mxfp8_mixed", "fp8_mx", "2.1.0"),
-    "nvfp4": _Spelling({"fp4": "e2m1", "fp4_recipe": "nvfp4"}, "bf16_with_nvfp4_mixed", "nvfp4", "2.7.0"),
-}
-"""Megatron-LM, megatron/core/transformer/moe/README.md, and fp8_utils.py for the Transformer Engine that each
-recipe needs (grouped GEMM in FP8: 1.11), at d98e8a64; Megatron-Bridge, training/mixed_precision.py and
-scripts/performance/utils/precision.py, at 067f987d."""
 
 
 # ---- low precision ----
@@ -64,11 +38,11 @@ scripts/performance/utils/precision.py, at 067f987d."""
 
 def low(run: Run) -> Change:
     """The recipe that the table chooses, the router kept in FP32; nothing where that is BF16."""
-    recipe = _recipe(run)
+    recipe = low_recipe(run)
     spelling = _SPELLINGS.get(recipe)
     if spelling is None:
         return Change()
-    routing = _ROUTING if seems_moe(run) else {}
+    routing = _ROUTING if run.tells("seems_moe") else {}
     return Change(
         {knob: value for knob, value in routing.items() if _is_known(run, knob)},
         megatron_lm={**_knobs(run, spelling), **_left_out(run, recipe)},
@@ -79,7 +53,8 @@ def low(run: Run) -> Change:
     )
 
 
-def _recipe(run: Run) -> RecipeName:
+@fact
+def low_recipe(run: Run) -> str:
     """The first candidate of the table; in Bridge's scripts, the first that has a preset, else BF16."""
     presets = run.config.value(PRECISIONS)
     candidates = choose_precision(run).candidates
@@ -104,7 +79,7 @@ def _is_known(run: Run, knob: str) -> bool:
     return known_in(knob, run.config.core_text) is not False
 
 
-def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
+def _left_out(run: Run, recipe: str) -> dict[str, Value]:
     """Knobs of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
     if recipe != "nvfp4":
         return {}
@@ -113,48 +88,20 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
     return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
 
 
-def low_already(run: Run) -> tuple[Precondition, ...]:
-    """The GEMMs do not run in so narrow a format yet; nothing is asked where the table chooses none."""
-    recipe, bits = _recipe(run), run.config.running_bits
-    if recipe not in _SPELLINGS:
-        return ()
-    return needed("wider_format", run, None if bits is None else bits > BITS[recipe], recipe=recipe)
+enter("precision_guide", choose_precision)
 
 
-def low_needs(run: Run) -> tuple[Precondition, ...]:
-    recipe, choice = _recipe(run), choose_precision(run)
-    spelling = _SPELLINGS.get(recipe)
-    if spelling is None and choice.recipe != "bf16":
-        return needed("preset_named", run, False)
-    fact = True if choice.recipe != "bf16" else None if "--gpu-model" in choice.asks else False
-    met_by = "--stage tuned" if run.config.stage == "bring_up" else ""
-    needs = [*needed("precision_named", run, fact, met_by=met_by)]
+@fact
+def low_spelling(run: Run) -> _Spelling | None:
+    """How frameworks spell the recipe; None where that is no low precision."""
+    return _SPELLINGS.get(low_recipe(run))
+
+
+@fact
+def gathers_fp8(run: Run) -> bool:
+    """Whether it gathers parameters in FP8: a recipe of Bridge does, flags need not."""
+    spelling = low_spelling(run)
     if spelling is None:
-        return tuple(needs)
-    needs += [*needed("stable_before", run), release(run, "te", spelling.te_version)]
-    by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
-    if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
-        needs += needed("gathering_optimizer", run)
-    dropped = recomputed_now(run) & {"moe_act", "layernorm"}
-    if dropped and recipe != "nvfp4":
-        beside = say("fixes.beside-recompute", modules=" and ".join(sorted(dropped)))
-        needs.append(release(run, "te", "2.6.0", beside))
-    # padding of token counts goes with every dispatcher but allgather, and not with every graph
-    padding = all_needed(run, "no_allgather", "preprocess_eager") if seems_moe(run) else ()
-    return (*needs, *padding)
-
-
-def autocast(run: Run) -> tuple[str, ...]:
-    """16 bits as the GPU has them: FP16 before capability 8.0, which has to scale its gradients."""
-    capability = run.active.capability
-    if capability is not None and capability < TF32_SINCE:
-        scaled = ("scaler = torch.amp.GradScaler()",) if run.active.training is not False else ()
-        return ('with torch.autocast("cuda", dtype=torch.float16):  # forward and loss', *scaled)
-    return (
-        'with torch.autocast("cuda", dtype=torch.bfloat16):  # forward and loss',
-        'torch.set_float32_matmul_precision("high")  # in its place: TF32',
-    )
-
-
-def layout_frac(run: Run) -> float | None:
-    return run.active.layout_frac
+        return False
+    by_flag = run.settings.framework == "megatron_lm"
+    return _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm)

@@ -1,11 +1,13 @@
 """Something a fix needs, whether a run has it, and the forms it takes. What is unknown stays unknown."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from heuristics.config.versions import Package
 
 State = Literal["met", "unmet", "unknown"]
+_STATES: Final[Mapping[bool | None, State]] = {True: "met", False: "unmet", None: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,10 @@ class Precondition:
         return (self.state == "unknown" and self.told_by) or self.met_by
 
 
+Needs = tuple[Precondition, ...]
+
+
 def holds(
     text: str, fact: bool | None, met_by: str = "", told_by: str = "", blocks: bool = False
 ) -> Precondition:
-    state: State = "unknown" if fact is None else "met" if fact else "unmet"
-    return Precondition(text, state, met_by, told_by, blocks)
+    return Precondition(text, _STATES[fact], met_by, told_by, blocks)

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from heuristics.config.about import Guidance
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.table import EDITIONS, Chosen
@@ -23,15 +22,9 @@ def choose_all(run: Run) -> tuple[Choice, ...]:
         _dispatcher: run.active.moe is not False,
         _graphs: True,
         _precision: True,
-        _recompute: _recompute_matters(run),
+        _recompute: run.tells("recompute_matters"),
     }
     return tuple(_in_both(run, choose) for choose, matters in choosers.items() if matters)
-
-
-def _recompute_matters(run: Run) -> bool:
-    """Whether anything is known of memory pressure: it was given, or the run recomputes already."""
-    known = run.config.memory_tight is not None or run.does_not_fit
-    return known or run.active.recompute_full is True or bool(recomputed_now(run))
 
 
 def _in_both(run: Run, choose: Callable[[Run, Guidance], Choice]) -> Choice:

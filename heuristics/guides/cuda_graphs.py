@@ -1,23 +1,22 @@
 """Which CUDA graphs: NVIDIA's guides as a table, less what a run or version refuses, and their settings."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
-from heuristics.guides.situation import host_visible
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
+from traces.texts import Texts
 
-RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+RNG_TRACKER: Final[Values] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
 """What every CUDA graph needs of the random numbers."""
 
 Impl = Literal["none", "local", "transformer_engine", "full_iteration"]
@@ -30,122 +29,148 @@ SWITCHES: Final = {"enable_cuda_graph": "local", "external_cuda_graph": "transfo
 _OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphChoice(Chosen):
-    """What to capture first: `modules` by `impl` (`none`: no graphs); `needs`: knobs to set with it."""
+class Graphs(NamedTuple):
+    """`modules` by `impl`."""
 
     impl: Impl
-    modules: tuple[str, ...]
-    needs: Mapping[str, Value]
+    modules: Texts
+
+
+NO_GRAPHS: Final = Graphs("none", ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphChoice(Chosen):
+    """What to capture first; `needs`: knobs to set with it."""
+
+    graphs: Graphs
+    needs: Values
+
+    @property
+    def impl(self) -> Impl:
+        return self.graphs.impl
+
+    @property
+    def modules(self) -> Texts:
+        return self.graphs.modules
 
 
 def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
     """Choose for a run by an edition of the guide, its own where none is named."""
     fired = fire("cuda_graphs", run, edition, lambda row: (row.how, row.answer, row.then))
-    row = fired.row
-    impl, modules, refused = _allowed(run, row)
-    then, more = _may_follow(run, impl, modules, row)
+    asked = _Asked(run, fired.row)
+    graphs, refused = asked.allowed()
+    then, more = asked.may_follow(graphs)
     return GraphChoice(
-        row=row,
-        impl=impl,
-        modules=modules,
-        needs=_needs(run, impl, modules, row),
+        row=fired.row,
+        graphs=graphs,
+        needs=asked.needs(graphs),
         then=then,
-        notes=_notes(run, row, impl),
+        notes=_notes(run, fired.row, graphs.impl),
         asks=fired.asks,
         refused=tuple(dict.fromkeys((*refused, *more))),
     )
 
 
-def _asked(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> tuple[Asked, ...]:
-    """What the rules about graphs ask of the run with these."""
-    if impl == "none":
-        return ()
-    older = {switch: False for switch in SWITCHES if run.config.on(switch)}
-    return asked_by(run, {**older, **row.sets, **graph_settings(impl, modules, run.config.core_text)})
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A row of the guide, and the run of which the rules about graphs are asked."""
+
+    run: Run
+    row: Row
+
+    def rules(self, graphs: Graphs) -> tuple[Asked, ...]:
+        """What the rules ask of the run with these."""
+        if graphs.impl == "none":
+            return ()
+        older = {switch: False for switch in SWITCHES if self.run.config.on(switch)}
+        return asked_by(
+            self.run, {**older, **self.row.sets, **graph_settings(graphs, self.run.config.core_text)}
+        )
+
+    def broken(self, graphs: Graphs) -> list[Rule]:
+        """The rules that refuse these graphs for certain, but for what is set with them."""
+        refusing = [one.rule for one in self.rules(graphs) if one.holds is False]
+        return [rule for rule in refusing if rule.level == "error" and not rule.along]
+
+    def allowed(self) -> tuple[Graphs, list[Refusal]]:
+        """The row's graphs with as many modules as the rules allow; no graphs where they allow none."""
+        whole = Graphs(cast(Impl, self.row.how), self.row.answer)
+        broken = self.broken(whole)
+        if not broken:
+            return whole, []
+        for count in range(len(whole.modules) - 1, 0, -1):
+            for modules in combinations(whole.modules, count):
+                kept = whole._replace(modules=modules)
+                if not self.broken(kept):
+                    return kept, self._left_out(kept)
+        return NO_GRAPHS, [self._of_all(whole, one) for one in broken]
+
+    def _left_out(self, kept: Graphs) -> list[Refusal]:
+        """Why each other module of the row is left out."""
+        found = []
+        for module in self.row.answer:
+            if module not in kept.modules:
+                broken = self.broken(kept._replace(modules=(*kept.modules, module)))
+                found += [Refusal(module, one.text, one.source) for one in broken]
+        return found
+
+    def _of_all(self, whole: Graphs, broken: Rule) -> Refusal:
+        """What a rule refuses where nothing is left: modules it speaks of, else the implementation."""
+        speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
+        alone = [one for one in whole.modules if broken in self.broken(whole._replace(modules=(one,)))]
+        return Refusal(" ".join(alone) if speaks and alone else whole.impl, broken.text, broken.source)
+
+    def may_follow(self, graphs: Graphs) -> tuple[Texts, list[Refusal]]:
+        """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
+        if graphs.impl != self.row.how:
+            return (), []
+        if graphs.impl == "none":
+            return self.row.then, []
+        allowed, refused = [], []
+        for step in self.row.then:
+            more = Graphs("full_iteration", ())
+            if step in GRAPH_MODULES:
+                more = graphs._replace(modules=(*graphs.modules, step))
+            broken = self.broken(more)
+            if not broken:
+                allowed.append(step)
+            refused += [Refusal(step, one.text, one.source) for one in broken]
+        return tuple(allowed), refused
+
+    def needs(self, graphs: Graphs) -> Values:
+        """What to set with the graphs, where it is not known to be set."""
+        if graphs.impl == "none":
+            return {}
+        along = [one.rule for one in self.rules(graphs) if one.applies and not one.holds]
+        sets = dict(self.row.sets)
+        for rule in along:
+            if rule.along:
+                sets |= rule.set
+        return sets
 
 
-def _broken(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> tuple[Rule, ...]:
-    """The rules that refuse these graphs for certain, but for what is set with them."""
-    asked = _asked(run, impl, modules, row)
-    return tuple(
-        one.rule for one in asked if one.holds is False and one.rule.level == "error" and not one.rule.along
-    )
-
-
-def _allowed(run: Run, row: Row) -> tuple[Impl, tuple[str, ...], tuple[Refusal, ...]]:
-    """The row's graphs with as many of its modules as the rules allow; no graphs where they allow none."""
-    impl = cast(Impl, row.how)
-    if not (broken := _broken(run, impl, row.answer, row)):
-        return impl, row.answer, ()
-    for count in range(len(row.answer) - 1, 0, -1):
-        for kept in combinations(row.answer, count):
-            if not _broken(run, impl, kept, row):
-                return impl, kept, _left_out(run, impl, kept, row)
-    return "none", (), tuple(_of_all(run, impl, one, row) for one in broken)
-
-
-def _left_out(run: Run, impl: Impl, kept: tuple[str, ...], row: Row) -> tuple[Refusal, ...]:
-    """Why each other module of the row is left out."""
-    return tuple(
-        Refusal(module, one.text, one.source)
-        for module in row.answer
-        if module not in kept
-        for one in _broken(run, impl, (*kept, module), row)
-    )
-
-
-def _of_all(run: Run, impl: Impl, broken: Rule, row: Row) -> Refusal:
-    """What a rule refuses where nothing is left: modules if it speaks of them, else the implementation."""
-    speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
-    alone = [one for one in row.answer if broken in _broken(run, impl, (one,), row)]
-    return Refusal(" ".join(alone) if speaks and alone else impl, broken.text, broken.source)
-
-
-def _may_follow(
-    run: Run, impl: Impl, modules: tuple[str, ...], row: Row
-) -> tuple[tuple[str, ...], tuple[Refusal, ...]]:
-    """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
-    if impl != row.how:
-        return (), ()
-    if impl == "none":
-        return row.then, ()
-    with_step: dict[str, tuple[Impl, tuple[str, ...]]] = {
-        step: (impl, (*modules, step)) if step in GRAPH_MODULES else ("full_iteration", ())
-        for step in row.then
-    }
-    broken = {step: _broken(run, *graphs, row) for step, graphs in with_step.items()}
-    refused = (Refusal(step, one.text, one.source) for step, several in broken.items() for one in several)
-    return tuple(step for step in row.then if not broken[step]), tuple(refused)
-
-
-def _needs(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> Mapping[str, Value]:
-    """What to set with the graphs, where it is not known to be set."""
-    if impl == "none":
-        return {}
-    asked = _asked(run, impl, modules, row)
-    along = [one.rule.set for one in asked if one.rule.along and one.applies and not one.holds]
-    return {knob: value for several in (row.sets, *along) for knob, value in several.items()}
-
-
-def _notes(run: Run, row: Row, impl: Impl) -> tuple[str, ...]:
+def _notes(run: Run, row: Row, impl: Impl) -> Texts:
     if impl == "none":
         return (row.reason,)
-    return (
+    notes = [
         row.reason,
         say("guides.memory-of-iteration" if impl == "full_iteration" else "guides.memory-of-parts"),
         say("guides.capture-after", steps=RECIPES["warmup_of_graphs"].whole),
-        *((say("guides.host-unknown"),) if host_visible(run) is None else ()),
-    )
+    ]
+    if run.tells("host_visible") is None:
+        notes.append(say("guides.host-unknown"))
+    return tuple(notes)
 
 
-def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | None) -> dict[str, Value]:
+def graph_settings(graphs: Graphs, core_version: str | None) -> dict[str, Value]:
     """Graphs as settings of a release; of the newest where it is unknown.
 
     Read at the tags core_v0.12.0 to core_v0.19.0: a switch for each implementation up to 0.14,
     `cuda_graph_impl` since 0.15; `full_iteration` a module of local up to 0.17, an implementation since 0.18;
     whole layers are `full` up to 0.15, no module since.
     """
+    impl, modules = graphs
     version = numbers(core_version) if core_version else _NEWEST
     if impl == "full_iteration" and version < (0, 18, 0):
         impl, modules = "local", ("full_iteration",)
@@ -155,11 +180,11 @@ def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | Non
     return {**{switch: impl == one for switch, one in SWITCHES.items()}, "cuda_graph_modules": held}
 
 
-def graph_change(impl: Impl, modules: tuple[str, ...], core_version: str | None) -> dict[str, Value]:
+def graph_change(graphs: Graphs, core_version: str | None) -> dict[str, Value]:
     """What graphs switch on; empty where the release cannot say it."""
     version = numbers(core_version) if core_version else _NEWEST
-    unnamed = version < (0, 16, 0) and not {*modules} <= {"attn"}
-    if unnamed or (version < (0, 14, 0) and impl == "full_iteration"):
+    unnamed = version < (0, 16, 0) and not {*graphs.modules} <= {"attn"}
+    if unnamed or (version < (0, 14, 0) and graphs.impl == "full_iteration"):
         return {}
-    settings = graph_settings(impl, modules, core_version)
+    settings = graph_settings(graphs, core_version)
     return {knob: value for knob, value in settings.items() if value not in (False, ())}

@@ -16,17 +16,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
-from heuristics.guides.situation import RUNS, ep_share, runs_low_precision
+from heuristics.guides.situation import ep_share
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import WALL
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
+from traces.texts import Texts
 from traces.toml_tables import keyed, place, read_rows, written
 
 ALLTOALL: Final = "alltoall"
@@ -42,9 +43,9 @@ class DispatcherChoice(Chosen):
     """
 
     first: str | None
-    candidates: tuple[str, ...]
-    extras: tuple[str, ...]
-    before: tuple[str, ...]
+    candidates: Texts
+    extras: Texts
+    before: Texts
 
 
 class Note(Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,14 +53,10 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     text: str
-    backends: tuple[str, ...] = ()
-    when: Condition | None = None
+    backends: Texts = ()
+    when: Condition = RUNS.condition("True")
     before: str = ""
     option: str = ""
-
-    def holds(self, run: Run) -> bool | None:
-        """Whether it matters for a run."""
-        return self.when.holds(run) if self.when else True
 
 
 @cache
@@ -86,16 +83,15 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
             notes = [say("guides.costs-little", share_frac=share)]
         else:
             first_of_all = [one for one in _notes().values() if one.before]
-            before = [one for one in first_of_all if one.holds(run)]
-            asks += tuple(one.option for one in first_of_all if one.option and one.holds(run) is None)
+            before = [one for one in first_of_all if one.when.holds(run)]
+            asks += tuple(one.option for one in first_of_all if one.option and one.when.holds(run) is None)
     backends = (first,) if first else candidates
     extras = [extra for backend in backends for extra in backend_extras(run, backend)]
     notes += [one.text for one in before]
     notes += [note for backend in backends for note in backend_notes(run, backend)]
-    if runs_low_precision(run):
+    if run.tells("runs_low_precision"):
         notes.append(say("guides.low-precision"))
-    sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
-    of_sizes = [option for option, size in sizes.items() if size is None and "hybridep" in backends]
+    of_sizes = run.tells("unknown_topology") if "hybridep" in backends else ()
     return DispatcherChoice(
         row=row,
         first=first,
@@ -108,7 +104,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     )
 
 
-def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[str, ...]]:
+def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, Texts]:
     """The first candidate, None where several are left without a winner; and all that are left."""
     out = {refusal.what for refusal in refused}
     candidates = tuple(name for name in row.answer if name not in out) or (ALLTOALL,)
@@ -124,7 +120,7 @@ def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
     )
 
 
-def _once(texts: Sequence[str]) -> tuple[str, ...]:
+def _once(texts: Sequence[str]) -> Texts:
     return tuple(dict.fromkeys(texts))
 
 
@@ -133,7 +129,7 @@ SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 """Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
 
 
-def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
+def backend_extras(run: Run, backend: str) -> Texts:
     """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
     if backend == "deepep":
         on_b200 = run.config.gpu_family is not None and run.config.gpu_family.name == "B200"
@@ -158,11 +154,11 @@ def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
     }
 
 
-def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
+def backend_notes(run: Run, backend: str) -> Texts:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
     of_backend = (one for one in _notes().values() if backend in one.backends)
-    return tuple(RUNS.filled(one.text, run, words) for one in of_backend if one.holds(run))
+    return tuple(RUNS.filled(one.text, run, words) for one in of_backend if one.when.holds(run))
 
 
 def sm_knob(run: Run, backend: str) -> str:
@@ -184,7 +180,7 @@ def _spelled(run: Run, knob: str, value: str = "") -> str:
     return f"{knobs()[knob].flag} {value}".strip()
 
 
-def _topology(run: Run) -> tuple[str, ...]:
+def _topology(run: Run) -> Texts:
     topology = run.config.hybrid_topology
     if topology is None:
         return ()

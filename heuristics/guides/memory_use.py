@@ -4,25 +4,24 @@ Stages early in the pipeline hold activations of more microbatches, the ends hol
 equal counts of layers are not equal memory. Layers move one at a time from the fullest rank to the emptiest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.words import say
-from traces.limits import HALF_A_WALL, MOST, NEARLY_ALL, QUARTER, WALL
+from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import pieces_suffice
 
 HEAD_ROOM: Final = HALF_A_WALL
 """What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
-_ESTIMATE: Final = "estimate of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,15 @@ class TooLarge:
 
 def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration; counted once a run."""
-    found = run.told.get(_ESTIMATE)
-    if found is None:
-        config = run.config
-        found = estimate(config.settings, config.core_text, precision=config.precision)
-        run.told[_ESTIMATE] = found
-    return cast(MemoryEstimate | Missing, found)
+    found: MemoryEstimate | Missing = run.tells("memory_estimate")
+    return found
+
+
+@fact
+def memory_estimate(run: Run) -> MemoryEstimate | Missing:
+    """The same, by the function that counts."""
+    config = run.config
+    return estimate(config.settings, config.core_text, precision=config.precision)
 
 
 def capacity_bytes(run: Run) -> int | None:
@@ -76,22 +78,22 @@ class Use:
     is_estimated: bool
 
     @property
-    def frac(self) -> float:
+    def used_frac(self) -> float:
         return self.peak_bytes / self.capacity_bytes
+
+    @property
+    def free_frac(self) -> float:
+        return max(0.0, 1 - self.used_frac)
 
     @property
     def least_frac(self) -> float:
         """The least that it may be: an estimate has its error."""
-        return self.frac * (1 - ERROR.value) if self.is_estimated else self.frac
+        return self.used_frac * (1 - ERROR.value) if self.is_estimated else self.used_frac
 
     @property
     def most_frac(self) -> float:
         """The most that it may be."""
-        return self.frac * (1 + ERROR.value) if self.is_estimated else self.frac
-
-    def at_most(self, limit: float) -> bool | None:
-        """Whether it is no more than a part of the GPU's memory; None within the error of an estimate."""
-        return True if self.most_frac <= limit else False if self.least_frac > limit else None
+        return self.used_frac * (1 + ERROR.value) if self.is_estimated else self.used_frac
 
 
 def peak_bytes(run: Run) -> int | None:
@@ -121,64 +123,14 @@ def memory_use(run: Run) -> Use | None:
 def too_large(run: Run) -> TooLarge | None:
     """The estimate of the fullest rank where it leaves no head-room; None where a peak was measured."""
     use, counted = memory_use(run), estimated(run)
-    if use is None or not use.is_estimated or use.frac <= 1 - HEAD_ROOM.value or isinstance(counted, Missing):
+    if (
+        use is None
+        or not use.is_estimated
+        or use.used_frac <= 1 - HEAD_ROOM.value
+        or isinstance(counted, Missing)
+    ):
         return None
     return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
-
-
-@fact
-def ran(run: Run) -> bool:
-    """Whether steps of the run were recorded, logged or described."""
-    return run.window_ns > 0 or (run.log is not None and bool(run.log.iterations))
-
-
-@fact
-def ran_out(run: Run) -> bool:
-    """Whether memory is known to be too small, by the log or by steady steps."""
-    return run.does_not_fit or (run.log is not None and bool(run.log.out_of_memory))
-
-
-@fact
-def fits(run: Run) -> bool | None:
-    """Whether the run fits: by an error or by having run, else by the estimate beyond its error."""
-    if ran_out(run):
-        return False
-    if ran(run):
-        return True
-    use = memory_use(run)
-    if use is None or use.most_frac <= 1 - HEAD_ROOM.value:
-        return None if use is None else True
-    return False if use.least_frac > 1 else None
-
-
-def has_room_to_halve(run: Run) -> bool | None:
-    """Whether a rank could hold twice what it holds."""
-    use = memory_use(run)
-    if fits(run) is False or run.config.memory_tight:
-        return False
-    return None if use is None else use.at_most(MOST.value)
-
-
-def has_room(run: Run) -> bool | None:
-    """Whether memory is known not to be short: freeing it alone then saves no time."""
-    if fits(run) is False:
-        return False
-    if run.config.memory_tight is not None:
-        return not run.config.memory_tight
-    use = memory_use(run)
-    return None if use is None else use.at_most(1 - QUARTER.value)
-
-
-def is_tight(run: Run) -> bool | None:
-    """Whether memory is short: out of it, said to be, or nearly full by log, trace or estimate."""
-    if fits(run) is False:
-        return True
-    if run.config.memory_tight is not None:
-        return run.config.memory_tight
-    use = memory_use(run)
-    if use is None:
-        return None
-    return True if use.least_frac >= NEARLY_ALL.value else False if use.most_frac < NEARLY_ALL.value else None
 
 
 def segments_suffice(run: Run) -> bool | None:
@@ -199,27 +151,33 @@ _OTHERS: Final[dict[str, Value]] = dict.fromkeys(("virtual_pipeline_model_parall
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:
-    """Estimated bytes of each pipeline rank; `layout` and its virtual stages, whose fullest has `best`."""
+    """Estimated bytes of each pipeline rank; `layout` and its virtual stages, whose fullest
+    has `best_bytes`."""
 
     stages: tuple[int, ...]
-    best: int
+    best_bytes: int
     layout: str
     virtual: int
 
     @property
-    def fullest(self) -> int:
-        """Bytes of the fullest rank."""
+    def fullest_bytes(self) -> int:
+        """Of the fullest rank."""
         return max(self.stages)
+
+    @property
+    def emptiest_bytes(self) -> int:
+        """Of the emptiest rank."""
+        return min(self.stages)
 
     @property
     def is_uneven(self) -> bool:
         """Whether the fullest rank holds notably more than the emptiest."""
-        return self.fullest - min(self.stages) >= WALL.value * self.fullest
+        return self.fullest_bytes - self.emptiest_bytes >= WALL.value * self.fullest_bytes
 
     @property
-    def freed(self) -> int:
-        """Bytes that the layout takes off the fullest rank."""
-        return self.fullest - self.best
+    def freed_bytes(self) -> int:
+        """What the layout takes off the fullest rank."""
+        return self.fullest_bytes - self.best_bytes
 
 
 def stage_memory(run: Run) -> StageMemory | None:
@@ -243,7 +201,7 @@ def stage_memory(run: Run) -> StageMemory | None:
     return StageMemory(now, max(held), _BORDER.join(stages), virtual)
 
 
-def _bytes(run: Run, changes: Mapping[str, Value]) -> tuple[int, ...] | None:
+def _bytes(run: Run, changes: Values) -> tuple[int, ...] | None:
     config = run.config
     found = by_stage(config.settings.changed(changes, "change"), config.core_text, config.precision)
     return None if isinstance(found, Missing) else tuple(one.total_bytes for one in found)

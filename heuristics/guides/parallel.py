@@ -3,7 +3,6 @@
 from math import log2
 from typing import Final
 
-from heuristics.facts.dictionary import fact
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -29,12 +28,6 @@ def sequence_length(run: Run) -> int | None:
 def guided_cp(length: int) -> int:
     """The CP to start with: 1 for short sequences."""
     return 1 if length < LONG.value else 2 ** round(log2(length / RECIPES["tokens_a_context_rank"].value))
-
-
-def is_far(cp: int, length: int) -> bool:
-    """Whether a CP is further from the start than the guide's rounding; any above 1 for short sequences."""
-    start = guided_cp(length)
-    return cp > 1 if length < LONG.value else not start / OFF.value <= cp <= start * OFF.value
 
 
 def wider_cp(run: Run) -> int | None:
@@ -67,12 +60,6 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
     return RECIPES["many_queues" if run.active.dispatcher in ("deepep", "hybridep") else "some_queues"].whole
 
 
-@fact
-def cp_cut(run: Run) -> bool | None:
-    """Whether sequences are cut across ranks."""
-    return run.active.cp_active if run.config.cp is None else run.config.cp > 1
-
-
 def cut_by_sequence_or_tensor(run: Run) -> bool:
     """Whether TP or CP is known to be above 1."""
-    return run.config.tensor_parallel is True or cp_cut(run) is True
+    return run.config.tensor_parallel is True or run.tells("cp_cut") is True

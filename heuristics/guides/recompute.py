@@ -13,7 +13,6 @@ from heuristics.guides.modules import (
     OF_EXPERTS,
     attention_unfused,
     is_avoided,
-    is_short,
     meets,
     recomputed_now,
 )
@@ -23,6 +22,7 @@ from heuristics.words import say
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing
 from traces.settings.settings import Value
+from traces.texts import Texts
 
 _BY_ESTIMATE: Final = "recompute-most-freed"
 """The row whose labels the estimate of memory chooses."""
@@ -34,7 +34,7 @@ class RecomputeChoice(Chosen):
     """Megatron-Core's labels to recompute, none without selective recompute."""
 
     granularity: Granularity
-    modules: tuple[str, ...]
+    modules: Texts
 
 
 def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoice:
@@ -56,7 +56,7 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
     )
 
 
-def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now.
 
     What is recomputed beside a whole MoE layer stays when that layer goes.
@@ -64,17 +64,17 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     first = (CORE_ATTENTION,) if row.how == "selective" and attention_unfused(run) else ()
     start = [label for label in (*first, *row.answer) if _takes(run, label)]
     then = [label for label in row.then if _takes(run, label)]
-    if is_short(run) or "moe" in now:
+    if run.tells("short_now") or "moe" in now:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
-    if then and (not start or (is_short(run) and set(start) <= now)):
+    if then and (not start or (run.tells("short_now") and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
         start = [label for label in start if label not in INSIDE_MOE]
     return tuple(start), tuple(then)
 
 
-def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> tuple[str, ...]:
+def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     """What is recomputed now and the fewest labels beside it that the estimate fits with, largest first.
 
     All that frees anything where nothing suffices; whole MoE layers only then. The order of the table where

@@ -9,12 +9,15 @@ from typing import Any, Final, NamedTuple, get_args
 from msgspec import Struct
 
 from heuristics.config.about import Guidance
-from heuristics.guides.situation import RUNS
-from heuristics.rules.condition import Condition
+from heuristics.guides import situation
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from traces.settings.settings import Value
+from traces.texts import Texts
 from traces.toml_tables import keyed, place, read_rows, written
 
+ROOMS: Final = (situation,)
+"""Where facts of a run stand that tables ask."""
 EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
 
 
@@ -31,12 +34,12 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: str
     source: str
     when: Condition | None = None
-    answer: tuple[str, ...] = ()
+    answer: Texts = ()
     how: str = ""
     winner: bool = True
-    then: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
+    then: Texts = ()
+    settings: Texts = ()
+    never: Texts = ()
     sets: dict[str, Value] = {}
 
 
@@ -100,9 +103,9 @@ class Chosen:
     """
 
     row: Row
-    notes: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
+    notes: Texts = ()
+    then: Texts = ()
+    asks: Texts = ()
     refused: tuple[Refusal, ...] = ()
 
     @property
@@ -115,7 +118,7 @@ class Fired(NamedTuple):
     """The row that fires. `asks`: options that tell what might have made an earlier, different row fire."""
 
     row: Row
-    asks: tuple[str, ...]
+    asks: Texts
 
 
 def fire(

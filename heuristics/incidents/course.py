@@ -2,33 +2,17 @@
 
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.facts.dictionary import fact
-from heuristics.guides.situation import waited_for_data
 from heuristics.run.run import Run
-from traces.limits import QUARTER, WALL
-from traces.spelling import percent
 from traces.statistics.drift import Drift
 from traces.training_log.iterations import steady_step
+from traces.training_log.log import Message
 
 
-def _drift(run: Run) -> Drift | None:
-    steady = steady_step(run.log) if run.log else None
+@fact
+def drift(run: Run) -> Drift | None:
+    """How its steps move from the first to the last, by the log; None where too few of them are logged."""
+    steady = steady_step(run.log)
     return drift_of_steps(steady.used) if steady else None
-
-
-@fact
-def steps_grow(run: Run) -> bool | None:
-    """Whether its steps get longer and longer, by the log; None where too few of them are logged."""
-    found = _drift(run)
-    if found is None:
-        return None
-    return found.state == "rising" and found.change >= WALL.value * found.first
-
-
-@fact
-def growth(run: Run) -> str | None:
-    """By how much."""
-    found = _drift(run)
-    return percent(found.change / found.first) if found and found.first > 0 else None
 
 
 @fact
@@ -40,41 +24,10 @@ def ran_a_step(run: Run) -> bool | None:
     return log.iterations[0].line < log.out_of_memory[0].line
 
 
-def _of_timeout(run: Run, name: str) -> str | None:
-    """What the first timed-out collective's line says of it."""
-    line = run.log.first("collective-timeout") if run.log else None
-    return line.said.get(name) if line else None
-
-
 @fact
-def timed_out(run: Run) -> str | None:
-    """The operation of the first collective that timed out."""
-    return _of_timeout(run, "operation")
-
-
-@fact
-def timed_out_numel(run: Run) -> int | None:
-    """Its elements."""
-    count = _of_timeout(run, "numel_in")
-    return None if count is None else int(count)
-
-
-@fact
-def waited(run: Run) -> str | None:
-    """The part of a step that waits for data."""
-    return None if (share := waited_for_data(run)) is None else percent(share)
-
-
-@fact
-def mostly_idle(run: Run) -> bool | None:
-    """Whether nothing ran in a large share of the windows."""
-    return None if run.idle_frac is None else run.idle_frac >= QUARTER.value
-
-
-@fact
-def idle(run: Run) -> str | None:
-    """In how much of them."""
-    return None if run.idle_frac is None else percent(run.idle_frac)
+def collective_timeout(run: Run) -> Message | None:
+    """The line of the first collective that timed out."""
+    return run.log.first("collective-timeout") if run.log else None
 
 
 @fact

@@ -13,20 +13,21 @@ from msgspec import Struct
 
 from heuristics.config.trust import TRACE
 from heuristics.config.versions import Package, numbers
-from heuristics.guides.situation import RUNS
+from heuristics.guides import situation
 from heuristics.incidents import course
 from heuristics.result.configured import Incident, IncidentState, Sighting
 from heuristics.result.judged import KnownIssue
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
-ROOMS: Final = (course,)
-"""Where facts stand that rows ask for beside those of fixes."""
+ROOMS: Final = (course, situation)
+"""Where facts stand that rows ask for."""
 Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
 """What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes longer."""
 SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")
@@ -55,16 +56,16 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: str
     kind: Kind
     when: Condition = RUNS.condition("True")
-    lines: tuple[str, ...] = ()
+    lines: Texts = ()
     without_line: bool = False
     releases: dict[Package | Literal["container"], tuple[str, str]] = {}
-    gpus: tuple[str, ...] = ()
+    gpus: Texts = ()
     set: dict[str, Value] = {}
     fix: str = ""
-    fixes: tuple[str, ...] = ()
+    fixes: Texts = ()
     as_it_is: bool = True
-    explains: tuple[str, ...] = ()
-    unless: tuple[str, ...] = ()
+    explains: Texts = ()
+    unless: Texts = ()
 
     def seen_lines(self, run: Run) -> tuple[tuple[str, int], ...]:
         """Its lines in the run's log, each with the number of the first."""
@@ -87,7 +88,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether settings, releases and GPU may be those of the row, whatever a log shows."""
         return False not in (self.when.holds(run), self.released(run), self.on_gpu(run))
 
-    def unknown(self, run: Run) -> tuple[str, ...]:
+    def unknown(self, run: Run) -> Texts:
         """What would decide it and is not known of the run."""
         release = ("release",) if self.releases and self.released(run) is None else ()
         gpu = ("gpu",) if self.gpus and self.on_gpu(run) is None else ()
@@ -105,7 +106,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for package, (since, until) in self.releases.items()
             if (version := version_of(run, package)) is not None
         ]
-        return all(told) if told else None if self.releases else True
+        if self.releases and not told:
+            return None
+        return all(told)
 
 
 def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
@@ -131,7 +134,7 @@ class Met:
 
     row: Row
     state: IncidentState
-    unknown: tuple[str, ...]
+    unknown: Texts
     lines: tuple[tuple[str, int], ...]
     seen: tuple[Sighting, ...]
 
@@ -143,7 +146,10 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
     """
     found = [_met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)]
     certain = {id for one in found if not one.unknown for id, _ in one.lines}
-    told = [_weaker(one, certain) for one in found]
+    told = []
+    for one in found:
+        is_told = one.unknown and any(id in certain for id, _ in one.lines)
+        told.append(replace(one, state="possible") if is_told else one)
     sure = {one.row.id for one in told if one.state != "possible"}
     kept = [
         one
@@ -157,14 +163,10 @@ def _met(row: Row, run: Run) -> Met:
     """Where only lines that several causes print are there, an open condition leaves the row one of them."""
     lines, unknown = row.seen_lines(run), row.unknown(run)
     is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(run) is True
-    state: IncidentState = "seen" if lines and is_witness else "possible" if unknown else "met"
-    seen = tuple(_sightings(row, lines, run))
-    return Met(row, state, unknown, lines, seen)
-
-
-def _weaker(one: Met, certain: set[str]) -> Met:
-    is_told = bool(one.unknown) and any(id in certain for id, _ in one.lines)
-    return replace(one, state="possible") if is_told else one
+    state: IncidentState = "possible" if unknown else "met"
+    if lines and is_witness:
+        state = "seen"
+    return Met(row, state, unknown, lines, tuple(_sightings(row, lines, run)))
 
 
 def _rank(one: Met) -> tuple[int, bool, int]:
@@ -198,7 +200,7 @@ def _sightings(row: Row, lines: tuple[tuple[str, int], ...], run: Run) -> Iterat
             yield Sighting("configuration", knob, by_knob[knob].said)
 
 
-def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIssue, ...]:
+def known_issues(fix: str, sets: Values, run: Run) -> tuple[KnownIssue, ...]:
     """Incidents that a fix would lead this run into: what is known of it fits, what is not known is named.
 
     `sets`: knobs that the fix sets; all others are the run's.

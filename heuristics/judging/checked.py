@@ -48,7 +48,7 @@ from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing, known
 from traces.sections.section import copied
-from traces.settings.settings import PROGRAMS, Problem, Value
+from traces.settings.settings import PROGRAMS, Problem, Value, Values
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
@@ -115,7 +115,7 @@ def judge_files(
         if one.id in fix.waits_for
     }
     asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
-    own, steady = asked.answers.get(OWN, ()), steady_step(run.log) if run.log else None
+    own, steady = asked.answers.get(OWN, ()), steady_step(run.log)
     refused = (
         any(one.level == "error" for one in broken)
         or any(one.answer == "rejected" for one in own)
@@ -161,7 +161,7 @@ def judge_files(
 
 def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[bool]:
     """That nothing refuses it is said of what was read: a Megatron's, and more of it than was not."""
-    program = next((name for one, name in PROGRAMS.items() if one == run.settings.framework), None)
+    program = PROGRAMS.get(run.settings.framework) if run.settings.framework else None
     if refused:
         return False
     if program is not None:
@@ -173,7 +173,7 @@ def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[
     return True
 
 
-def _written(values: Mapping[str, Value]) -> dict[str, Value]:
+def _written(values: Values) -> dict[str, Value]:
     """Settings of a document, in which "null" is null."""
     return {knob: "null" if value is None else value for knob, value in values.items()}
 
@@ -224,7 +224,7 @@ def _throughput(run: Run, steady: SteadyStep | None, evidence: RunEvidence) -> O
         how = say("findings.longer-log") if count else say("findings.give-log")
         return Missing("throughput", reason, how)
     logged = logged_run(run.log, steady) if run.log else None
-    precision = run.precision or _by_default(run)
+    precision = run.tells("precision_taken")
     rates = throughput(settings, length_ns, run.gpu, precision, logged)
     if isinstance(rates, Missing):
         return rates
@@ -257,16 +257,9 @@ def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed |
 
 def _no_peak(run: Run) -> Missing:
     """Asks for what is not known alone."""
-    asks = {"--gpu-model": run.gpu, "--precision": run.precision or _by_default(run)}
+    asks = {"--gpu-model": run.gpu, "--precision": run.tells("precision_taken")}
     missing = ", ".join(option for option, told in asks.items() if told is None)
     return Missing("", say("findings.unknown-peak"), missing or say("findings.unlisted-peak"))
-
-
-def _by_default(run: Run) -> str | None:
-    """BF16 where the file sets it and nothing sets a lower precision: the default of every release."""
-    config = run.config
-    lower = any(config.known(knob) for knob in ("fp8", "fp4", "mixed_precision"))
-    return "bf16" if config.on("bf16") and not lower else None
 
 
 def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughput]:

@@ -16,7 +16,6 @@ from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe, with_fit, without_waits
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
-from heuristics.guides.memory_use import is_tight
 from heuristics.plan.gains import Replay, combined_of, gains_of, replay_here
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
@@ -106,7 +105,7 @@ def judge(
     """
     given, configured = given or Given(), configured or Configured()
     log, evidence = configured.log, observe(measurements, together)
-    steady = steady_step(log) if log else None
+    steady = steady_step(log)
     if steady is not None and evidence.step_ns is not None:
         longer = perturbation_frac(evidence.step_ns, steady)
         evidence = replace(evidence, perturbation_frac=longer)
@@ -199,7 +198,7 @@ def _completed(evidence: RunEvidence) -> Verdict:
 
 def _with_room(walls: Sequence[Wall], run: Run) -> tuple[Wall, ...]:
     """Walls with whether the run has memory left; where nothing else bounds a cost it is the most itself."""
-    room = _ROOM[is_tight(run)]
+    room = _ROOM[run.tells("memory_short")]
     return tuple(
         structs.replace(
             wall,

@@ -20,7 +20,8 @@ from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.settings.settings import Value
+from traces.settings.settings import Values
+from traces.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,9 @@ class Allowed:
     where `beside` names an earlier fix, once that is made.
     """
 
-    after: tuple[str, ...]
+    after: Texts
     broken: tuple[Rule, ...]
     beside: str = ""
-
-
-Values = Mapping[str, Value]
-"""A change set: knob -> value, in the run's own framework."""
 
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:
@@ -59,14 +56,14 @@ class Permits:
         after = () if not alone else self._stands_on(change, before)
         return Allowed((), alone) if after is None else self._beside(change, before, after)
 
-    def _stands_on(self, change: Values, before: Mapping[str, Values]) -> tuple[str, ...] | None:
+    def _stands_on(self, change: Values, before: Mapping[str, Values]) -> Texts | None:
         """The one earlier fix that mends what it breaks, else all of them; None where they do not."""
         for name, other in before.items():
             if not self._broken_by((other, change)):
                 return (name,)
         return tuple(before) if before and not self._broken_by((*before.values(), change)) else None
 
-    def _beside(self, change: Values, before: Mapping[str, Values], after: tuple[str, ...]) -> Allowed:
+    def _beside(self, change: Values, before: Mapping[str, Values], after: Texts) -> Allowed:
         """Whether it goes with all that comes before it; else with which it does not, the last if several."""
         together = self._broken_by((*before.values(), change)) if before else ()
         if not together:

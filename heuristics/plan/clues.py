@@ -5,15 +5,14 @@ from functools import cache
 
 from msgspec import Struct
 
-from heuristics.facts.dictionary import fact
+from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.situation import EP_KINDS, RUNS
+from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import before_others
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
 from traces.limits import WALL
-from traces.sections.cause import Cause
 from traces.sections.tables import WallId
 from traces.toml_tables import read_table
 from traces.training_log.log import OutOfMemory
@@ -56,30 +55,13 @@ def overlap_is_at_hand(run: Run) -> bool:
     return plain and not any(one.stops for one in CATALOGUE["COM-1"].preconditions(run))
 
 
-@fact
-def uneven_routing(run: Run) -> bool:
-    """Tokens make a rank late; where several ranks were replayed, by as much as is repaired first."""
-    replayed = run.late is not None and run.late.saved_frac is not None
-    told = run.active.late_cause == Cause.ROUTING_IMBALANCE
-    return told and (not replayed or "COM-11" in before_others(run))
-
-
-@fact
-def host_by_kind(run: Run) -> bool:
-    """Whether host overhead is told apart by kind."""
-    return bool(run.cost_by_kind_ns.get("host_overhead"))
+enter("repaired_first", before_others)
 
 
 @fact
 def experts_overlap(run: Run) -> bool | None:
     """Whether EP overlap runs, or is asked for by any of its switches."""
     return run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
-
-
-@fact
-def wide_matrices(run: Run) -> bool:
-    """Whether matrix work in wide formats takes as much as a wall."""
-    return (run.active.wide_frac or 0.0) >= WALL.value
 
 
 @cache

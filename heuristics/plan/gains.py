@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Final
 
 from heuristics.fixes.change import NO_LINES, lines
-from heuristics.fixes.fix import Fix
+from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.situation import SENDRECV
@@ -22,6 +22,8 @@ from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.changes.costs import Costs
 from traces.sections.tables import WallId
+
+Kinds = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,11 @@ class Gain:
     across: bool = False
 
 
-def gains_of(ranks: Sequence[Replayed]) -> Mapping[str, Gain]:
+Gains = Mapping[str, Gain]
+"""By kind of change."""
+
+
+def gains_of(ranks: Sequence[Replayed]) -> Gains:
     """Kind of change -> its gain. A rank where it was not found gives nothing, or at most what it acts on."""
     whole_ns = sum(rank.window_ns for rank in ranks)
     kinds = sorted({change.kind for rank in ranks for change in rank.changes})
@@ -82,27 +88,31 @@ PERHAPS: Final = {
 """What communication of no known purpose may be, by kind of cost: its own kind, and the need for it."""
 
 
-def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
+def planned_of(run: Run, fix: Fix, gains: Gains) -> Planned:
     """A fix with what it needs, its change left out: what is refused makes none.
 
     One that does not act by the wall's own overhead has no ceiling from it.
     """
-    conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
+    perhaps = _perhaps(run, fix.kinds)
+    conditions = fix.preconditions(run)
+    if perhaps and run.cost_ns(fix.wall, perhaps[:1]):  # part of its costs is of no known purpose
+        conditions = (*needed(perhaps[1], run), *conditions)
     ceiling = fix.acts_on(run)
     if ceiling is None and fix.direct != ():
         ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
     why = NO_WALL if ceiling is None else say("plan.not-replayed")
     planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
-    if fix.id in run.repairs:
-        return _as_repair(planned, run.late.saved_frac if run.late else None)
+    if run.late and fix.id in run.repairs:  # whatever its wall costs one rank
+        if run.late.saved_frac is None:
+            return planned
+        why = say("plan.replayed-without-cause")
+        return replace(planned, ceiling_frac=run.late.saved_frac, low_because=why, replayed=True)
     if ceiling is not None:
         planned = _replayed(planned, ceiling, fix.changes(run), gains)
     return _less_waiting(run, planned, ceiling)
 
 
-def _replayed(
-    planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Mapping[str, Gain]
-) -> Planned:
+def _replayed(planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Gains) -> Planned:
     """With the range that the replay of its changes gives.
 
     Made together, several give at least what the best of them gives alone, and at most the sum.
@@ -128,7 +138,7 @@ def made(run: Run, planned: Planned) -> Planned:
     return replace(planned, change=change, knobs=lines(change, run))
 
 
-def wins_of(fix: Fix) -> tuple[str, ...]:
+def wins_of(fix: Fix) -> Kinds:
     """The kinds of its wall's cost that a fix can win; empty means all."""
     return fix.kinds if fix.wins is None else fix.wins
 
@@ -141,12 +151,12 @@ def is_direct(run: Run, fix: Fix) -> bool:
     return bool(kinds) and share is not None and share > MOST.value
 
 
-def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+def share_of(run: Run, wall: WallId, kinds: Kinds) -> float | None:
     whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, with_perhaps(run, kinds))
     return None if not whole or part is None else part / whole
 
 
-def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
     kind = next((kind for kind in kinds if kind in PERHAPS), None)
     if kind is None:
@@ -158,19 +168,13 @@ def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
     return None if is_other.get(kind) else PERHAPS[kind]
 
 
-def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
+def with_perhaps(run: Run, kinds: Kinds) -> Kinds:
     """With some kinds goes the communication of no known purpose that may be theirs."""
     perhaps = _perhaps(run, kinds)
     return (*kinds, perhaps[0]) if perhaps else kinds
 
 
-def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
-    """What a fix needs where part of what it acts on is communication that nothing resolved."""
-    perhaps = _perhaps(run, fix.kinds)
-    return needed(perhaps[1], run) if perhaps and run.cost_ns(fix.wall, perhaps[:1]) else ()
-
-
-def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
     ns, total_ns, frac = run.cost_ns(wall, kinds), run.cost_ns(wall, ()), run.total_frac.get(wall)
     if ns is None or total_ns is None:
         return None
@@ -186,18 +190,18 @@ def unmet(planned: Planned) -> list[Precondition]:
     )
 
 
-def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, ...]:
+def repairs(run: Run, wall: WallId, catalogue: Catalogue) -> tuple[Fix, ...]:
     """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of communication."""
     if wall != "communication":
         return ()
     return tuple(catalogue[number] for number in run.repairs if number in catalogue)
 
 
-def before_others(run: Run) -> tuple[str, ...]:
+def before_others(run: Run) -> Kinds:
     return run.repairs if run.late and comes_first(run.late.saved_frac) else ()
 
 
-def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> tuple[str, ...]:
+def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> Kinds:
     """The id of the step that a headline asks for: the first that acts on the largest kind of its wall.
 
     `first`: that wall, if there is a headline of one; what costs nothing that is known has none.
@@ -246,12 +250,6 @@ def wide_because(planned: Planned, run: Run) -> str:
     return say(f"plan.wide-{kind}")
 
 
-def _as_repair(planned: Planned, saved: float | None) -> Planned:
-    """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
-    why = say("plan.replayed-without-cause")
-    return planned if saved is None else replace(planned, ceiling_frac=saved, low_because=why, replayed=True)
-
-
 def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
     """Another fix of communication: the replay of single ranks counts waiting for a late one as saved.
 
@@ -275,7 +273,6 @@ STEPS: Final = 3
 PAIRED: Final = 5
 """Of how many fixes each pair is replayed."""
 
-Kinds = tuple[str, ...]
 Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequence[Joint]]]
 """Of each rank the kinds of change that are to be made as one -> what each of these saves."""
 

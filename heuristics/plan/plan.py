@@ -8,11 +8,11 @@ from functools import partial
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import ROOM_ORDER, WALL_ORDER
-from heuristics.fixes.fix import Fix
+from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import (
-    Gain,
+    Gains,
     before_others,
     is_direct,
     made,
@@ -33,9 +33,9 @@ from traces.sections.tables import WallId
 def make_plan(
     run: Run,
     walls: Sequence[WallId],
-    catalogue: Mapping[str, Fix],
+    catalogue: Catalogue,
     levers: Mapping[WallId, Missing] | None = None,
-    gains: Mapping[str, Gain] | None = None,
+    gains: Gains | None = None,
     rejected: Mapping[str, Rejection] | None = None,
 ) -> Plan:
     """Plan for the walls that were found; without any, the levers: fixes whose gain nothing proves.
@@ -66,8 +66,8 @@ def make_plan(
 def _in_order(
     run: Run,
     walls: Sequence[WallId],
-    catalogue: Mapping[str, Fix],
-    gains: Mapping[str, Gain],
+    catalogue: Catalogue,
+    gains: Gains,
     rejected: Mapping[str, Rejection],
 ) -> Plan:
     """A plan in which nothing waits for its turn behind a fix that is never made."""
@@ -76,18 +76,15 @@ def _in_order(
     never |= {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue} - {
         one.fix.id for one in plan.fixes
     }
-    return _plan(run, walls, catalogue, gains, rejected, never) if _waits_in_vain(plan, never) else plan
-
-
-def _waits_in_vain(plan: Plan, never: Collection[str]) -> bool:
-    return any(one.kind == "needs" and one.is_turn and one.unlocked_by in never for one in plan.refused)
+    waiting = [one.unlocked_by for one in plan.refused if one.kind == "needs" and one.is_turn]
+    return _plan(run, walls, catalogue, gains, rejected, never) if never & {*waiting} else plan
 
 
 def _plan(
     run: Run,
     walls: Sequence[WallId],
-    catalogue: Mapping[str, Fix],
-    gains: Mapping[str, Gain],
+    catalogue: Catalogue,
+    gains: Gains,
     rejected: Mapping[str, Rejection],
     never: Collection[str] = (),
 ) -> Plan:
@@ -130,8 +127,8 @@ def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
 def _wanted(
     run: Run,
     wall: WallId,
-    catalogue: Mapping[str, Fix],
-    gains: Mapping[str, Gain],
+    catalogue: Catalogue,
+    gains: Gains,
     seen: Collection[str] = (),
 ) -> list[Planned]:
     wanted = [planned_of(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
@@ -141,7 +138,7 @@ def _wanted(
 
 
 def _before(
-    run: Run, planned: Planned, catalogue: Mapping[str, Fix], chosen: set[str], gains: Mapping[str, Gain]
+    run: Run, planned: Planned, catalogue: Catalogue, chosen: set[str], gains: Gains
 ) -> list[Planned]:
     """What a fix waits for and may stand beside it, where that is all that it waits for."""
     waits = unmet(planned)
@@ -165,7 +162,7 @@ def _overlap(one: Fix, other: Fix) -> bool:
     return not (one.direct == () or other.direct == ()) and (not mine or not its or bool({*mine} & {*its}))
 
 
-def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
+def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
     """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct ones."""
     order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
     known = [catalogue[number] for number in order if number in catalogue]

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.precondition import Precondition, Release
+from heuristics.fixes.precondition import Needs, Release
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
 from traces.limits import LITTLE
+from traces.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,13 @@ class Planned:
 
     fix: Fix
     knobs: Knobs
-    preconditions: tuple[Precondition, ...]
+    preconditions: Needs
     ceiling_frac: float | None
     low_frac: float | None = None
     low_because: str = ""
     low_cure: str = MEASURE_IT
-    shares_with: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    shares_with: Texts = ()
+    after: Texts = ()
     change: Change = field(default_factory=Change)
     replayed: bool = False
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
 from heuristics.fixes.fix import Fix
-from heuristics.guides.memory_use import Use, estimated, has_room, memory_use, ran_out
-from heuristics.guides.memory_use import fits as does_fit
+from heuristics.guides.memory_use import Use, estimated, memory_use
 from heuristics.plan.allowed import Allowed, Permits
 from heuristics.plan.gains import (
     ceiling_frac,
@@ -26,7 +25,7 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.sizes.memory import ERROR, MemoryEstimate, delta
 from traces.spelling import gigabytes
 
@@ -56,7 +55,7 @@ class Considered:
         return made(self.run, self.planned)
 
     @cached_property
-    def values(self) -> Mapping[str, Value]:
+    def values(self) -> Values:
         return self.made.change.in_run(self.run)
 
     @cached_property
@@ -86,14 +85,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
         yield refused("rejected", say("plan.rejected", text=why.text), source=why.source)
     if _is_set(one):
         yield refused("needs", say("plan.is-set"), is_set=True)
-    if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
-        use = memory_use(one.run)
-        room = (
-            say("plan.memory-estimated" if use.is_estimated else "plan.memory-used", used_frac=use.frac)
-            if use
-            else say("plan.there-is-room")
-        )
-        yield refused("needs", say("plan.memory-not-short", room=room))
+    if one.fix.wall == "memory" and not one.fix.with_room and one.run.tells("memory_has_room"):
+        yield refused("needs", say("plan.memory-not-short", room=one.run.tells("room_said")))
     room_left = room_for(one.run, one.values) if one.values else None
     if room_left and room_left.fits is False:
         yield refused("needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory"))
@@ -139,7 +132,7 @@ OUTSIDE_FRAC: Final = Limit(
 )
 
 
-def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
+def room_for(run: Run, changes: Values) -> Room:
     """Whether changed knobs fit into the memory of a run's fullest rank.
 
     By the peak of log or trace where there is one, which leaves the change alone to the estimate and its
@@ -151,22 +144,22 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     if isinstance(added, Missing) or isinstance(after, Missing):
         reason = added.reason if isinstance(added, Missing) else ""
         return Room(None, free, None, say("plan.room-unknown", reason=reason))
-    if added < 0 and does_fit(run) is False:
+    if added < 0 and run.tells("fits") is False:
         return _freed(run, added, after, use, free)
     if added <= 0:
-        freed = say("plan.room-freed", freed=gigabytes(-added)) if added else say("plan.no-more-memory")
+        freed = say("plan.room-freed", freed_bytes=-added) if added else say("plan.no-more-memory")
         return Room(added, free, True, freed)
     if use is None or free is None:
-        return Room(added, None, None, say("plan.free-unknown", added=gigabytes(added)))
+        return Room(added, None, None, say("plan.free-unknown", added_bytes=added))
     if use.is_estimated:
         return _by_estimate(use, added, free)
     most = round(added * (1 + ERROR.value))
     said = say(
         "plan.fits" if most <= free else "plan.does-not-fit",
-        added=gigabytes(added),
-        most=gigabytes(most),
+        added_bytes=added,
+        most_bytes=most,
         left=gigabytes(free) if free > 0 else "none",
-        outside=gigabytes(_outside(use)),
+        outside_bytes=_outside(use),
     )
     return Room(added, free, most <= free, said)
 
@@ -177,26 +170,26 @@ def _outside(use: Use) -> int:
 
 def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: int | None) -> Room:
     """What a change frees where the run does not fit: enough, by the estimate of what is left."""
-    left = None if use is None or ran_out(run) else Use(after.total_bytes, use.capacity_bytes, True)
+    left = None if use is None or run.tells("ran_out") else Use(after.total_bytes, use.capacity_bytes, True)
     if left is not None and left.most_frac <= 1:
-        return Room(added, free, True, say("plan.room-freed", freed=gigabytes(-added)))
-    return Room(added, free, None, say("plan.room-freed-perhaps", freed=gigabytes(-added)))
+        return Room(added, free, True, say("plan.room-freed", freed_bytes=-added))
+    return Room(added, free, None, say("plan.room-freed-perhaps", freed_bytes=-added))
 
 
 def _by_estimate(use: Use, added: int, free: int) -> Room:
     after = replace(use, peak_bytes=use.peak_bytes + added)
     usable = 1 - OUTSIDE_FRAC.value
-    fits = False if after.frac > usable else True if after.most_frac <= usable else None
+    fits, code = None, "near"
+    if after.used_frac > usable:
+        fits, code = False, "too-much"
+    elif after.most_frac <= usable:
+        fits, code = True, "fits"
     said = say(
-        "plan.near-by-estimate"
-        if fits is None
-        else "plan.fits-by-estimate"
-        if fits
-        else "plan.too-much-by-estimate",
-        added=gigabytes(added),
-        now=gigabytes(use.peak_bytes),
-        capacity=gigabytes(use.capacity_bytes),
-        outside=gigabytes(_outside(use)),
+        f"plan.estimate-{code}",
+        added_bytes=added,
+        now_bytes=use.peak_bytes,
+        capacity_bytes=use.capacity_bytes,
+        outside_bytes=_outside(use),
     )
     return Room(added, free, fits, said)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, numbers
 from heuristics.fixes.change import NO_LINES, Change
-from heuristics.fixes.fix import Fix
+from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
 from heuristics.rules.check import broken
@@ -22,8 +22,8 @@ from traces.sections.tables import WallId
 def levers_of(
     run: Run,
     why: Mapping[WallId, Missing],
-    catalogue: Mapping[str, Fix],
-    plan: Callable[[Run, Sequence[WallId], Mapping[str, Fix]], Plan],
+    catalogue: Catalogue,
+    plan: Callable[[Run, Sequence[WallId], Catalogue], Plan],
 ) -> Plan:
     """A plan as for the walls `why`, but by no cost: none bounds what a lever gives.
 

@@ -13,6 +13,7 @@ from traces.sections.cause import Cause
 from traces.sections.hang import HangKind
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import WallId
+from traces.texts import Texts
 
 
 class Fault(Section, frozen=True):
@@ -45,7 +46,7 @@ class BriefArm(Section, frozen=True):
     """One of the changes to measure against each other."""
 
     name: str
-    knobs: tuple[str, ...]
+    knobs: Texts
 
 
 class BriefFix(Section, frozen=True):
@@ -58,7 +59,7 @@ class BriefFix(Section, frozen=True):
     id: str
     title: str
     gain_frac: tuple[float | None, float | None] | None
-    knobs: tuple[str, ...]
+    knobs: Texts
     arms: tuple[BriefArm, ...]
 
 
@@ -72,7 +73,7 @@ class Brief(Section, frozen=True, kw_only=True):
     kind: Literal["brief"]
     tool: Tool
     redacted: bool
-    traces: tuple[str, ...]
+    traces: Texts
     verdict: BriefVerdict
     walls: tuple[BriefWall, ...]
     fixes: Annotated[tuple[BriefFix, ...], Meta(max_length=3)]

@@ -15,7 +15,7 @@ from traces.missing import OrMissing, known
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Phase, Timeline, WallId
-from traces.texts import FileName, Given, GpuName, Key, Recorded, Release, Said
+from traces.texts import FileName, Given, GpuName, Key, Keys, Recorded, Release, Said, Sentences
 
 
 class SideSteps(Section, frozen=True):
@@ -27,7 +27,7 @@ class SideSteps(Section, frozen=True):
     median_ns: OrMissing[Ns]
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
-    dropped: tuple[Said, ...]
+    dropped: Sentences
     unit: Unit = "step"
 
 
@@ -154,7 +154,7 @@ class ComparedRow(Section, frozen=True):
     new_ns: int
     base_count: Number
     new_count: Number
-    parts: tuple[Key, ...]
+    parts: Keys
     ci95_ns: OrMissing[Ends]
     share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
 
@@ -210,7 +210,7 @@ class ComparedChange(Change, frozen=True):
 
     said_base: bool
     said_new: bool
-    can_explain: tuple[Key, ...]
+    can_explain: Keys
 
 
 class PossibleCause(Section, frozen=True):
@@ -222,7 +222,7 @@ class PossibleCause(Section, frozen=True):
     id: Key
     title: Said
     confidence: Level
-    because: tuple[Said, ...]
+    because: Sentences
     next: Said
 
 
@@ -236,10 +236,10 @@ class Suspect(PossibleCause, frozen=True):
     `because` what is more than the figures of its rows.
     """
 
-    rows: tuple[Key, ...]
+    rows: Keys
     explains_ns: int
     source: Said
-    seen: tuple[Said, ...] = ()
+    seen: Sentences = ()
 
 
 class ComparedPair(Section, frozen=True):
@@ -326,7 +326,7 @@ class TwoRuns(OfKind, frozen=True, kw_only=True):
     """
 
     verdict: ComparisonVerdict
-    because: tuple[Said, ...]
+    because: Sentences
     record: Said
     comparable: Comparable
     base: Section

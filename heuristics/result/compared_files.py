@@ -9,7 +9,7 @@ from typing import Literal
 from heuristics.result.compared import Change, PossibleCause, TwoRuns
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.texts import FileName, GivenText, Key, Place, Said
+from traces.texts import FileName, GivenText, Key, Keys, Place, Said
 
 DriftState = Literal["rising", "falling", "none"]
 
@@ -120,7 +120,7 @@ class Explanation(PossibleCause, frozen=True):
     where neither, `open` where no size is known. `knobs`: the settings that differ for it.
     """
 
-    knobs: tuple[Key, ...]
+    knobs: Keys
     fit: Literal["covers", "direction", "against", "open"]
     explains: tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]
     step_low_frac: OrMissing[float]
@@ -131,7 +131,7 @@ class Explanation(PossibleCause, frozen=True):
 class Together(Section, frozen=True):
     """All explanations of the step at once: what their ranges come to, and whether that covers the size."""
 
-    ids: tuple[Key, ...]
+    ids: Keys
     step_low_frac: float
     step_high_frac: float
     covers: bool | None

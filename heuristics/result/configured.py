@@ -10,7 +10,7 @@ from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Ns, Section
 from traces.sizes.peaks import Peak
 from traces.sizes.references import Nearest, Reference
-from traces.texts import FileName, Given, GivenText, Key, Place, Release, Said
+from traces.texts import FileName, Given, GivenText, Key, Keys, Place, Release, Said, Sentences
 
 FindingState = Literal[
     "requested_not_active",
@@ -126,8 +126,8 @@ class Defect(Section, frozen=True):
     until: Said
     set: Mapping[Key, Given]
     seen: tuple[Sighting, ...]
-    also: tuple[Said, ...]
-    of: tuple[Key, ...]
+    also: Sentences
+    of: Keys
 
     def tells(self, id: str) -> bool:
         """Whether it is the entry of a rule, a finding, a failure or a step."""
@@ -150,12 +150,12 @@ class Incident(Section, frozen=True):
     cure: Said
     fix: Key
     set: Mapping[Key, Given]
-    releases: tuple[Said, ...]
-    gpus: tuple[Key, ...]
-    only_if: tuple[Said, ...]
+    releases: Sentences
+    gpus: Keys
+    only_if: Sentences
     seen: tuple[Sighting, ...]
     source: Said
-    explains: tuple[Key, ...] = ()
+    explains: Keys = ()
 
 
 class SetAt(Section, frozen=True):
@@ -186,9 +186,9 @@ class UndecidedRule(Section, frozen=True):
 
     id: Key
     text: Said
-    asks: tuple[Said, ...]
+    asks: Sentences
     broken_by_default: bool
-    waits_for: tuple[Said, ...] = ()
+    waits_for: Sentences = ()
 
 
 class Rules(Section, frozen=True):
@@ -227,8 +227,8 @@ class Experiment(Section, frozen=True):
     title: Said
     fix: Key
     variable: Said
-    holds: tuple[Said, ...]
-    measure: tuple[Said, ...]
+    holds: Sentences
+    measure: Sentences
     step_count: Count
     next: Said
 

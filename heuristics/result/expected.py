@@ -4,7 +4,7 @@ from typing import Literal
 
 from traces.missing import OrMissing
 from traces.sections.section import Section
-from traces.texts import Key, Said
+from traces.texts import Keys, Said, Sentences
 
 PredictedEnds = tuple[OrMissing[int], int]
 """Lower and upper end of a prediction, the lower where there is one."""
@@ -32,7 +32,7 @@ Conclusion = Literal[
 class ExpectedPart(Section, frozen=True):
     """Rows of the step that a fix acts on, per step: what they were and by how much they fell."""
 
-    rows: tuple[Key, ...]
+    rows: Keys
     base_ns: int
     gained_ns: int
     ci95_ns: OrMissing[Ends]
@@ -45,8 +45,8 @@ class ExpectedExtent(Section, frozen=True):
     """
 
     what: Said
-    planned: tuple[Said, ...]
-    now: tuple[Said, ...]
+    planned: Sentences
+    now: Sentences
     ranged: bool
 
 
@@ -60,7 +60,7 @@ class Expected(Section, frozen=True):
     values of its setting than planned.
     """
 
-    fixes: tuple[Key, ...]
+    fixes: Keys
     by: ExpectedBy
     predicted_ns: OrMissing[PredictedEnds]
     gained_ns: int
@@ -68,6 +68,6 @@ class Expected(Section, frozen=True):
     part: ExpectedPart | None
     outcome: ExpectedOutcome
     conclusion: Conclusion
-    together_with: tuple[Key, ...]
-    grew: tuple[Key, ...]
+    together_with: Keys
+    grew: Keys
     extent: ExpectedExtent | None = None

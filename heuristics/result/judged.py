@@ -1,6 +1,6 @@
 """What is made of a run: `verdict`, `walls`, `fixes`, `levers`, `refused`, `choices`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from traces.missing import OrMissing
 from traces.sections.section import Frac, Ns, Section
 from traces.sections.tables import WallId
-from traces.texts import Key, Said, Typed
+from traces.texts import Key, Keys, Said, Sentences, Typed
 
 Level = Literal["high", "medium", "low"]
 Outcome = Literal["finding", "clear", "unmeasurable"]
@@ -54,8 +54,8 @@ class Verdict(Section, frozen=True):
     tied_with: tuple[WallId, ...]
     runner_up: OrMissing[WallId]
     confidence: OrMissing[Level]
-    confidence_because: tuple[Said, ...]
-    because: tuple[Said, ...]
+    confidence_because: Sentences
+    because: Sentences
     next_wall: OrMissing[WallId]
     next_wall_frac: OrMissing[Frac]
     next_because: Said
@@ -90,10 +90,13 @@ class Wall(Section, frozen=True):
     cost_by_kind_ns: OrMissing[Mapping[Key, Ns]]
     at_most_frac: OrMissing[Frac]
     evidence: tuple[Evidence, ...]
-    missing: tuple[Said, ...]
+    missing: Sentences
     cure: Said
     at_least_frac: Frac | UnsetType = UNSET
     room: MemoryRoom | UnsetType = UNSET
+
+
+Walls = Sequence[Wall]
 
 
 class Knobs(Section, frozen=True):
@@ -155,9 +158,9 @@ class KnownIssue(Section, frozen=True):
 
     id: Key
     what: Said
-    releases: tuple[Said, ...]
-    gpus: tuple[Key, ...]
-    only_if: tuple[Said, ...]
+    releases: Sentences
+    gpus: Keys
+    only_if: Sentences
     workaround: Said
     source: Said
 
@@ -180,20 +183,20 @@ class Fix(Section, frozen=True):
     versions: Said
     preconditions: tuple[Precondition, ...]
     checked: tuple[Checked, ...]
-    after: tuple[Key, ...]
+    after: Keys
     room: OrMissing[Room]
     gain_frac: OrMissing[tuple[OrMissing[float], float]]
     gain_source: OrMissing[Said]
-    shares_with: tuple[Key, ...]
-    side_effects: tuple[Said, ...]
+    shares_with: Keys
+    side_effects: Sentences
     verify: Said
-    sources: tuple[Said, ...]
+    sources: Sentences
     known_issues: tuple[KnownIssue, ...] = ()
     arms: tuple[Arm, ...] = ()
     first_because: Said = ""
     gain_replayed: bool = True
     per_token: bool = False
-    how: tuple[Said, ...] = ()
+    how: Sentences = ()
     acts_on: Mapping[Key, Frac] = {}
     wide_because: Said = ""
 
@@ -201,7 +204,7 @@ class Fix(Section, frozen=True):
 class Combined(Section, frozen=True):
     """Fixes applied together in one replay: what they win at least and at most, never a sum."""
 
-    ids: tuple[Key, ...]
+    ids: Keys
     gain_frac: tuple[float, float]
 
 
@@ -224,15 +227,15 @@ class Choice(Section, frozen=True):
     answer: Said
     rule: Said
     other: Said
-    settings: tuple[Said, ...]
-    asks: tuple[Said, ...]
-    refused: tuple[Said, ...]
+    settings: Sentences
+    asks: Sentences
+    refused: Sentences
     reason: Said = ""
     source: Said = ""
     other_rule: Said = ""
     other_reason: Said = ""
-    candidates: tuple[Said, ...] = ()
-    notes: tuple[Said, ...] = ()
-    before: tuple[Said, ...] = ()
-    then: tuple[Said, ...] = ()
-    never: tuple[Said, ...] = ()
+    candidates: Sentences = ()
+    notes: Sentences = ()
+    before: Sentences = ()
+    then: Sentences = ()
+    never: Sentences = ()

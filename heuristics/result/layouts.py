@@ -8,7 +8,7 @@ from heuristics.result.tool import OfKind
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Section
 from traces.sizes.memory import MemoryEstimate
-from traces.texts import CommandLine, FileName, Key, Said, Typed
+from traces.texts import CommandLine, FileName, Key, Keys, Said, Sentences, Typed
 
 Room = Literal["room", "tight", "none"]
 """How an estimate fits a GPU: with the head room, nearly full, or not at all."""
@@ -51,7 +51,7 @@ class PlannedLayout(Section, frozen=True):
     microbatches: OrMissing[int]
     stages: Typed | None
     recompute: Literal["none", "selective", "full"]
-    recompute_modules: tuple[Key, ...]
+    recompute_modules: Keys
     dispatcher: Key
     room: Room
     filled_frac: float
@@ -59,10 +59,10 @@ class PlannedLayout(Section, frozen=True):
     without_recompute_bytes: OrMissing[int]
     cost_frac: float
     costs: tuple[LayoutCost, ...]
-    because: tuple[Said, ...]
+    because: Sentences
     nearest: tuple[NearRun, ...]
-    unknown: tuple[Said, ...]
-    broken: tuple[Said, ...]
+    unknown: Sentences
+    broken: Sentences
     knobs: Knobs
 
 
@@ -91,8 +91,8 @@ class Layouts(OfKind, frozen=True, kw_only=True):
     seq_length: Count
     parameters_count: Count
     active_count: Count
-    assumed: tuple[Said, ...]
-    unknown: tuple[Said, ...]
+    assumed: Sentences
+    unknown: Sentences
     counted: CountedLayouts
     layouts: tuple[PlannedLayout, ...]
     least_bytes: Bytes | None

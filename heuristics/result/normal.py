@@ -3,7 +3,7 @@
 from typing import Literal
 
 from traces.sections.section import Count, Section
-from traces.texts import Said
+from traces.texts import Sentences
 
 
 class NormalThroughput(Section, frozen=True):
@@ -24,10 +24,10 @@ class NormalThroughput(Section, frozen=True):
     mfu_high_frac: float | None
     step_low_ns: Count | None
     step_high_ns: Count | None
-    published: tuple[Said, ...]
-    counted: tuple[Said, ...]
-    not_counted: tuple[Said, ...]
-    sources: tuple[Said, ...]
+    published: Sentences
+    counted: Sentences
+    not_counted: Sentences
+    sources: Sentences
     standing: Literal["inside", "below", "above"] | None = None
     replayed_tokens_high: float | None = None
     replayed_standing: Literal["inside", "below", "above"] | None = None

@@ -28,7 +28,7 @@ from traces.sections.run import Late, RankInRun, Run
 from traces.sections.section import Section
 from traces.sections.trace import Trace
 from traces.sizes.memory import MemoryEstimate
-from traces.texts import CommandLine, FileName, Given, Key, Said
+from traces.texts import CommandLine, FileName, Given, Key, Sentences
 
 
 class Result(Section, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Result(Section, frozen=True, kw_only=True):
     tool: Tool
     about: FileName | UnsetType = UNSET
     judged: bool | UnsetType = UNSET
-    warnings: tuple[Said, ...]
+    warnings: Sentences
     missing: tuple[Missing, ...]
     redacted: bool
     command: CommandLine | UnsetType = UNSET
@@ -90,7 +90,7 @@ class Merged(Section, frozen=True, kw_only=True):
     kind: Literal["run"]
     tool: Tool
     redacted: Literal[True]
-    warnings: tuple[Said, ...]
+    warnings: Sentences
     missing: tuple[Missing, ...]
     traces: tuple[FileName, ...]
     run: Run

@@ -90,7 +90,9 @@ def _walk(kind: inspect.Type) -> _Walk | None:
         case inspect.UnionType(types=types):
             inner = [walk for one in types if not isinstance(one, _BESIDE) and (walk := _walk(one))]
             may_lack = any(isinstance(one, inspect.NoneType) for one in types)
-            return _of_union(inner[0]) if inner else _if_gap if may_lack else None
+            if inner:
+                return _of_union(inner[0])
+            return _if_gap if may_lack else None
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
             return _of_list(each) if (each := _walk(item)) else None
         case inspect.TupleType(item_types=items):

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from traces.missing import Missing
 from traces.sections.section import Section
-from traces.texts import CommandLine, Key, Release, Said
+from traces.texts import CommandLine, Key, Release, Sentences
 
 SCHEMA_VERSION: Final = "1.0"
 """Of the documents that are written."""
@@ -31,7 +31,7 @@ class OfKind(Section, frozen=True, kw_only=True):
     schema_version: SchemaVersion
     tool: Tool
     kind: str
-    warnings: tuple[Said, ...]
+    warnings: Sentences
     missing: tuple[Missing, ...]
     redacted: bool
     command: CommandLine | UnsetType = UNSET

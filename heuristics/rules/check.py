@@ -1,25 +1,25 @@
 """A configuration against all rules of its versions; and a configuration after a change, judged whole."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, cast, get_args
+from typing import Final, get_args
 
 from heuristics.config.about import option_of
 from heuristics.config.logic import all_of, negated
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config, Trust
+from heuristics.facts.dictionary import fact
 from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
 from heuristics.run.run import Run
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
-from traces.settings.settings import Value
+from traces.settings.settings import Values
+from traces.texts import Texts
 
 OF_MACHINE: Final = frozenset(
     map(option_of, ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)))
 )
 """Options of facts that a configuration rests on and no file of it says."""
-_BROKEN: Final = "broken rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Asked:
     holds: bool | None
 
 
-def asked_by(run: Run, changes: Mapping[str, Value]) -> tuple[Asked, ...]:
+def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such a run."""
     config = run.changed(changes).view(Trust.CHECKED)
     releases = releases_of(config)
@@ -52,12 +52,13 @@ def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
 
 def check_rules(run: Run) -> tuple[Rule, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
-    if _BROKEN not in run.told:
-        run.told[_BROKEN] = _check(run)
-    return cast(tuple[Rule, ...], run.told[_BROKEN])
+    found: tuple[Rule, ...] = run.tells("broken_rules")
+    return found
 
 
-def _check(run: Run) -> tuple[Rule, ...]:
+@fact
+def broken_rules(run: Run) -> tuple[Rule, ...]:
+    """The same, looked up once a run."""
     config = run.view(Trust.CHECKED)
     broken = [rule for rule in _rules_of(releases_of(config)) if rule.broken(config)]
     return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)
@@ -88,7 +89,7 @@ def undecided(run: Run) -> tuple[UndecidedRule, ...]:
     )
 
 
-def _undecided(run: Run, rule: Rule, asks: tuple[str, ...]) -> UndecidedRule:
+def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
     """With what it is by defaults: broken, or hanging on facts that no file tells.
 
     Of Bridge's performance scripts none is broken so: they set more than their flags say.
@@ -103,7 +104,7 @@ def _undecided(run: Run, rule: Rule, asks: tuple[str, ...]) -> UndecidedRule:
     return UndecidedRule(rule.id, rule.text, asks, broken, facts if verdict is None else ())
 
 
-def _with_defaults(run: Run, asks: tuple[str, ...]) -> Config:
+def _with_defaults(run: Run, asks: Texts) -> Config:
     """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
     defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}

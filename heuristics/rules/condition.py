@@ -1,21 +1,24 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
-A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known), `observed.X` (of what a
-trace shows, as it stands) or `config.X` (a question to the configuration). None is unknown: it goes through
-`and`, `or`, `not` and comparisons, so that an unknown name never breaks a rule; `known(a, b)` tells whether
-all are known, `where(a)` what set a knob. A knob that is null is off, is `None` (`mtp_num_layers is None`),
-and in an order (`mtp_num_layers > 1`) neither above nor below any number.
+A name is a knob's id, a fact or a field of one (`recompute_guide.granularity`), a limit (`WALL`, or with
+its file `guides.parallel.LONG`), a row of `recipes.X`, `active.X` (a field of what runs as far as is known),
+`observed.X` (of what a trace shows, as it stands), `run.X` or `config.X` (a question to the configuration).
+None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown name never breaks a
+rule; `unknown` says so, `known(a, b)` tells whether all are known, `first(a, b)` is the first that is,
+`where(a)` what set a knob, `line('a')` where a log has a line. A knob that is null is off, is `None`
+(`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor below any number.
 
-Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two.
+Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two. Facts
+that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final
 
@@ -25,51 +28,25 @@ from heuristics.config.about import not_given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
-from heuristics.facts.dictionary import DICTIONARY, Asked, Fact
+from heuristics.facts.dictionary import DICTIONARY, Asked, Fact, Says, answer, enter, written_facts
+from heuristics.recipes import RECIPES
+from heuristics.rules.values import ARITHMETIC, NULL, as_set, comparison, computed, truth
 from heuristics.run.run import Run
-from heuristics.words import say
+from heuristics.words import say, spelled
+from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
-from traces.settings.settings import OFF
+from traces.spelling import chosen
 from traces.toml_tables import Readers
 
 Evaluated = Callable[[Any], object]
 """The value of a part of a condition for what is asked."""
 
 
-class _Null:
-    """A knob that is said to be null."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
 ROOMS: Final = (configuration, groups, stages)
 """Where facts of a configuration stand; those of a view stand before the language that asks it."""
-NULL: Final = _Null()
-_SHOWN: Final = "observed."
+_OF_RUN: Final = ("observed.", "run.")
 _FIELD: Final = compiled(r"\{(.+?)\}")
-_ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda one, several: one in several,
-    ast.NotIn: lambda one, several: one not in several,
-}
-_ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Mod: operator.mod,
-    ast.FloorDiv: operator.floordiv,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +72,7 @@ class Condition:
     def holds(self, of: Asked) -> bool | None:
         """Whether it holds; None where unknown."""
         if self.text not in of.held:
-            of.held[self.text] = _truth(self.term.of(of))
+            of.held[self.text] = truth(self.term.of(of))
         return of.held[self.text]
 
     def unknown(self, of: Asked) -> tuple[Term, ...]:
@@ -152,6 +129,8 @@ class Language:
         self._conditions: dict[str, Condition] = {}
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
+        for name, cases in written_facts().get(view.__name__, {}).items():
+            enter(name, partial(self._answer, cases), view, option=cases[0].option)
 
     def condition(self, text: str) -> Condition:
         """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
@@ -165,12 +144,34 @@ class Language:
 
     def named(self, name: str) -> Term:
         """A name as a term: None where unknown, NULL where it is null. ValueError: no such name here."""
-        fact = DICTIONARY.get(name)
-        view = fact.view if fact else Run if name.startswith(_SHOWN) else Config
+        room, _, own = name.rpartition(".")
+        number = RECIPES[own] if room == "recipes" else _limit(name)
+        if number is not None:
+            return Term(lambda c: number.value)
+        whole, _, field = name.partition(".")
+        if name in DICTIONARY or name in knobs():
+            whole, field = name, ""
+        fact = DICTIONARY.get(whole)
+        view: type = Run if name.startswith(_OF_RUN) else Config
+        if fact:
+            view = fact.view
+        of: Evaluated = partial(_field, partial(answer, whole), field) if fact else _question(name)
         if view not in self._ways:
             raise ValueError(f"{name} is no fact of what is asked")
-        of, way = partial(_once, name, fact.of) if fact else _question(name), self._ways[view]
+        way = self._ways[view]
         return Term(of if way is _itself else lambda asked: of(way(asked)), name=name, fact=fact)
+
+    def _answer(self, cases: tuple[Says, ...], of: Any) -> object:
+        """What a fact of the table says; None where none of its cases holds."""
+        for case in cases:
+            if not case.when or self.condition(case.when).holds(of):
+                return self.filled(case.text, of) if case.text else self.condition(case.value).term.of(of)
+        return None
+
+    def value(self, text: str, of: Any) -> object:
+        """The value of a part of a condition; None also where it is null."""
+        found = self.condition(text).term.of(of)
+        return None if found is NULL else found
 
     def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
         """A text with the values of the parts of conditions that it has in braces.
@@ -181,8 +182,12 @@ class Language:
         def value(field: Match) -> str:
             if words and field[1] in words:
                 return self.filled(words[field[1]], of, words)
+            if limit := _limit(field[1]):
+                return chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
             found = self.condition(field[1]).term.of(of)
-            return ", ".join(found) if isinstance(found, tuple) else "?" if found is None else str(found)
+            if found is None:
+                return "?"
+            return ", ".join(found) if isinstance(found, tuple) else spelled(field[1], found)
 
         return _FIELD.sub(value, text)
 
@@ -194,17 +199,24 @@ class Language:
             case ast.Tuple(elts=elements) | ast.Set(elts=elements):
                 values = tuple(self._compiled(one).of(None) for one in elements)
                 return Term(lambda c: frozenset(values) if isinstance(node, ast.Set) else values)
+            case ast.Name(id="unknown"):
+                return Term(lambda c: None)
             case ast.Name() | ast.Attribute():
                 return self.named(ast.unparse(node))
+            case ast.Call(func=ast.Name(id="first"), args=names, keywords=[]):
+                terms = tuple(map(self._compiled, names))
+                return Term(partial(_first, terms), terms)
             case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
                 terms = tuple(map(self._compiled, names))
                 return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
             case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
                 name = ast.unparse(knob)
                 return Term(lambda c: self._ways[Config](c).where(name))
+            case ast.Call(func=ast.Name(id="line"), args=[ast.Constant(value=str() as id)], keywords=[]):
+                return Term(lambda c: c.line_of(id))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
-                return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
+                return Term(lambda c: None if (found := truth(term.of(c))) is None else not found, (term,))
             case ast.BoolOp(op=op, values=values_):
                 terms = tuple(map(self._compiled, values_))
                 return Term(_joined(terms, isinstance(op, ast.Or)), terms)
@@ -212,12 +224,12 @@ class Language:
                 one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 other = self._listed(right) if is_list else self._compiled(right)
-                return _both(one, other, _comparison(type(op), isinstance(right, ast.Set)))
+                return _both(one, other, comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
                 one, other = self._listed(left), self._listed(right)
-                return _both(one, other, lambda found, beside: bool(_as_set(found) & _as_set(beside)))
+                return _both(one, other, lambda found, beside: bool(as_set(found) & as_set(beside)))
             case ast.BinOp(left=left, op=op, right=right):
-                compute = partial(_computed, _ARITHMETIC[type(op)])
+                compute = partial(computed, ARITHMETIC[type(op)])
                 return _both(self._compiled(left), self._compiled(right), compute)
         raise ValueError(f"{ast.unparse(node)} is no part of a condition")
 
@@ -231,6 +243,8 @@ class Language:
 
 CONFIGURED: Final = Language(Config)
 """Conditions that tables ask of a configuration."""
+RUNS: Final = Language(Run, {Config: "config"})
+"""Conditions that tables ask of a run: of guides, fixes, clues and the workflow."""
 condition: Final = CONFIGURED.condition
 named: Final = CONFIGURED.named
 READERS: Final = CONFIGURED.readers
@@ -241,11 +255,13 @@ def _question(name: str) -> Evaluated:
     home, _, own = name.partition(".")
     if home == "env":
         return lambda config: config.env(own)
+    if home == "run":
+        return partial(_field, _itself, own)
     if home in ("active", "config", "observed"):
         if not hasattr(Config if home == "config" else Observed, own):
             raise ValueError(f"{name} is no question")
         asked = attrgetter(own if home == "config" else name)
-        if name.startswith(_SHOWN):
+        if home == "observed":
             return asked
         return lambda config: None if (found := asked(config)) == "unknown" else found
     if name not in knobs():
@@ -259,23 +275,37 @@ def _value(name: str, config: Config) -> object:
     return NULL if found is None and config.known(name) else found
 
 
-def _once(name: str, of: Evaluated, asked: Asked) -> object:
-    """A fact that is computed once for what is asked."""
-    if name not in asked.told:
-        asked.told[name] = of(asked)
-    return asked.told[name]
+def _field(of: Evaluated, path: str, asked: Any) -> object:
+    """A field of a value, or what a mapping has of that name, by its path; None where what has it is."""
+    found = of(asked)
+    for name in filter(None, path.split(".")):
+        if isinstance(found, Mapping):
+            found = found.get(name)
+        else:
+            found = getattr(found, name) if found is not None else None
+    return found
+
+
+def _first(terms: tuple[Term, ...], asked: Any) -> object:
+    """The first that is known; null where none is and one is null."""
+    found = [term.of(asked) for term in terms]
+    known = [one for one in found if one is not None]
+    return next((one for one in known if one is not NULL), NULL if known else None)
+
+
+def _limit(name: str) -> Limit | None:
+    """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share; None of other names."""
+    room, _, own = name.rpartition(".")
+    if room == "env" or not own.isidentifier() or not own.isupper():
+        return None
+    limit: Limit = getattr(import_module(f"heuristics.{room}" if room else "traces.limits"), own)
+    return limit
 
 
 @cache
 def _knobs(condition: Condition) -> tuple[str, ...]:
     spoken = (one.fact.knobs if one.fact else (one.name,) for one in condition.named)
     return tuple(dict.fromkeys(knob for several in spoken for knob in several))
-
-
-def _truth(value: object) -> bool | None:
-    if isinstance(value, str):
-        return value.lower() not in OFF
-    return None if value is None else bool(value)
 
 
 def _unknown(term: Term, of: Asked) -> list[Term]:
@@ -303,7 +333,7 @@ def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     def of(asked: Any) -> bool | None:
         found: bool | None = not decides
         for term in terms:
-            one = _truth(term.of(asked))
+            one = truth(term.of(asked))
             if one is decides:
                 return decides
             if one is None:
@@ -321,36 +351,3 @@ def _both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term
         return None if found is None or beside is None else compute(found, beside)
 
     return Term(of, (one, other))
-
-
-def _comparison(op: type[ast.cmpop], is_set: bool) -> Callable[[Any, Any], object]:
-    if op in _COMPARISONS:
-        return lambda one, other: _COMPARISONS[op](
-            one, Version(str(other)) if isinstance(one, Version) else other
-        )
-    if is_set:
-        return lambda one, other: _ORDERS[op](_as_set(one), other)
-    return partial(_ordered, _ORDERS[op])
-
-
-def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) -> object:
-    if NULL in (one, other):
-        return False
-    if isinstance(one, Version):
-        return compare(one, Version(str(other)))
-    return compare(one, other) if _is_number(one) and _is_number(other) else None
-
-
-def _computed(compute: Callable[[Any, Any], object], one: object, other: object) -> object:
-    divides = compute in (operator.mod, operator.floordiv)
-    if not _is_number(one, int) or not _is_number(other, int) or (divides and not other):
-        return None
-    return compute(one, other)
-
-
-def _as_set(value: object) -> frozenset[object]:
-    return frozenset(value) if isinstance(value, tuple | frozenset) else frozenset()
-
-
-def _is_number(value: object, kind: Any = int | float) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

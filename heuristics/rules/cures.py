@@ -1,17 +1,16 @@
 """A rule's cure in one run: judged again with the whole configuration, until it breaks nothing new."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from heuristics.rules.check import broken, check_rules
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.settings.spelling import in_section, with_twins
 
 _LOW: Final = ("fp8", "fp4")
-_PLAIN_RECIPE: Final[Mapping[str, Value]] = {"mixed_precision": "bf16_mixed"}
+_PLAIN_RECIPE: Final[Values] = {"mixed_precision": "bf16_mixed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +20,8 @@ class Cure:
     `then`: rules that its settings would break and no setting meets; `set` is then empty.
     """
 
-    set: Mapping[str, Value]
-    beside: Mapping[str, Value]
+    set: Values
+    beside: Values
     then: tuple[Rule, ...] = ()
 
 
@@ -42,7 +41,7 @@ def _is_new(one: Rule, before: set[str]) -> bool:
     return one.level == "error" and one.id not in before
 
 
-def _more(run: Run, one: Rule, rule: Rule, values: Mapping[str, Value]) -> dict[str, Value]:
+def _more(run: Run, one: Rule, rule: Rule, values: Values) -> dict[str, Value]:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
     asked = {**_in_run(run, one.set)}
     if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
@@ -53,7 +52,7 @@ def _more(run: Run, one: Rule, rule: Rule, values: Mapping[str, Value]) -> dict[
     return {knob: value for knob, value in asked.items() if knob not in values}
 
 
-def _in_run(run: Run, values: Mapping[str, Value]) -> dict[str, Value]:
+def _in_run(run: Run, values: Values) -> dict[str, Value]:
     """As the run's framework takes them: of a section that is written over the model, there."""
     if run.settings.framework == "megatron_bridge":
         return in_section(values, run.settings)

@@ -9,13 +9,14 @@ from msgspec.structs import force_setattr, replace
 
 from heuristics.config.view import Config, Trust
 from heuristics.result.configured import FailureState
-from heuristics.rules.condition import READERS, Condition
+from heuristics.rules.condition import READERS, Condition, condition
 from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import QUARTER
 from traces.patterns import compiled
 from traces.sections.section import copied
-from traces.settings.settings import Value
+from traces.settings.settings import Values
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
 from traces.training_log.memory import inactive_memory, most_unallocated, pieces_suffice
@@ -114,7 +115,7 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cure: str
     fix: str
     source: str = ""
-    set: Mapping[str, Value] = {}
+    set: Values = {}
     rule: str = ""
     line: int | None = None
 
@@ -122,11 +123,11 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row of `failures.toml`, which says what its fields are."""
 
-    lines: tuple[str, ...] = ()
-    signs: tuple[str, ...] = ()
+    lines: Texts = ()
+    signs: Texts = ()
     stages: tuple[Stage, ...] = ()
-    when: Condition | None = None
-    unless: tuple[str, ...] = ()
+    when: Condition = condition("True")
+    unless: Texts = ()
 
     def __post_init__(self) -> None:
         if not self.source:
@@ -134,9 +135,7 @@ class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def seen(self, log: TrainingLog, config: Config) -> Seen | None:
         """Where a log shows it, with such a setting."""
-        if (self.when and not self.when.holds(config)) or (
-            self.rule and not rules()[self.rule].broken(config)
-        ):
+        if not self.when.holds(config) or (self.rule and not rules()[self.rule].broken(config)):
             return None
         if message := log.first(*self.lines):
             return (message.line,)

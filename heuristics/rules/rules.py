@@ -22,8 +22,9 @@ from heuristics.facts.dictionary import DICTIONARY
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
 from heuristics.words import say
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.settings.spelling import spelled
+from traces.texts import Texts
 from traces.toml_tables import WrongRow, keyed, read_keyed, read_rows, read_table
 from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
 
@@ -99,16 +100,16 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     level: Level | Literal["guide"] = "error"
     since: Version | None = None
     until: Version | None = None
-    message: tuple[str, ...] = ()
+    message: Texts = ()
     printed: str = ""
-    lines: tuple[str, ...] = ()
-    set: Mapping[str, Value] = {}
+    lines: Texts = ()
+    set: Values = {}
     along: bool = False
     cures: Mapping[str, Condition] = {}
     example: Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None = None
     fix: str = ""
     guide: str = ""
-    same: tuple[str, ...] = ()
+    same: Texts = ()
 
     def __post_init__(self) -> None:
         if self.by == "core":
@@ -133,7 +134,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(one for one in (self.feature, self.needs, self.forbids) if one)
 
     @property
-    def knobs(self) -> tuple[str, ...]:
+    def knobs(self) -> Texts:
         """Knobs that it speaks of."""
         return tuple(dict.fromkeys(knob for one in self.conditions for knob in one.knobs))
 
@@ -157,7 +158,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return say("rules.in-this-run", cure=cure, example=example) if example else cure
 
     @property
-    def all_lines(self) -> tuple[str, ...]:
+    def all_lines(self) -> Texts:
         """Ids of all lines that it prints."""
         return (self.id, *self.lines) if self.message else self.lines
 
@@ -197,7 +198,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return False
         return None if holds is None or asked is None else True
 
-    def asks(self, config: Config) -> tuple[str, ...]:
+    def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
         asks = [one for condition in self.conditions for one in condition.asks(config)]
         if self.by in _FRAMEWORKS and config.framework is None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from heuristics.words import say
 from traces.limits import HALF_A_WALL
@@ -13,29 +13,17 @@ from traces.sections.cause import Cause
 from traces.sections.hang import Hang
 from traces.sections.run import Run
 from traces.sections.tables import WallId
-
-REPAIRS: Final[Mapping[Cause, tuple[str, ...]]] = {
-    Cause.SLOW_HOST: ("HST-1", "HST-2"),
-    Cause.ROUTING_IMBALANCE: ("COM-11",),
-    Cause.ROTATING_JITTER: ("HST-2", "HST-1"),
-    Cause.PIPELINE_IMBALANCE: ("COM-6",),
-}
-"""The fixes of the catalogue that remove a cause, the first to try first; what to check before is said by
-words/run.toml. Where one rank is late at every collective, COM-11, HST-1 and HST-2 and never bandwidth
-(Megatron-Bridge, skill perf-nsys-analysis at 067f987d); for an uneven pipeline COM-6 (skill
-perf-moe-dispatcher-selection)."""
+from traces.toml_tables import read_table
 
 
-WALL_OF: Final[Mapping[Cause, WallId]] = {
-    Cause.SLOW_DEVICE: "compute",
-    Cause.ROUTING_IMBALANCE: "compute",
-    Cause.PIPELINE_IMBALANCE: "compute",
-    Cause.SLOW_HOST: "host_overhead",
-    Cause.DATA_LOADER: "host_overhead",
-    Cause.ROTATING_JITTER: "host_overhead",
-    Cause.SLOW_LINK: "communication",
-}
-"""In which wall a late rank loses its time, while the others lose theirs in communication."""
+class Repair(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `causes.toml`, which says what its fields are."""
+
+    wall: WallId | None = None
+    fixes: tuple[str, ...] = ()
+
+
+REPAIRS: Final = read_table("heuristics.run", "causes.toml", dict[Cause, Repair])
 
 
 def comes_first(saved_frac: float | None) -> bool:
@@ -49,7 +37,7 @@ def repaired(run: Run) -> Run:
         return run
     first = comes_first(without.saved_frac if without else None)
     repair = say(f"run.{late.cause.value}") if late.cause is not Cause.NONE else ""
-    fixes = REPAIRS.get(late.cause, ())
+    fixes = REPAIRS[late.cause].fixes
     return structs.replace(
         run, late=structs.replace(late, repair=repair, repair_fixes=fixes, repair_first=first)
     )

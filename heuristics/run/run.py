@@ -13,7 +13,8 @@ from heuristics.facts.dictionary import Remembering
 from heuristics.run.repairs import REPAIRS, LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings, Values
+from traces.texts import Texts
 from traces.training_log.log import TrainingLog
 
 WALL_IDS: Final[tuple[WallId, ...]] = ("memory", "communication", "host_overhead", "compute")
@@ -83,11 +84,11 @@ class Run(Remembering):
         return self.config.running_precision
 
     @property
-    def repairs(self) -> tuple[str, ...]:
+    def repairs(self) -> Texts:
         """Ids of the fixes that remove what makes ranks wait, the first to try first."""
-        return REPAIRS.get(self.late.cause, ()) if self.late else ()
+        return REPAIRS[self.late.cause].fixes if self.late else ()
 
-    def changed(self, changes: Mapping[str, Value]) -> Run:
+    def changed(self, changes: Values) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.
 
         What the trace shows is of the run as it was: nothing of it is taken away. The same changes give the
@@ -98,16 +99,16 @@ class Run(Remembering):
             self.after[key] = self._changed(changes)
         return self.after[key]
 
-    def _changed(self, changes: Mapping[str, Value]) -> Run:
+    def _changed(self, changes: Values) -> Run:
         outdated = {name: None for name, one in OPTIONS.items() if {*one.knobs} & {*changes}}
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 
-    def seen_ns(self, wall: WallId, kinds: tuple[str, ...]) -> int | None:
+    def seen_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together; None where its costs are not told apart by kind."""
         return self.cost_ns(wall, kinds) if self.cost_by_kind_ns.get(wall) else None
 
-    def cost_ns(self, wall: WallId, kinds: tuple[str, ...]) -> int | None:
+    def cost_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together, all of them if none is named; None where not measured."""
         by_kind = self.cost_by_kind_ns.get(wall)
         if by_kind is None:

@@ -39,23 +39,16 @@ def experts_divide(run: Run, ep: int) -> bool | None:
     experts, world = run.config.positive("num_moe_experts"), run.config.world
     etp, pp = run.config.expert_tensor_size, run.config.pp
     parted = world is not None and etp is not None and pp is not None and world % (ep * etp * pp)
-    return False if parted or (experts and experts % ep) else None if experts is None else True
-
-
-def seems_moe(run: Run) -> bool:
-    """Whether a change of routing or of expert parallelism may be offered: something of the run is MoE's.
-
-    Where the number of experts is unknown, experts that are spread over ranks show them; a dense model that
-    gets such a change is refused.
-    """
-    return run.active.moe if run.active.moe is not None else run.config.expert_parallel is True
+    if parted or (experts and experts % ep):
+        return False
+    return None if experts is None else True
 
 
 @fact
 def wider_ep(run: Run) -> int | None:
     """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
     ep, domain = run.config.ep, run.config.nvlink_domain
-    if not seems_moe(run) or ep is None or domain is None:
+    if not run.tells("seems_moe") or ep is None or domain is None:
         return None
     fits = 2 * ep * (run.config.expert_tensor_size or 1) <= domain
     return 2 * ep if fits and experts_divide(run, 2 * ep) is not False else None

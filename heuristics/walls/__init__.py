@@ -1,13 +1,13 @@
 """One file a wall: what it is, how we tell, what it is not, references; limits with `because`; judge()."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from heuristics.figures.figures import Figures
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
-from heuristics.walls.price import Price, RunCosts, Unpriced, price
+from heuristics.walls.price import Price, Priced, RunCosts, price
 from traces.sections.tables import WallId
 
 JUDGES: Final = (memory, communication, host_overhead, compute)
@@ -20,10 +20,10 @@ _DOUBTED: Final[Mapping[WallId, Callable[[RunCosts, Price], Price]]] = {
 """Prices that may be more than the replay says, by what else is known of the wall."""
 
 
-def judge_walls(ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpriced]) -> tuple[Wall, ...]:
+def judge_walls(ranks: Ranks, prices: Mapping[WallId, Priced]) -> tuple[Wall, ...]:
     return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
 
 
-def replayed_price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
+def replayed_price(costs: RunCosts, wall: WallId) -> Priced:
     told, doubted = price(costs, wall), _DOUBTED.get(wall)
     return doubted(costs, told) if doubted and isinstance(told, Price) else told

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from heuristics.figures.figures import Figures, frac_of
+from heuristics.figures.figures import Figures, Ranks, frac_of
 from heuristics.result.judged import Bucket, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
@@ -37,7 +37,7 @@ class Bound:
     cure: str = ""
 
 
-def find_bound(ranks: Sequence[Figures]) -> Bound:
+def find_bound(ranks: Ranks) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
     window_ns = sum(rank.judged_ns for rank in ranks)
     told = [rank for rank in ranks if rank.comm_known]
@@ -76,7 +76,7 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
     }
 
 
-def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -> Bound:
+def _over_half(told: Ranks, window_ns: int, blind: Figures | None) -> Bound:
     """The bound where only compute and exposed communication are told. `blind`: a rank that tells neither."""
     compute = [rank.budget_ns.get("compute") for rank in told]
     exposed = [rank.exposed_comm_ns for rank in told]
@@ -93,19 +93,12 @@ def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -
     return Bound(None, reason, say("walls.read-budget"))
 
 
-def largest_bucket(ranks: Sequence[Figures]) -> tuple[Bucket, float] | None:
+def largest_bucket(ranks: Ranks) -> tuple[Bucket, float] | None:
     """Largest bucket of a run and its share of the windows; of equals the first."""
     total_ns = {name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)}
     name: Bucket = max(total_ns, key=lambda bucket: total_ns[bucket])
     known = any(rank.budget_ns for rank in ranks)
     return (name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None
-
-
-def idle_frac(ranks: Sequence[Figures]) -> float | None:
-    """The share of the windows in which nothing runs; None where no rank tells it."""
-    told = [rank for rank in ranks if "idle" in rank.budget_ns]
-    whole_ns = sum(rank.window_ns for rank in told)
-    return sum(rank.budget_ns["idle"] for rank in told) / whole_ns if whole_ns else None
 
 
 NO_WALL: Final = say("walls.lever")
@@ -124,9 +117,7 @@ def unproven(walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
     return {"compute": Missing("verdict.bound", reason, compute.cure)}
 
 
-def unproven_by_figures(
-    ranks: Sequence[Figures], walls: Sequence[Wall], bound: Bound
-) -> Mapping[WallId, Missing]:
+def unproven_by_figures(ranks: Ranks, walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
     """Walls that figures leave undecided and point at, the largest sign first; else compute."""
     found = [
         (sign[0], wall.id, Missing("symptoms", sign[1], wall.cure))
@@ -137,13 +128,13 @@ def unproven_by_figures(
     return {id_: why for _, id_, why in found} or unproven(walls, bound)
 
 
-def _sign(wall: WallId, ranks: Sequence[Figures]) -> tuple[float, str] | None:
+def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     """How much points at a wall, and what it is."""
-    idle = frac_of(ranks, lambda rank: rank.budget_ns.get("idle")) or 0.0
+    idle = frac_of(ranks, "idle_ns") or 0.0
     if wall == "host_overhead":
         return (idle, say("walls.sign-idle", part_frac=idle)) if idle >= WALL.value else None
     if wall == "communication":
-        rest = frac_of(ranks, _neither_ns) or 0.0
+        rest = frac_of(ranks, "neither_ns") or 0.0
         return (rest, say("walls.sign-neither", part_frac=rest)) if rest >= WALL.value else None
     if wall == "compute":
         return None
@@ -153,9 +144,3 @@ def _sign(wall: WallId, ranks: Sequence[Figures]) -> tuple[float, str] | None:
         return paid, say("walls.sign-paid", part_frac=paid)
     used = max(one.peak_frac or 0.0 for one in memories)
     return (0.0, say("walls.sign-full", used_frac=used)) if used >= NEARLY_ALL.value else None
-
-
-def _neither_ns(rank: Figures) -> int | None:
-    """Time that is neither compute nor idle, where nothing splits it."""
-    compute_ns, idle_ns = (rank.budget_ns.get(name) for name in ("compute", "idle"))
-    return None if compute_ns is None or idle_ns is None else rank.window_ns - compute_ns - idle_ns

@@ -15,24 +15,32 @@ their share).
 References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceilings, not forecasts).
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from heuristics.figures.figures import Figures
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import UNNAMED, Price, RunCosts, Unpriced, judged, shown_frac, unmeasurable
+from heuristics.walls.price import (
+    UNNAMED,
+    Price,
+    Priced,
+    RunCosts,
+    Unpriced,
+    judged,
+    shown_frac,
+    unmeasurable,
+)
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import WALL
 from traces.missing import Missing, known
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     comm = [rank for rank in ranks if rank.comm_known]
-    found = shown_frac("exposed_comm_frac", comm, lambda rank: rank.exposed_comm_ns)
+    found = shown_frac("exposed_comm_frac", comm)
     if all(rank.blocking_ns is not None for rank in comm):
-        found += shown_frac("blocking_comm_frac", comm, lambda rank: rank.blocked_ns)
-    found += shown_frac("hidden_comm_frac", comm, lambda rank: rank.hidden_comm_ns)
+        found += shown_frac("blocking_comm_frac", comm)
+    found += shown_frac("hidden_comm_frac", comm)
     result = judged("communication", told, ranks, [*found, *_longest(comm)])
     doubt = told.why if isinstance(told, Unpriced) else told.at_least
     if result.outcome != "clear" or doubt is None or not any(rank.unnamed_ns for rank in ranks):
@@ -52,7 +60,7 @@ def doubted(costs: RunCosts, told: Price) -> Price:
     return replace(told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False))
 
 
-def _longest(ranks: Sequence[Figures]) -> list[Evidence]:
+def _longest(ranks: Ranks) -> list[Evidence]:
     spans = [(span, rank.place) for rank in ranks for span in rank.a2a_spans]
     if not spans:
         return []

@@ -19,9 +19,9 @@ NVIDIA's data sheets (peak rates).
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from heuristics.figures.figures import Figures
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, RankCosts, RunCosts, Unpriced, judged, shown
+from heuristics.walls.price import Price, Priced, RankCosts, RunCosts, judged, shown
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import HALF_A_WALL, WALL
@@ -29,7 +29,7 @@ from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
 
 
@@ -68,7 +68,7 @@ def _doubts(costs: Sequence[RankCosts]) -> Iterator[Missing]:
             yield Missing("compute", why, cure("host_waits", rank.kind))
 
 
-def _tensor_cores(ranks: Sequence[Figures]) -> Iterator[Evidence]:
+def _tensor_cores(ranks: Ranks) -> Iterator[Evidence]:
     told = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None]
     lengths = [use.lengths_ns for use in told if use.half is not False]
     if wide_ns := sum(wide for _, wide in lengths):
@@ -79,14 +79,14 @@ def _tensor_cores(ranks: Sequence[Figures]) -> Iterator[Evidence]:
         yield shown("simt_gemm_count", sum(use.simt_count for use in uses))
 
 
-def _context(ranks: Sequence[Figures]) -> Iterator[Evidence]:
+def _context(ranks: Ranks) -> Iterator[Evidence]:
     work_ns, judged_ns = sum(rank.work_ns or 0 for rank in ranks), sum(rank.judged_ns for rank in ranks)
     under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
     if work_ns and under:
         yield shown("under_filled_frac", sum(under) / work_ns)
     if filled := [rank.fill_frac for rank in ranks if rank.fill_frac is not None]:
         yield shown("fill_frac", min(filled))
-    layout_ns = sum((rank.by_class_ns or {}).get("layout", 0) for rank in ranks)
+    layout_ns = sum(rank.layout_ns for rank in ranks)
     if layout_ns >= HALF_A_WALL.value * judged_ns > 0:
         yield shown("layout_frac", layout_ns / judged_ns, HALF_A_WALL.value)
     if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):

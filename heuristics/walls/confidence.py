@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.result.judged import Level, Reason, Verdict, Wall
+from heuristics.result.judged import Level, Reason, Verdict, Walls
 from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step, unnamed_doubt
 from heuristics.words import say
 from traces.account.account import Account
@@ -41,7 +41,7 @@ def with_confidence(verdict: Verdict, reasons: tuple[Reason, ...], level: Level 
 
 
 def reasons_against(
-    wall: WallId, costs: RunCosts, walls: Sequence[Wall], together: Run | None = None
+    wall: WallId, costs: RunCosts, walls: Walls, together: Run | None = None
 ) -> Iterator[Reason]:
     """Why the verdict `wall` is not surer, over all ranks measured; `together`: what several show."""
     if costs.startup is not None:
@@ -119,7 +119,7 @@ def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
         yield Reason("profiler", say("walls.recording", rows=f"{rows:,}", part_frac=part))
 
 
-def about_others(wall: WallId, walls: Sequence[Wall]) -> Iterator[Reason]:
+def about_others(wall: WallId, walls: Walls) -> Iterator[Reason]:
     unknown = [one for one in walls if one.outcome == "unmeasurable" and known(one.cost_ns) is None]
     if blind := [spoken(one.id) for one in unknown if one.id != wall]:
         yield Reason("unmeasured_walls", say("walls.not-measurable", walls=", ".join(blind)))

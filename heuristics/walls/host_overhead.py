@@ -10,16 +10,14 @@ a host that is ahead of its GPU costs nothing.
 References: Megatron-Bridge, skill nsys-analysis (launch-starved); Megatron-Core's MoE guide (CUDA graphs).
 """
 
-from collections.abc import Sequence
-
-from heuristics.figures.figures import Figures
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Wall
-from heuristics.walls.price import Price, Unpriced, judged, shown, shown_frac
+from heuristics.walls.price import Priced, judged, shown, shown_frac
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
-    found = shown_frac("launch_starved_frac", ranks, lambda rank: rank.late_ns)
-    found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns)
+def judge(ranks: Ranks, told: Priced) -> Wall:
+    found = shown_frac("launch_starved_frac", ranks)
+    found += shown_frac("masked_frac", ranks)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
         found.append(shown("graph_share_frac", graphs))
     return judged("host_overhead", told, ranks, found)

@@ -15,15 +15,25 @@ high peak; PyTorch keeps nearly all memory by design.
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
 
-from heuristics.figures.figures import Figures, frac_of
+from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
+from heuristics.walls.price import (
+    Price,
+    Priced,
+    RunCosts,
+    Unpriced,
+    held,
+    judged,
+    shown,
+    shown_frac,
+    unmeasurable,
+)
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import LITTLE, MOST, NEARLY_ALL, WALL
@@ -43,7 +53,7 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
     )
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
+def judge(ranks: Ranks, told: Priced) -> Wall:
     result = judged("memory", told, ranks, [*_context(ranks)])
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
@@ -69,7 +79,7 @@ def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
     return without_price(wall) if used >= NEARLY_ALL.value else None
 
 
-def _used_frac(ranks: Sequence[Figures]) -> float | Missing:
+def _used_frac(ranks: Ranks) -> float | Missing:
     """How much of its GPU's memory the fullest rank used, if all of them tell."""
     parts = [part for one in ranks for part in (one.memory.peak_bytes, one.memory.capacity_bytes)]
     for part in parts:
@@ -95,7 +105,7 @@ def without_price(wall: Wall) -> Wall:
     )
 
 
-def _bounded(result: Wall, told: Price | Unpriced, ranks: Sequence[Figures]) -> Wall:
+def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gaps = [(rank, gap) for rank in ranks if isinstance(gap := rank.memory.recompute_ns, Missing)]
     told_ns = [rank.recompute_at_most_ns for rank, _ in gaps if rank.recompute_at_most_ns is not None]
@@ -128,18 +138,12 @@ def doubted(costs: RunCosts, told: Price) -> Price:
     )
 
 
-_PARTS: Final[Mapping[str, Callable[[Figures], int | None]]] = {
-    "recompute_frac": lambda rank: known(rank.memory.recompute_ns),
-    "offload_exposed_frac": lambda rank: known(rank.memory.offload_exposed_ns),
-    "host_resident_exposed_frac": lambda rank: known(rank.memory.host_resident_exposed_ns),
-    "allocator_frac": lambda rank: known(rank.memory.allocator_ns),
-}
+_PARTS: Final = ("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac")
 
 
-def _context(ranks: Sequence[Figures]) -> Iterator[Evidence]:
-    for measure, read in _PARTS.items():
-        if frac := frac_of(ranks, read):
-            yield shown(measure, frac)
+def _context(ranks: Ranks) -> Iterator[Evidence]:
+    parts = (one for measure in _PARTS for one in shown_frac(measure, ranks))
+    yield from (one for one in parts if one.value)
     memories = [rank.memory for rank in ranks]
     yield from _traffic(memories)
     if used := [frac for one in memories if (frac := one.peak_frac)]:

@@ -4,14 +4,13 @@ A price is the replayed cost of an overhead, added up over the ranks of a run an
 A row of the ledger belongs to the wall whose overhead, taken away, would shrink it.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec import Struct
 
-from heuristics.figures.figures import Figures, frac_of, unnamed_ns
+from heuristics.figures.figures import Ranks, added, frac_of, unnamed_ns
 from heuristics.figures.startup import Start, Startup, start_of, startup_of
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
@@ -178,7 +177,10 @@ class Unpriced:
     at_most_frac: float | None = None
 
 
-def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
+Priced = Price | Unpriced
+
+
+def price(costs: RunCosts, wall: WallId) -> Priced:
     startup = costs.startup
     if startup is not None and startup.is_nearly_all:
         reason = say("walls.only-startup", part_frac=startup.frac)
@@ -188,9 +190,7 @@ def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
     told = [(one, one.by_wall[wall]) for one in costs.ranks if wall in one.by_wall]
     if not told:
         return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
-    by_kind = Counter[str]()
-    for _, cost in told:
-        by_kind.update(cost.by_kind_ns)
+    by_kind = added(cost.by_kind_ns for _, cost in told)
     total_ns = sum(cost.ns for _, cost in told)
     # of all ranks where a bound holds for those without a price, so that it is a part of the same
     whole = [one for one, _ in told] if most is None else costs.ranks
@@ -266,10 +266,11 @@ def _why(one: RankCosts, wall: WallId) -> Missing:
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands beside a wall's cost."""
+    """What stands beside a wall's cost; `of`: the length of a rank that it is a part of."""
 
     because: str
     unit: str = "fraction of the windows"
+    of: str = ""
 
 
 MEASURES: Final = read_table("heuristics.walls", "evidence.toml", dict[str, Measure])
@@ -292,11 +293,9 @@ def held(
     return Evidence(measure, value, unit or limit.unit, limit.value, why, None, None, None, rank)
 
 
-def shown_frac(
-    measure: str, ranks: Sequence[Figures], read: Callable[[Figures], int | None]
-) -> list[Evidence]:
-    """A length as part of the windows, over the ranks that tell it; nothing where none does."""
-    frac = frac_of(ranks, read)
+def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
+    """The row's length as part of the windows, over the ranks that tell it; nothing where none does."""
+    frac = frac_of(ranks, MEASURES[measure].of)
     return [] if frac is None else [shown(measure, frac)]
 
 
@@ -304,9 +303,7 @@ def only_in_first_step(wall: Wall) -> bool:
     return any(one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence)
 
 
-def judged(
-    wall: WallId, told: Price | Unpriced, ranks: Sequence[Figures], evidence: Sequence[Evidence]
-) -> Wall:
+def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
     A cost that is unknown, or may be more than it seems, is clear only where even the most it can be is below
@@ -338,25 +335,7 @@ def unmeasurable(
     return Wall(wall, "unmeasurable", why, why, why, most, tuple(evidence), (why.reason,), why.cure)
 
 
-_BY_ROW: Final[Mapping[str, WallId | None]] = {
-    "launch_starved.allocator": "memory",
-    "launch_starved.profiler": None,
-    "launch_latency.arrival": "host_overhead",
-    **{f"blocking.{kind}": "communication" for kind in COMM_KINDS},
-}
-"""Reasons why no compute ran that differ from their group's wall."""
-_BY_GROUP: Final[Mapping[str, WallId]] = {
-    "compute": "compute",
-    "exposed_comm": "communication",
-    "launch_starved": "host_overhead",
-}
-"""The first word of a row; a row of any other is nobody's."""
-_BY_MODULE: Final[Mapping[str, WallId]] = {
-    **dict.fromkeys(("dispatch", "combine"), "communication"),
-    **dict.fromkeys(("expert_gemm", "expert_activation", "shared_expert"), "compute"),
-    **dict.fromkeys(("router", "permute", "unpermute"), "compute"),
-}
-"""Modules of MoE layers; what is recomputed is the memory wall's, whatever it is."""
+_ROWS: Final = read_table("heuristics.walls", "rows.toml", dict[str, dict[str, WallId | None]])
 
 
 def wall_of(row: str) -> WallId | None:
@@ -365,5 +344,7 @@ def wall_of(row: str) -> WallId | None:
     head, _, rest = row.partition(".")
     if head == "moe":
         module, _, direction = rest.partition(".")
-        return "memory" if direction == "recompute" else _BY_MODULE.get(module)
-    return _BY_ROW.get(row, _BY_GROUP.get(head))
+        return "memory" if direction == "recompute" else _ROWS["module"].get(module)
+    if head == "blocking" and rest in COMM_KINDS:
+        return "communication"
+    return _ROWS["row"].get(row, _ROWS["group"].get(head))

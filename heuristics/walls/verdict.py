@@ -1,12 +1,12 @@
 """One verdict of four walls, or an honest none; what is tied with it, and how sure that is."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import structs
 
-from heuristics.result.judged import Verdict, Wall
+from heuristics.result.judged import Verdict, Wall, Walls
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
@@ -17,9 +17,10 @@ from traces.missing import known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.spelling import spoken
+from traces.texts import Texts
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
-FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+FAMILIES: Final[Mapping[str, Texts]] = {
     "ep_a2a": ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control"),
     "dp": ("dp_reduce_scatter", "dp_all_gather"),
 }
@@ -42,7 +43,7 @@ _OPEN: Final = Verdict(
 )
 
 
-def find_verdict(costs: RunCosts, walls: Sequence[Wall], together: Run | None = None) -> Verdict:
+def find_verdict(costs: RunCosts, walls: Walls, together: Run | None = None) -> Verdict:
     verdict = verdict_of(walls, error_frac=costs.error_frac)
     wall: WallId | None = known(verdict.wall)
     if wall is None:
@@ -51,7 +52,7 @@ def find_verdict(costs: RunCosts, walls: Sequence[Wall], together: Run | None = 
     return find_next(sure, wall, costs, walls)
 
 
-def verdict_of(walls: Sequence[Wall], out_of_memory: bool = False, error_frac: float = 0.0) -> Verdict:
+def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.0) -> Verdict:
     """The finding with the largest cost; memory before it where the run does not fit.
 
     `out_of_memory`: something else than the walls says that it does not fit; `error_frac`: how far the prices
@@ -87,7 +88,7 @@ def _ns(wall: Wall) -> int:
     return known(wall.cost_ns) or 0
 
 
-def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
+def _none(walls: Walls, told: Walls) -> Verdict:
     if not told:
         return structs.replace(_OPEN, because=(say("walls.none-measured"), *_blind(walls)))
     nearest, said = told[0], say("walls.no-wall")
@@ -100,7 +101,7 @@ def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
     return structs.replace(_OPEN, because=(said, *_blind(walls)), runner_up=runner_up)
 
 
-def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
+def _why(first: Wall, walls: Walls, short: bool) -> Texts:
     said = [say("walls.does-not-fit")] if short else []
     if _ns(first):
         said.append(say("walls.without", wall=spoken(first.id), part_frac=_frac(first)))
@@ -112,7 +113,7 @@ def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
     return (*said, *_blind(walls))
 
 
-def _blind(walls: Sequence[Wall]) -> tuple[str, ...]:
+def _blind(walls: Walls) -> Texts:
     return tuple(
         say("walls.not-judged", wall=spoken(wall.id), most=_most(wall), reason=wall.missing[0])
         for wall in walls

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from traces.spelling import in_ms, percent
+from traces.spelling import gigabytes, in_ms, percent
 from traces.toml_tables import read_table
 
-_SPELLED: Final[dict[str, Callable[[Any], str]]] = {"ns": in_ms, "frac": percent}
+_SPELLED: Final[dict[str, Callable[[Any], str]]] = {"ns": in_ms, "frac": percent, "bytes": gigabytes}
 
 
 @cache
@@ -16,10 +16,14 @@ def sentences(subject: str) -> dict[str, str]:
 
 
 def say(code: str, **figures: object) -> str:
-    """The sentence of a code `subject.name`: figures `*_ns` in ms, `*_frac` as shares, others as they are.
+    """The sentence of a code `subject.name`, with its figures spelled.
 
     Raises KeyError where the table has no such code, or the sentence asks for a figure that is not given.
     """
     subject, name = code.split(".")
-    spelled = {key: _SPELLED.get(key.rpartition("_")[2], str)(value) for key, value in figures.items()}
-    return sentences(subject)[name].format_map(spelled)
+    return sentences(subject)[name].format_map({key: spelled(key, value) for key, value in figures.items()})
+
+
+def spelled(name: str, figure: object) -> str:
+    """A figure by its name: `*_ns` in ms, `*_frac` as a share, `*_bytes` in GB, others as they are."""
+    return _SPELLED.get(name.rpartition("_")[2], str)(figure)

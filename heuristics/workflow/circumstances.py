@@ -1,29 +1,12 @@
 """What the workflow asks of a run and says of it, by the names that its table uses; how a run is cut."""
 
-from collections.abc import Callable, Mapping
 from typing import Final
 
-from heuristics.config.view import Config
 from heuristics.facts.dictionary import fact
-from heuristics.fixes.needs import head_room
-from heuristics.guides.memory_use import (
-    HEAD_ROOM,
-    fits,
-    is_tight,
-    memory_use,
-    too_large,
-)
 from heuristics.guides.modules import MODULES
-from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.spelling import gigabytes, percent
 
-_OVERLAP_OFF: Final = "overlap-energon-off"
-"""The line of a log by which Megatron-Bridge leaves it off."""
-GIB: Final = 1 << 30
-_GRAPHS_BYTES: Final = 7 * GIB
-"""About 7 GB on DeepSeek-V3, GB200 (arXiv 2603.07685)."""
 OFFLOADS: Final = {
     "cpu_offloading": "layers",
     "fine_grained_activation_offloading": "activations",
@@ -32,86 +15,20 @@ OFFLOADS: Final = {
 """Knob -> what it moves to the CPU."""
 
 
-def _expert_ranks(run: Run) -> int | None:
-    """Ranks that one set of all experts takes: EP x ETP."""
-    ep, etp = run.config.ep, run.config.expert_tensor_size
-    return None if ep is None or etp is None else ep * etp
-
-
-def meshes(run: Run) -> tuple[str, str]:
-    """The ranks of attention and of experts in numbers: TP x CP x DP x PP, and ETP x EP x EDP x PP."""
-    c = run.config
-    attention = {"TP": c.tp, "CP": c.cp, "DP": c.dp, "PP": c.pp}
-    experts = {"ETP": c.expert_tensor_size, "EP": c.ep, "EDP": c.edp, "PP": c.pp}
-    return _mesh(attention), _mesh(experts)
-
-
-def _mesh(axes: Mapping[str, int | None]) -> str:
-    return " x ".join(f"{name}{'?' if size is None else size}" for name, size in axes.items())
-
-
 @fact
-def sanity_line(run: Run) -> str:
-    """Command that builds and steps one rank of the layout on one GPU, without its peers.
-
-    The guides write --fake-init-process-group; the parser, from core_v0.16.0 on, takes --fake-process-group.
-
-    The flag cannot be combined with the flex dispatcher (arguments.py asserts it), so the line says alltoall.
-    What is unknown stands as a capital letter to fill in.
-    """
-    c = run.config
-    sizes = {
-        "--tensor-model-parallel-size": c.tp or "TP",
-        "--context-parallel-size": c.cp or "CP",
-        "--pipeline-model-parallel-size": c.pp or "PP",
-    }
-    if c.moe() is not False:
-        sizes["--expert-model-parallel-size"] = c.ep or "EP"
-        sizes["--expert-tensor-parallel-size"] = c.expert_tensor_size or "ETP"
-        sizes["--moe-token-dispatcher-type"] = "alltoall"
-    flags = " ".join(f"{name} {size}" for name, size in sizes.items())
-    return say("workflow.sanity-line", world=c.world or "N", flags=flags)
-
-
-@fact
-def shortage(run: Run) -> str:
-    """What says that memory is short."""
+def memory_errors(run: Run) -> str | None:
+    """How many out-of-memory errors the log holds."""
     errors = run.log.out_of_memory if run.log else ()
-    if not errors and (estimated := too_large(run)) is not None:
-        least, capacity = gigabytes(estimated.least_bytes), gigabytes(estimated.capacity_bytes)
-        return say("workflow.short-by-estimate", least=least, capacity=capacity)
     if not errors:
-        return say("workflow.short")
-    count = f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"
-    if errors[0].stage == "unknown":
-        return say("workflow.short-in-log", errors=count)
-    return say("workflow.short-in-stage", errors=count, stage=errors[0].stage.replace("_", " "))
-
-
-def _part(run: Run, of: Callable[[float], float]) -> str | None:
-    """A part of the GPU's memory, with who counted it where nobody measured it."""
-    if (use := memory_use(run)) is None:
         return None
-    said = percent(max(0.0, of(use.frac)))
-    return say("workflow.by-estimate", part=said) if use.is_estimated else said
+    return f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"
 
 
 @fact
-def used(run: Run) -> str | None:
-    """The part of memory that is used."""
-    return _part(run, lambda frac: frac)
-
-
-@fact
-def free(run: Run) -> str | None:
-    """The part that is not."""
-    return _part(run, lambda frac: 1 - frac)
-
-
-@fact
-def head_room_taken(run: Run) -> bool | None:
-    """Whether less is free."""
-    return None if (use := memory_use(run)) is None else use.frac > 1 - HEAD_ROOM.value
+def memory_stage(run: Run) -> str | None:
+    """The stage of training of the first of them."""
+    errors = run.log.out_of_memory if run.log else ()
+    return errors[0].stage.replace("_", " ") if errors else None
 
 
 @fact
@@ -129,66 +46,6 @@ def on_cpu(run: Run) -> str | None:
 
 
 @fact
-def recomputes(run: Run) -> bool | None:
-    """Whether anything is recomputed."""
-    knob, shown = "recompute_granularity", run.active.recompute_modules
-    if run.config.word(knob) or shown:
-        return True
-    return False if run.config.known(knob) or shown == () else None
-
-
-@fact
-def twice_dp(run: Run) -> str:
-    """Twice the DP."""
-    return f"DP{run.config.dp * 2}" if run.config.dp else "twice that"
-
-
-@fact
-def hot_ranks(run: Run) -> int | None:
-    """Ranks whose exchanges cost most: of experts, else of TP."""
-    return run.config.tp if run.config.moe() is False else _expert_ranks(run)
-
-
-@fact
-def layer_ranks(run: Run) -> int | None:
-    """Ranks that a layer is spread over."""
-    return None if run.config.tp is None else max(run.config.tp, _expert_ranks(run) or 1)
-
-
-@fact
-def experts(config: Config) -> int | None:
-    """Experts of a layer."""
-    return config.positive("num_moe_experts")
-
-
-@fact
-def in_domains(run: Run) -> str:
-    """Ranks that exchange most beside the NVLink domain."""
-    tp, domain = run.config.tp or "?", run.config.nvlink_domain
-    if run.config.moe() is False:
-        return say("workflow.in-domains-dense", tp=tp, domain=domain)
-    return say("workflow.in-domains", tp=tp, experts=_expert_ranks(run) or "?", domain=domain)
-
-
-@fact
-def leaves_domains(run: Run) -> bool:
-    """Whether the dispatcher is made for exchanges across domains; on B200 and B300 HybridEP fails there.
-
-    Source: Megatron-Bridge, pull request 6043.
-    """
-    if run.active.dispatcher == "hybridep":
-        return run.config.hardware_class != "blackwell_nvl8"
-    return run.active.dispatcher in ("deepep", "ncclep")
-
-
-@fact
-def cp_is_far(run: Run) -> bool | None:
-    """Whether CP is far from where the guide starts."""
-    length, cp = sequence_length(run), run.config.cp
-    return None if length is None or cp is None else is_far(cp, length)
-
-
-@fact
 def widest_ep(run: Run) -> int | None:
     """Largest EP that experts, ranks and one NVLink domain allow with ETP1; None where one is unknown."""
     c, experts = run.config, run.config.positive("num_moe_experts")
@@ -196,29 +53,6 @@ def widest_ep(run: Run) -> int | None:
         return None
     ranks, domain = c.world // c.pp, c.nvlink_domain
     return max(size for size in range(1, min(experts, domain) + 1) if not experts % size and not ranks % size)
-
-
-@fact
-def graph_room(run: Run) -> bool | None:
-    """Whether memory has room for graphs."""
-    if (tight := is_tight(run)) is not None:
-        return not tight
-    found = head_room(run, _GRAPHS_BYTES)[0].state
-    return True if found == "met" else False if fits(run) is False else None
-
-
-@fact
-def takes_memory(run: Run) -> str:
-    """What is on and takes memory."""
-    graphs = ("CUDA graphs",) if run.config.graph_impl not in (None, "none") else ()
-    return " and ".join((*graphs, *(("EP overlap",) if run.config.ep_overlap else ())))
-
-
-@fact
-def overlap_accepted(run: Run) -> bool:
-    """Whether a log of steps has no line by which EP overlap goes off."""
-    log = run.log
-    return log is not None and bool(log.iterations) and not {one.id for one in log.messages} & {_OVERLAP_OFF}
 
 
 def _overlaps(run: Run, state: bool) -> str:
@@ -240,15 +74,3 @@ def overlaps_on(run: Run) -> str:
 def overlaps_off(run: Run) -> str:
     """Overlaps that are known to be off."""
     return _overlaps(run, False)
-
-
-@fact
-def platform(config: Config) -> str:
-    """How guides call the GPU."""
-    return (config.hardware_class or "").replace("_", " ")
-
-
-@fact
-def steps_logged(run: Run) -> bool:
-    """Whether steps are logged."""
-    return run.log is not None and bool(run.log.iterations)

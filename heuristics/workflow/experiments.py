@@ -12,7 +12,6 @@ from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
-from heuristics.workflow.circumstances import meshes
 from traces.limits import Limit
 from traces.sections.tables import WallId
 from traces.spelling import spoken
@@ -51,8 +50,8 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
     Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.
     """
     held = {
-        "routing mode": _routing(run),
-        "parallel layout": _layout(run),
+        "routing mode": run.tells("routing_now"),
+        "parallel layout": run.tells("layout_now"),
         "CUDA graphs": _graphs(run),
         "dispatcher": run.config.configured_or_seen_dispatcher or "",
         "precision": "" if {"fp8", "fp4"} & _refused_knobs(run) else run.precision or "",
@@ -70,13 +69,6 @@ def _refused_knobs(run: Run) -> frozenset[str]:
     return frozenset(knob for rule in errors for knob in rule.knobs)
 
 
-def _layout(run: Run) -> str:
-    if not (run.config.tp or run.config.ep):
-        return ""
-    attention, experts = meshes(run)
-    return attention if run.active.moe is False else f"{attention}; {experts}"
-
-
 def _graphs(run: Run) -> str:
     if run.config.full_iteration:
         return "full_iteration"
@@ -84,11 +76,6 @@ def _graphs(run: Run) -> str:
     if impl not in ("none", "local", "transformer_engine"):
         return ""
     return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
-
-
-def _routing(run: Run) -> str:
-    routing = run.config.routing or ""
-    return say("workflow.forced-balance") if routing == "force_balance" else routing.replace("_", " ")
 
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:

@@ -9,19 +9,19 @@ from msgspec import Struct
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
-from heuristics.guides.memory_use import ASK_MEMORY, HEAD_ROOM
-from heuristics.guides.situation import RUNS
+from heuristics.guides import situation
+from heuristics.guides.memory_use import ASK_MEMORY
 from heuristics.result.configured import WorkflowStep
-from heuristics.rules.condition import Condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.circumstances import OFFLOADS
-from traces.limits import MOST, WALL
 from traces.sections.section import copied
-from traces.spelling import chosen
 from traces.toml_tables import keyed, place, read_rows, written
 
+ROOMS: Final = (situation,)
+"""Where facts of a run stand that the workflow asks, beside circumstances.py."""
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 _OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
@@ -71,9 +71,6 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 _TABLE: Final = written("heuristics.workflow", "workflow.toml")
 _WORDS: Final[dict[str, str]] = {
     **_TABLE["words"],
-    "wanted_free": chosen(HEAD_ROOM.value),
-    "halved": chosen(MOST.value),
-    "wall": chosen(WALL.value),
     "ask_memory": ASK_MEMORY,
     "offloads": ", ".join(OFFLOADS),
 }

@@ -21,6 +21,8 @@ from traces.patterns import compiled
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...] | None
 """None is a setting too: said to be null."""
+Values = Mapping[str, Value]
+"""By knob."""
 
 Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
 PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}

@@ -156,8 +156,10 @@ class SteadyStep:
         return dict(sorted(Counter(one.reason for one in self.left_out).items()))
 
 
-def steady_step(log: TrainingLog) -> SteadyStep | None:
-    """The steady step; None where the log holds no steady iteration."""
+def steady_step(log: TrainingLog | None) -> SteadyStep | None:
+    """The steady step; None where there is no log, or it holds no steady iteration."""
+    if log is None:
+        return None
     reasons = tuple(_reasons(log))
     kept = [iteration for iteration, reason in zip(log.iterations, reasons, strict=True) if reason is None]
     if not kept:

@@ -19,11 +19,18 @@ from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
 from traces.sections.rank import Dispatcher
 from traces.sections.section import Count, Frac
+from traces.texts import Texts
 from traces.training_log.log import Stage
 
 Figure = Annotated[float, Meta(ge=0)]
 Parts = Mapping[str, Frac]
 """Parts of the window by kind, class or cause."""
+# what a file may leave out
+Share = Frac | None
+Split = Parts | None
+Number = Figure | None
+Whole = Count | None
+Flag = bool | None
 ROUNDED: Final = 1.001
 """How far a length may exceed its window: figures are given rounded."""
 SHOWN_LENGTH: Final = 40
@@ -38,17 +45,17 @@ class Budget(Part, frozen=True):
     """What fills the window."""
 
     window: float | None = None
-    compute: Frac | None = None
-    exposed_comm: Frac | None = None
-    exposed_copy: Frac | None = None
-    idle: Frac | None = None
+    compute: Share = None
+    exposed_comm: Share = None
+    exposed_copy: Share = None
+    idle: Share = None
 
 
 class Latency(Part, frozen=True):
     """From a launch to the kernel."""
 
-    arrival: Frac | None = None
-    kernel_gap: Frac | None = None
+    arrival: Share = None
+    kernel_gap: Share = None
 
 
 class Absent(Part, frozen=True):
@@ -57,84 +64,84 @@ class Absent(Part, frozen=True):
     launch_starved: Frac | Parts | None = None
     blocking: Frac | Parts | None = None
     launch_latency: Frac | Latency | None = None
-    graph_opaque: Frac | None = None
-    dependency_stalled: Frac | None = None
+    graph_opaque: Share = None
+    dependency_stalled: Share = None
 
 
 class A2a(Part, frozen=True):
     """Expert all-to-all."""
 
-    payload_frac: Frac | None = None
-    waiting_like_frac: Frac | None = None
-    exposed_frac: Frac | None = None
-    hidden_frac: Frac | None = None
+    payload_frac: Share = None
+    waiting_like_frac: Share = None
+    exposed_frac: Share = None
+    hidden_frac: Share = None
 
 
 class Sm(Part, frozen=True):
     """How full the SMs are; `under_filled_frac`: of the window, in kernels with fewer blocks than SMs."""
 
-    fill_frac: Frac | None = None
-    under_filled_frac: Frac | None = None
+    fill_frac: Share = None
+    under_filled_frac: Share = None
 
 
 class Memory(Part, frozen=True):
     """What memory costs; `recompute_modules`: labels of Megatron-Core, or parts of the window by class."""
 
-    recompute_frac: Frac | None = None
-    recompute_modules: tuple[str, ...] | Parts | None = None
-    offload_exposed_frac: Frac | None = None
-    offload_copies: Count | None = None
-    host_resident_exposed_frac: Frac | None = None
-    allocator_frac: Frac | None = None
-    allocator_retry_frac: Frac | None = None
-    allocator_calls_per_step: Figure | None = None
-    peak_bytes: Figure | None = None
-    capacity_bytes: Figure | None = None
+    recompute_frac: Share = None
+    recompute_modules: Texts | Parts | None = None
+    offload_exposed_frac: Share = None
+    offload_copies: Whole = None
+    host_resident_exposed_frac: Share = None
+    allocator_frac: Share = None
+    allocator_retry_frac: Share = None
+    allocator_calls_per_step: Number = None
+    peak_bytes: Number = None
+    capacity_bytes: Number = None
 
 
 class Passes(Part, frozen=True):
     """How often a module runs again."""
 
-    recomputed_count: Figure | None = None
+    recomputed_count: Number = None
 
 
 class Detected(Part, frozen=True):
     """What kind of run is seen."""
 
     framework: str | None = None
-    moe: bool | None = None
-    training_step: bool | None = None
+    moe: Flag = None
+    training_step: Flag = None
     dispatcher: Dispatcher | None = None
-    internode: bool | None = None
-    ep_overlap: bool | None = None
-    graph_share_frac: Frac | None = None
+    internode: Flag = None
+    ep_overlap: Flag = None
+    graph_share_frac: Share = None
     precision: str | None = None
-    grouped_gemm: bool | None = None
-    permute_fused: bool | None = None
-    short_kernel_frac: Frac | None = None
-    recompute: Literal["none", "selective", "full"] | tuple[str, ...] | Mapping[str, Passes] | None = None
+    grouped_gemm: Flag = None
+    permute_fused: Flag = None
+    short_kernel_frac: Share = None
+    recompute: Literal["none", "selective", "full"] | Texts | Mapping[str, Passes] | None = None
 
 
 class Kernels(Part, frozen=True):
     """Counts of kernels; sums of their times say nothing of a window."""
 
-    expert_gemms_per_layer: Figure | None = None
-    router_kernels_per_layer: Figure | None = None
-    short_kernel_frac: Frac | None = None
+    expert_gemms_per_layer: Number = None
+    router_kernels_per_layer: Number = None
+    short_kernel_frac: Share = None
     sum_by_class_frac: Mapping[str, float] | None = None
 
 
 class Rank(Part, frozen=True):
     """One rank."""
 
-    rank: Count | None = None
+    rank: Whole = None
     gpu: str | None = None
     budget_frac: Budget = Budget()
-    exposed_comm_by_kind_frac: Parts | None = None
-    hidden_comm_by_kind_frac: Parts | None = None
-    hidden_comm_frac: Frac | None = None
-    compute_by_class_frac: Parts | None = None
-    masked_frac: Frac | None = None
+    exposed_comm_by_kind_frac: Split = None
+    hidden_comm_by_kind_frac: Split = None
+    hidden_comm_frac: Share = None
+    compute_by_class_frac: Split = None
+    masked_frac: Share = None
     absent_frac: Absent = Absent()
     a2a: A2a = A2a()
     sm: Sm = Sm()
@@ -147,16 +154,16 @@ class Late(Part, frozen=True):
     """Whom the others wait for, by its number or its place in `ranks`, and why."""
 
     cause: Cause | None = None
-    rank: Count | None = None
-    index: Count | None = None
+    rank: Whole = None
+    index: Whole = None
     wait_frac: Frac = 0.0
 
 
 class Ranks(Part, frozen=True):
     """The run over its ranks."""
 
-    ranks_seen: Count | None = None
-    world_size: Count | None = None
+    ranks_seen: Whole = None
+    world_size: Whole = None
     late: Late | None = None
 
 
@@ -164,9 +171,9 @@ class Recorded(Part, frozen=True):
     """How it was recorded; `perturbation_frac`: how much longer the profiled step was."""
 
     perturbation_frac: Annotated[float, Meta(ge=-1)] | None = None
-    missing_events: bool | None = None
-    ranks_seen: Count | None = None
-    world_size: Count | None = None
+    missing_events: Flag = None
+    ranks_seen: Whole = None
+    world_size: Whole = None
 
 
 class Trace(Part, frozen=True):

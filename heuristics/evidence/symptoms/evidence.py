@@ -3,7 +3,6 @@
 Each wall costs what the given figures say, in place of a replay; the walls' own limits judge it.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,15 +15,15 @@ from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence, observed_by
 from heuristics.evidence.symptoms.document import Late, Recorded
 from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
-from heuristics.figures.figures import Figures, Parts, Read, compute_again_ns, frac_of
-from heuristics.fixes.host import ROUTER_KERNELS
-from heuristics.result.judged import Level, Reason, Verdict, Wall
+from heuristics.figures.figures import Figures, Parts, added, compute_again_ns, frac_of
+from heuristics.fixes.circumstances import ROUTER_KERNELS
+from heuristics.result.judged import Level, Reason, Verdict, Walls
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
-from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven_by_figures
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
-from heuristics.walls.price import Price, Unpriced, unmeasurable
+from heuristics.walls.price import Price, Priced, Unpriced, unmeasurable
 from heuristics.walls.verdict import verdict_of
 from heuristics.words import say
 from traces.cures import cure
@@ -82,7 +81,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
         ),
         window_ns=_window_ns(walls) if is_told else 0,
         unproven=unproven_by_figures(ranks, walls, bound) if gap is None else {},
-        idle_frac=idle_frac(ranks),
+        idle_frac=frac_of(ranks, "idle_ns"),
     )
 
 
@@ -112,7 +111,7 @@ def _unusable(capture: Recorded) -> Missing | None:
     return None
 
 
-def _window_ns(walls: Sequence[Wall]) -> int:
+def _window_ns(walls: Walls) -> int:
     """The windows in which a wall's cost is so much time: an earlier result's own, else those we give."""
     costs = ((known(wall.cost_ns), known(wall.cost_frac)) for wall in walls)
     told = [round(ns / frac) for ns, frac in costs if ns and frac]
@@ -128,7 +127,7 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
     return find_bound(symptoms.ranks)
 
 
-def _verdict(symptoms: Symptoms, walls: Sequence[Wall], gap: Missing | None) -> Verdict:
+def _verdict(symptoms: Symptoms, walls: Walls, gap: Missing | None) -> Verdict:
     earlier = symptoms.verdict
     short = bool(symptoms.walls) and earlier is not None and earlier.does_not_fit
     verdict = verdict_of(walls, out_of_memory=short)
@@ -164,7 +163,7 @@ def _next(verdict: Verdict, symptoms: Symptoms, wall: WallId) -> Verdict:
     return with_next(verdict, gap, None, say("evidence.next-unknown", wall=spoken(wall)))
 
 
-def _communication(symptoms: Symptoms) -> Price | Unpriced:
+def _communication(symptoms: Symptoms) -> Priced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
     parts = [
         (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
@@ -174,7 +173,7 @@ def _communication(symptoms: Symptoms) -> Price | Unpriced:
     if not parts:
         return _unpriced(symptoms, say("evidence.no-exposed"), "communication", True)
     why = Missing("symptoms", say("evidence.waits"), to_give("communication"))
-    return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
+    return _price(symptoms, parts, "stalled_ns", why)
 
 
 def _exposed(rank: Figures) -> Parts | None:
@@ -207,7 +206,7 @@ def _waits_ns(rank: Figures, late: Late | None) -> int:
     return 0 if rank.rank is not None and rank.rank == late.rank else round(late.wait_frac * WINDOW_NS)
 
 
-def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
+def _host_overhead(symptoms: Symptoms) -> Priced:
     """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
     counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
     late = symptoms.late
@@ -221,7 +220,7 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
     why = Missing("symptoms", say("evidence.opaque"), cure("graphs", None))
     split = any(rank.split for rank, _ in counted)  # one figure tells no cause
-    return _price(symptoms, counted, lambda rank: rank.opaque_ns, why, split)
+    return _price(symptoms, counted, "opaque_ns", why, split)
 
 
 def _memory(symptoms: Symptoms) -> Price:
@@ -229,7 +228,7 @@ def _memory(symptoms: Symptoms) -> Price:
     parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
     unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
     why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
-    return _price(symptoms, parts, _unfilled_ns, why) if unknown else _price(symptoms, parts)
+    return _price(symptoms, parts, "unfilled_ns", why) if unknown else _price(symptoms, parts)
 
 
 def _memory_ns(rank: Figures) -> dict[str, int | None]:
@@ -250,12 +249,7 @@ def _recomputed_ns(rank: Figures) -> int:
     return ns + round(REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_")))
 
 
-def _unfilled_ns(rank: Figures) -> int:
-    filled = sum(rank.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
-    return max(0, rank.window_ns - filled - sum((rank.host_by_cause_ns or {}).values()))
-
-
-def _compute(symptoms: Symptoms) -> Price | Unpriced:
+def _compute(symptoms: Symptoms) -> Priced:
     """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert could."""
     ranks = symptoms.ranks
     if all(_empty_ns(rank) is None for rank in ranks):
@@ -303,7 +297,7 @@ def _empty_ns(rank: Figures) -> int | None:
 def _price(
     symptoms: Symptoms,
     parts: Sequence[tuple[Figures, Parts]],
-    open_ns: Read = lambda rank: None,
+    open_ns: str = "",
     why: Missing | None = None,
     split: bool = True,
 ) -> Price:
@@ -311,11 +305,10 @@ def _price(
 
     `open_ns` more may belong to it, as `why` tells.
     """
-    by_kind = Counter[str]()
-    for _, kinds in parts:
-        by_kind.update(kinds)
+    by_kind = added(kinds for _, kinds in parts)
     window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
-    scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
+    scale = window_ns / sum(rank.window_ns for rank in ranks)
+    more = frac_of(ranks, open_ns) if open_ns else None
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
     price = Price(total_ns, total_ns / window_ns, shown if split else {})
@@ -345,7 +338,7 @@ def _unlaunched_frac(rank: Figures) -> float:
     return max(0, rank.window_ns - rank.budget_ns["compute"] - other_ns) / rank.window_ns
 
 
-def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
+def prices_of(symptoms: Symptoms) -> dict[WallId, Priced]:
     return {
         "memory": _memory(symptoms),
         "communication": _communication(symptoms),

@@ -43,13 +43,14 @@ from traces.sections.cause import Cause
 from traces.sections.rank import Memory
 from traces.sections.section import copied
 from traces.sections.tables import WallId
+from traces.texts import Texts
 from traces.training_log.log import Stage
 
 WINDOW_NS: Final = 1_000_000_000
 """Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
 SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""
-FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
+FIGURES: Final[Mapping[WallId, Texts]] = {
     "memory": (
         *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
         *("memory.peak_bytes", "memory.capacity_bytes"),
@@ -94,7 +95,7 @@ class Symptoms:
     only_sums: bool = False
     walls: tuple[Wall, ...] = ()
     verdict: Verdict | None = None
-    unread: tuple[str, ...] = ()
+    unread: Texts = ()
 
 
 def figures_given(told: Rank) -> Figures:
@@ -184,7 +185,7 @@ def _memory(told: Rank) -> Memory:
         retried = min(1.0, calls / CALLS_OF_A_RETRY.value)
     return structs.replace(
         _UNKNOWN,
-        recompute_ns=_NOT_GIVEN if memory.recompute_frac is None else _ns(memory.recompute_frac),
+        recompute_ns=first_known(_ns(memory.recompute_frac), _NOT_GIVEN),
         recompute_modules=_parts(again, again, "") if isinstance(again, Mapping) else None,
         offload_exposed_ns=0 if memory.offload_copies == 0 else _ns(memory.offload_exposed_frac),
         offload_copies=memory.offload_copies,
@@ -215,7 +216,7 @@ def _observed(told: Rank) -> Observed:
     )
 
 
-def _recomputed(seen: Detected, modules: object) -> tuple[tuple[str, ...] | None, bool | None]:
+def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | None]:
     labels = modules if isinstance(modules, tuple) else None
     match seen.recompute:
         case None | "selective":
@@ -231,7 +232,7 @@ def _recomputed(seen: Detected, modules: object) -> tuple[tuple[str, ...] | None
             return tuple(sorted(label for label in again if label)), None
 
 
-def _is_full(modules: tuple[str, ...] | None) -> bool | None:
+def _is_full(modules: Texts | None) -> bool | None:
     return None if modules is None else {*modules} >= _FULL
 
 
@@ -324,8 +325,8 @@ def _capture(document: Document) -> Recorded:
     """Of `capture`, of the earlier result's traces, and of `run`, where the contract has the counts."""
     own, run = document.capture, document.run
     perturbed = [one.perturbation_frac for one in (own, *(trace.capture for trace in document.traces))]
-    seen = run.ranks_seen if own.ranks_seen is None else own.ranks_seen
-    world = run.world_size if own.world_size is None else own.world_size
+    seen = first_known(own.ranks_seen, run.ranks_seen)
+    world = first_known(own.world_size, run.world_size)
     if seen is not None and world is not None and seen > world:
         raise InputError("ranks_seen is more than world_size")
     return Recorded(
@@ -358,10 +359,10 @@ def _open(wall: Wall) -> Wall:
     no_kinds: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
     return structs.replace(
         wall,
-        cost_ns=gap if wall.cost_ns is None else wall.cost_ns,
-        cost_frac=gap if wall.cost_frac is None else wall.cost_frac,
-        cost_by_kind_ns=no_kinds if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
-        at_most_frac=gap if wall.at_most_frac is None else wall.at_most_frac,
+        cost_ns=first_known(wall.cost_ns, gap),
+        cost_frac=first_known(wall.cost_frac, gap),
+        cost_by_kind_ns=first_known(wall.cost_by_kind_ns, no_kinds),
+        at_most_frac=first_known(wall.at_most_frac, gap),
         at_least_frac=msgspec.UNSET,
         room=msgspec.UNSET,
     )

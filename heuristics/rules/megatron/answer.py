@@ -1,6 +1,6 @@
 """Answers of the real megatron-core in words: accepted, rejected, or not to be had here, and why."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,7 +9,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.patterns import LETTERS, compiled
 from traces.settings.core_fields import core_fields
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 
 Tier = Literal["config", "layer"]
 Kind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
@@ -46,7 +46,7 @@ class Answer:
     version: str = ""
 
 
-def refusal(error: str, message: str, statement: str, fields: Mapping[str, Value]) -> str:
+def refusal(error: str, message: str, statement: str, fields: Values) -> str:
     """The library's own words, or the line that raised where it gave none.
 
     `error`: the exception's type. `statement`: the line of the library that raised.
@@ -55,7 +55,7 @@ def refusal(error: str, message: str, statement: str, fields: Mapping[str, Value
     return _shown(said or say("megatron.raised-at", error=error, statement=_one_line(statement)), fields)
 
 
-def failure(error: str, message: str, place: str, fields: Mapping[str, Value]) -> str:
+def failure(error: str, message: str, place: str, fields: Values) -> str:
     """What kept us from an answer. `place`: the lines of code that it happened at."""
     said = _WRAPPED.sub("", _one_line(message))
     told = _shown(f"{error}: {said}" if said else error, fields)
@@ -66,7 +66,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shown(text: str, fields: Mapping[str, Value]) -> str:
+def _shown(text: str, fields: Values) -> str:
     """Without paths and odd values of the configuration, and not endless."""
     text = _PATH.sub("", text).strip()
     for name, value in fields.items():

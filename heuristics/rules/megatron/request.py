@@ -11,7 +11,7 @@ update_config_with_precision_overrides) and comm_overlap.py (CommOverlapConfig.s
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import lcm
-from typing import Final
+from typing import Any, Final
 
 from heuristics.config.versions import numbers
 from heuristics.config.view import Trust
@@ -21,43 +21,36 @@ from heuristics.words import say
 from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings, Value, Values
+from traces.texts import Texts
+from traces.toml_tables import written
 
-_OF_MOE_RECIPES: Final[Mapping[str, Value]] = {
-    "add_bias_linear": False,
-    "moe_token_dispatcher_type": "alltoall",
-    "moe_grouped_gemm": True,
-}
-"""As Megatron-Bridge v0.6.0 sets them for every MoE model (src/megatron/bridge/models, perf_recipes)."""
-
-_OF_ALL_RECIPES: Final[Mapping[str, Value]] = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
-"""Bridge's recipes train without dropout; core's default is 0.1."""
-
+_TABLE: Final[Mapping[str, Any]] = written("heuristics.rules.megatron", "request.toml")
 _FULL_PRECISION: Final = ("fp32", "tf32")
 
 
-def count(fields: Mapping[str, Value], name: str, default: int = 1) -> int:
+def count(fields: Values, name: str, default: int = 1) -> int:
     """A size that is said, else `default`."""
     value = fields.get(name)
     return value if isinstance(value, int) else default
 
 
-def assumed_options(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
+def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
     """Options nobody said; none for a command line of Megatron-LM, whose defaults are core's."""
     if run.settings.framework == "megatron_lm":
         return {}
     is_known = {"bf16", "fp16"} & set(fields) or run.precision in _FULL_PRECISION
     options: dict[str, Value] = {
-        **_OF_ALL_RECIPES,
-        **(_OF_MOE_RECIPES if _is_moe(fields, run) else {}),
+        **_TABLE["of_all_recipes"],
+        **(_TABLE["of_moe_recipes"] if _is_moe(fields, run) else {}),
         **({} if is_known else {"bf16": True}),
     }
     return {name: value for name, value in options.items() if name not in fields}
 
 
-def derived(fields: Mapping[str, Value]) -> dict[str, Value]:
+def derived(fields: Values) -> dict[str, Value]:
     """What both frameworks work out themselves from other knobs before they build the configuration."""
-    dtype = "bf16" if fields.get("bf16") is True else "fp16" if fields.get("fp16") is True else "fp32"
+    dtype = next((name for name in ("bf16", "fp16") if fields.get(name) is True), "fp32")
     return {
         "params_dtype": dtype,
         **({"pipeline_dtype": fields.get("params_dtype", dtype)} if count(fields, PP) > 1 else {}),
@@ -66,7 +59,7 @@ def derived(fields: Mapping[str, Value]) -> dict[str, Value]:
     }
 
 
-def assumed_sizes(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
+def assumed_sizes(fields: Values, run: Run) -> dict[str, Value]:
     """Sizes nobody said, small and legal for the parallel layout that is."""
     heads = lcm(count(fields, TP), count(fields, "num_query_groups"))
     head_dim = count(fields, "kv_channels", RECIPES["head_size"].whole)
@@ -82,66 +75,35 @@ def assumed_sizes(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
     return {name: size for name, size in sizes.items() if name not in fields}
 
 
-def smallest_world(fields: Mapping[str, Value]) -> int:
+def smallest_world(fields: Values) -> int:
     """The fewest ranks that hold both meshes: TP x CP x PP for attention, ETP x EP x PP for experts."""
     tensor = count(fields, TP)
     experts = count(fields, ETP, tensor) * count(fields, EP)
     return count(fields, PP) * lcm(tensor * count(fields, CP), experts)
 
 
-def _is_moe(fields: Mapping[str, Value], run: Run) -> bool:
+def _is_moe(fields: Values, run: Run) -> bool:
     if "num_moe_experts" in fields:
         return fields["num_moe_experts"] is not None
     return run.observed.moe is True or count(fields, EP) > 1
 
 
-_OVERLAP: Final = (
-    "tp_comm_overlap",
-    "overlap_p2p_comm",
-    "batch_p2p_comm",
-    "defer_embedding_wgrad_compute",
-    "wgrad_deferral_limit",
-    "overlap_moe_expert_parallel_comm",
-    "delay_wgrad_compute",
-)
-
-
-def laid_over(said: Mapping[str, Value], settings: Settings) -> dict[str, Value]:
+def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
     """The model's fields as Bridge leaves them: its precision and overlap sections win over the model's.
 
     All of a recipe: a format that it leaves off is off, whatever the model says.
     """
     own = {knob: settings.value(knob) for knob in settings.by_knob if knob.startswith("mixed_precision.")}
-    written = of_precision(settings.value("mixed_precision"), own)
-    core = {knob: value for knob, value in written.items() if knob in core_fields()}
+    recipe = of_precision(settings.value("mixed_precision"), own)
+    core = {knob: value for knob, value in recipe.items() if knob in core_fields()}
     return {**said, **core, **_of_overlap(settings)}
 
 
 def _of_overlap(settings: Settings) -> dict[str, Value]:
     own = {knob.partition(".")[2]: knob for knob in settings.by_knob if knob.startswith("comm_overlap.")}
     off: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if own else {}
-    said = {field: settings.value(own[field]) for field in _OVERLAP if field in own}
+    said = {field: settings.value(own[field]) for field in _TABLE["overlap"] if field in own}
     return {**off, **{field: value for field, value in said.items() if value is not None}}
-
-
-_SIZES: Final = (TP, PP, CP, EP)
-_SIZES_OR_NULL: Final = (
-    *(VIRTUAL_STAGES, ETP, "num_layers", "hidden_size", "kv_channels", "num_attention_heads"),
-    *("num_query_groups", "num_moe_experts", "moe_router_topk", "moe_router_num_groups"),
-    *("cpu_offloading_num_layers", "num_layers_per_virtual_pipeline_stage", "world_size"),
-)
-_ZERO_TOO: Final = ("cpu_offloading_num_layers", "num_moe_experts")
-_CUTS_LAYERS: Final = (
-    "pipeline_model_parallel_layout",
-    "num_layers_in_first_pipeline_stage",
-    "num_layers_in_last_pipeline_stage",
-    "account_for_embedding_in_pipeline_split",
-    "account_for_loss_in_pipeline_split",
-)
-"""With one of these the number of layers cannot be made up."""
-
-_TELLS_MLA: Final = ("kv_lora_rank", "q_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")
-_LISTS: Final = ("recompute_modules", "offload_modules", "cuda_graph_modules", "cuda_graph_scope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +116,13 @@ class Request:
     `assumed_sizes`, `assumed_options`: what nobody said and was filled in, by name.
     """
 
-    fields: Mapping[str, Value]
+    fields: Values
     world_size: int
     te_version: str | None = None
     core_version: str | None = None
     flex_package: bool = False
-    assumed_sizes: tuple[str, ...] = ()
-    assumed_options: tuple[str, ...] = ()
+    assumed_sizes: Texts = ()
+    assumed_options: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +141,7 @@ def request_of(run: Run) -> Request | NotAsked:
     if refused := _no_sizes(said, run):
         return refused
     said |= _virtual_stages(said, run)
-    if "num_layers" not in said and any(said.get(name) for name in _CUTS_LAYERS):
+    if "num_layers" not in said and any(said.get(name) for name in _TABLE["cuts_layers"]):
         return NotAsked(say("megatron.layers-unknown"), "num_layers")
     options = assumed_options(said, run)
     fields = {**options, **said}
@@ -207,10 +169,10 @@ def _said(run: Run) -> dict[str, Value]:
         if knob in core_fields() and not _is_off_by_release(knob, said.value, core)
     }
     fields = laid_over(own, settings)
-    for name in _LISTS:
+    for name in _TABLE["lists"]:
         if isinstance(value := fields.get(name), str):
             fields[name] = tuple(part for part in value.replace(",", " ").split() if part)
-    if "multi_latent_attention" not in fields and any(fields.get(name) for name in _TELLS_MLA):
+    if "multi_latent_attention" not in fields and any(fields.get(name) for name in _TABLE["tells_mla"]):
         fields["multi_latent_attention"] = True
     if fields.get("multi_latent_attention") is not True:
         fields = {name: value for name, value in fields.items() if name not in core_fields().of_mla}
@@ -224,21 +186,21 @@ def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
     return is_later and (value is None or value is False)
 
 
-def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
+def _no_sizes(said: Values, run: Run) -> NotAsked | None:
     """A size that is none cannot be laid out, and what is to be built around it would be guessed."""
-    for name in (*_SIZES, *_SIZES_OR_NULL):
+    for name in (*_TABLE["sizes"], *_TABLE["sizes_or_null"]):
         if name not in said and not run.config.known(name):
             continue
         value = said.get(name, run.config.value(name))
-        least = 0 if name in _ZERO_TOO else 1
-        if value is None and name in _SIZES_OR_NULL:
+        least = 0 if name in _TABLE["zero_too"] else 1
+        if value is None and name in _TABLE["sizes_or_null"]:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             return NotAsked(say("megatron.no-size", name=name, least=least), name)
     return None
 
 
-def _virtual_stages(said: Mapping[str, Value], run: Run) -> dict[str, Value]:
+def _virtual_stages(said: Values, run: Run) -> dict[str, Value]:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
     each = run.config.value("num_layers_per_virtual_pipeline_stage")
     layers = said.get("num_layers")

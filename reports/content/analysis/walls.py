@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result, index_of, late_rank
-from heuristics.run.repairs import WALL_OF
+from heuristics.run.repairs import REPAIRS
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.called import called
 from reports.content.analysis.headline import main_kind
@@ -174,7 +174,7 @@ def _row(result: Result, wall: Wall) -> Row:
 def _late_by(result: Result, wall: WallId) -> Cause | None:
     """Why some ranks are late, where that is in a wall which costs the run as a whole little."""
     late = None if result.run is UNSET else known(result.run.late)
-    return late.cause if late is not None and WALL_OF.get(late.cause) == wall else None
+    return late.cause if late is not None and REPAIRS[late.cause].wall == wall else None
 
 
 def _mostly(wall: Wall) -> Words:

@@ -7,7 +7,6 @@ import pytest
 from heuristics.config.observed import Observed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
-from heuristics.guides.memory_use import fits
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.configurations.sizes import estimated, published, tiny
@@ -40,7 +39,7 @@ def test_an_estimate_beyond_its_own_error_does_not_fit() -> None:
     found = entry(run)
     assert found is not None
     assert found.state == "does_not_fit"
-    assert fits(run) is False
+    assert run.tells("fits") is False
     assert BY_ID["fit-first"].judge(run).state == "violated"
 
 
@@ -49,7 +48,7 @@ def test_an_estimate_within_its_own_error_is_a_warning() -> None:
     found = entry(run)
     assert found is not None
     assert found.state == "may_not_fit"
-    assert fits(run) is None
+    assert run.tells("fits") is None
     assert [one.kind for one in defects_of(run, (), (found,), ())] == ["warned"]
 
 

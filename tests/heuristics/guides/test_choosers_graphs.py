@@ -9,7 +9,7 @@ import pytest
 
 from heuristics.config.about import Guidance
 from heuristics.config.observed import Observed
-from heuristics.guides.cuda_graphs import Impl, choose_graphs, graph_change
+from heuristics.guides.cuda_graphs import Graphs, Impl, choose_graphs, graph_change
 from heuristics.guides.table import EDITIONS, fire, table
 from heuristics.run.run import Run
 from tests.doubles.runs import BOTH, run_by, run_that
@@ -106,15 +106,12 @@ def test_a_rule_that_is_broken_for_certain_leaves_its_module_out() -> None:
     )
 
 
-Graphs = tuple[Impl, tuple[str, ...]]
-
-
 def picked(impl: Impl, *modules: str) -> Graphs:
-    return impl, modules
+    return Graphs(impl, modules)
 
 
 def spelled(graphs: Graphs, framework: Framework, core: str | None) -> tuple[str, ...]:
-    made = graph_change(*graphs, core)
+    made = graph_change(graphs, core)
     return spell({one: made[one] for one in made if can_spell(one, framework, core)}, framework, core)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.fixes.memory import recompute_changes as recomputed
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.gains import Gain, Replayed, gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
@@ -102,6 +102,7 @@ def test_without_a_lower_end_the_plan_says_why(
 
 def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> None:
     whole = Observed(recompute_full=True)
+    recomputed = CATALOGUE["MEM-2"].changes
     assert recomputed(Run(observed=whole, given=Given(memory_tight=False))) == ("recompute_dropped",)
     assert recomputed(Run(observed=whole, given=Given(memory_tight=True))) == ("recompute_narrowed",)
 

@@ -152,7 +152,7 @@ def test_freeing_memory_is_no_step_where_there_is_room(
     run = replace(paying("memory", {"recompute": 100}), given=Given(memory_tight=memory_tight))
     plan = make_plan(run, ["memory"], catalogue_of(a_fix("MEM-3", "memory", with_room=with_room)))
     assert ids(plan) == (["MEM-3"] if kept else [])
-    room = say("plan.memory-not-short", room=say("plan.there-is-room"))
+    room = say("plan.memory-not-short", room="there is room")
     assert [one.because for one in plan.refused] == ([] if kept else [room])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from heuristics.config.view import Config, Trust
 from heuristics.facts.dictionary import DICTIONARY, read
+from heuristics.incidents.incident import incidents
 from heuristics.rules.condition import condition
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
@@ -113,6 +114,7 @@ def test_a_name_is_one_fact() -> None:
 
 def test_a_fact_answers_by_its_type() -> None:
     run = drawn_run(Random(7)).run
+    assert incidents()  # which ask facts of every room
     for name, fact in DICTIONARY.items():
         told = getattr(fact.of, "__annotations__", {}).get("return", object)
         kinds = get_args(told) if isinstance(told, UnionType) else (told,)

@@ -17,7 +17,6 @@ from heuristics.run.sizes import (
     experts_divide,
     fewer_stages,
     present_layout,
-    seems_moe,
     virtual_stages,
     wider_ep,
 )
@@ -99,9 +98,9 @@ def test_ep_is_doubled_within_the_nvlink_domain(
 
 def test_what_a_trace_shows_of_experts_goes_before_their_spread() -> None:
     spread = of((EP, 4)).settings
-    assert seems_moe(Run(settings=spread))
-    assert not seems_moe(Run(settings=spread, observed=Observed(moe=False)))
-    assert not seems_moe(Run())
+    assert Run(settings=spread).tells("seems_moe")
+    assert not Run(settings=spread, observed=Observed(moe=False)).tells("seems_moe")
+    assert not Run().tells("seems_moe")
     assert wider_ep(Run(settings=spread, given=Given(nvlink_domain=8), observed=Observed(moe=False))) is None
 
 

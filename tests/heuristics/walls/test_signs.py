@@ -9,10 +9,10 @@ import pytest
 from msgspec import structs
 
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import Figures
+from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Wall
 from heuristics.walls import JUDGES
-from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven_by_figures
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.price import Unpriced
 from tests.doubles.opinions import NOBODY, rank, wall, walls
 from traces.missing import Missing
@@ -84,8 +84,8 @@ def test_idle_time_is_of_the_windows_that_tell_it() -> None:
         given(3_000, budget_ns={"idle": 500}),
         given(budget_ns={"compute": 9}),
     ]
-    assert idle_frac(ranks) == 0.2
-    assert idle_frac(ranks[2:]) is None
+    assert frac_of(ranks, "idle_ns") == 0.2
+    assert frac_of(ranks[2:], "idle_ns") is None
 
 
 def test_figures_that_were_not_given_stand_beside_no_wall() -> None:

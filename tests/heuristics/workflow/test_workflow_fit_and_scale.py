@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.workflow.circumstances import sanity_line
 from tests.doubles.workflow import BY_ID, Config, Row, run_with
 from tests.doubles.workflow_phases import CUT, FIT, FOLDING, SCALE
 
@@ -20,7 +19,7 @@ def because(rule: str, *knobs: object, **what: object) -> str:
 
 def test_the_single_gpu_line_has_the_real_flag_and_no_flex() -> None:
     flex: Config = {**CUT, "moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
-    line = sanity_line(run_with(flex))
+    line = run_with(flex).tells("sanity_line")
     assert line.startswith("WORLD_SIZE=256 RANK=0 python pretrain_gpt.py --fake-process-group")
     assert "--tensor-model-parallel-size 4" in line
     assert "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1" in line
