@@ -3,7 +3,7 @@
 from typing import Final
 
 from heuristics.layouts.candidates import Sizes
-from heuristics.layouts.fit import EVERYTHING, NOTHING, Fitted, Fitting, Recompute
+from heuristics.layouts.fit import EVERYTHING, NOTHING, Fitted, Fitting, Recompute, fullest
 from heuristics.layouts.ranking import Ranking
 from heuristics.layouts.shown import shown
 from heuristics.layouts.stages import uneven_of, work_of
@@ -30,10 +30,8 @@ def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -
     if isinstance(held, Missing):
         return held
     sizes, recompute = _sizes(run, model, layout), _recompute(run, fitting)
-    fullest = max(held, key=lambda one: one.total_bytes)
-    plain = fitting.estimates(sizes, NOTHING)
-    kept = max(one.total_bytes for one in plain) if plain else fullest.total_bytes
-    own = Fitted(sizes, recompute, fullest, fullest.total_bytes / fitting.capacity, kept)
+    kept = fullest(fitting.stages(sizes, NOTHING) or held).total_bytes
+    own = Fitted(sizes, recompute, fullest(held), fitting.capacity, kept)
     broken = tuple(rule.id for rule in check_rules(run) if rule.level == "error")
     dispatcher = run.active.dispatcher
     return shown(own, run, ranking, fitting.capacity, dispatcher, "", broken, own=True)
