@@ -15,16 +15,13 @@ from traces.settings.corrections import spellings
 from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
-from traces.settings.other_programs import (
-    is_deepspeed,
-    is_titan_script,
-    take_deepspeed,
-    take_titan_document,
-    take_titan_script,
-    titan_document,
-)
 from traces.settings.settings import Configuration, Draft, NotAConfiguration
-from traces.settings.trainers import take_trainer_document, take_trainer_script
+from traces.settings.trainers import (
+    take_flags_of_titan,
+    take_toml,
+    take_trainer_document,
+    take_trainer_script,
+)
 from traces.settings.yaml_files import Document, is_flat, take_flat
 
 LARGEST: Final = Limit(
@@ -56,14 +53,12 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
     draft, core = Draft(name), release(core_version)
     if has_arguments(text):
         _take_log(draft, text, core)
-    elif (titan := titan_document(text, name)) is not None:
-        take_titan_document(draft, titan, text)
-    elif is_titan_script(text):
-        take_titan_script(draft, text)
-    elif not _is_yaml(text, name) and take_trainer_script(draft, text, core):
+    elif (name.lower().endswith(".toml") and take_toml(draft, text)) or take_flags_of_titan(draft, text):
         pass
     elif _is_yaml(text, name):
         _take_document(draft, text, core)
+    elif take_trainer_script(draft, text, core):
+        pass
     elif all(is_override(line) for _, line in _override_lines(text)):
         draft.framework = "megatron_bridge"
         for number, line in _override_lines(text):
@@ -144,9 +139,6 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
     keys = document.outermost()
     if not keys and text.strip() == "{}":
         return  # said to be empty: nothing is known
-    if is_deepspeed(keys):
-        take_deepspeed(draft, document)
-        return
     if take_trainer_document(draft, document, core):
         return
     if is_flat(keys):
