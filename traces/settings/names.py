@@ -31,6 +31,7 @@ class _Known(Struct, frozen=True, forbid_unknown_fields=True):
 
     megatron_lm: Names
     harness: Names
+    harness_short: dict[str, str]
     open_groups: Names
     shared: dict[str, Names]
     own: dict[str, Names]
@@ -53,6 +54,11 @@ def lm_flags() -> frozenset[str]:
 def harness_flags() -> frozenset[str]:
     """Every flag of Bridge's scripts/performance, those of knobs included."""
     return _known().harness | by_harness().keys()
+
+
+def long_flag(flag: str) -> str:
+    """A flag of Bridge's scripts/performance by its long name."""
+    return _known().harness_short.get(flag, flag)
 
 
 @cache
