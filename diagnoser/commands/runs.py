@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,7 +183,7 @@ def compare(
     asked = comparison(before, after)
     check_comparison(asked)
     want, (first, second, *more) = wanted(), sides_of(asked)
-    beside = [path for side in (first, *more) for path in side.files()]
+    beside = [*chain.from_iterable(side.files() for side in (first, *more))]
     plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)

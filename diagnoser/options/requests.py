@@ -168,16 +168,21 @@ def _check(name: str, takes: Signature, args: Sequence[object], kwargs: Mapping[
 
 def _kinds_against(value: object, hint: Any) -> list[str]:
     """In words the kinds that a hint names, where a value is of none of them; a path may stand for a text."""
-    kinds = {get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))}
+    hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    kinds = {get_origin(one) or one for one in hints}
+    named = {*kinds}
     if Progress in kinds:  # whatever can be called
         return []
     is_number = hasattr(value, "__index__") and not isinstance(value, bool)
     if (int in kinds and is_number) or (str in kinds and isinstance(value, os.PathLike)):
         return []
-    wrong = {int} if isinstance(value, bool) else {Sequence, Iterable} if isinstance(value, str) else set()
-    if isinstance(value, tuple(kinds - wrong)):
+    if isinstance(value, bool):
+        kinds -= {int}
+    elif isinstance(value, str):
+        kinds -= {Sequence, Iterable}
+    if isinstance(value, tuple(kinds)):
         return []
-    return [words for kind, words in _KINDS.items() if kind in kinds] or ["of another kind"]
+    return [words for kind, words in _KINDS.items() if kind in named] or ["of another kind"]
 
 
 def _meant(unknown: str, value: object, known: Collection[str]) -> str:

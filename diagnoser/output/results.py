@@ -94,13 +94,12 @@ class Output:
     @property
     def forms(self) -> list[str]:
         """Names of formats: as asked for, else as the file's name ends, else text; none for a ticket."""
-        asked = [self.emit_config] if self.emit_config else [str(one) for one in self.form or self._named()]
+        if self.emit_config:
+            return [self.emit_config]
+        asked = [*map(str, self.form or ())]
+        if not asked and not (self.ticket and self.output == "-"):
+            asked = [form_of_file(self.output)]
         return [self.page if one == "markdown" else one for one in asked]
-
-    def _named(self) -> list[str]:
-        if self.ticket and self.output == "-":
-            return []
-        return [form_of_file(self.output)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def _head(output: Output, redact: bool) -> Head:
     """What a user wrote for the head of every page; how much of it is withheld is said once."""
     title, withheld = public(" ".join((output.title or "").split()), redact)
     note = []
-    for line in (line for one in output.note or () for line in one.splitlines()):
+    for line in "\n".join(output.note or ()).splitlines():
         text, count = public(line.strip(), redact)
         withheld += count
         note += [text] if text else []

@@ -257,7 +257,9 @@ class Features(KnobView):
     def offloads(self) -> tuple[str, ...] | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
-        return self.names("offload_modules") if switched else None if switched is None else ()
+        if switched:
+            return self.names("offload_modules")
+        return None if switched is None else ()
 
     # The optimizer, and where processes run.
 

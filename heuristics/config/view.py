@@ -153,7 +153,9 @@ class Config(Features):
             return "other" if self.gpu else None
         if self.capability[0] == 10:  # B200 and GB200 are both 10.0
             domain = self.given.nvlink_domain
-            return None if domain is None else "nvl72" if domain > 8 else "blackwell_nvl8"
+            if domain is None:
+                return None
+            return "nvl72" if domain > 8 else "blackwell_nvl8"
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
     gpus_per_node: int | None = told(lambda view: view.positive("launcher.gpus_per_node"))

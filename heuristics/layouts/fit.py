@@ -7,7 +7,7 @@ so few estimates find the set.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final, Literal
 
 from heuristics.guides.memory_use import HEAD_ROOM
@@ -161,7 +161,7 @@ def _crowded(filled_frac: float, modules: int) -> float:
 
 def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
     """About what a rank holds when the parts of some modules are recomputed."""
-    parts = {part for module in recompute.modules for part in RECOMPUTED.get(module, ())}
+    parts = {*chain.from_iterable(RECOMPUTED.get(module, ()) for module in recompute.modules)}
     return stage.total_bytes - sum(stage.by_part.get(part, 0) for part in parts)
 
 
@@ -171,9 +171,6 @@ def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
 
 def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
-    sets = (
-        Recompute("selective", modules, sum(costs[one] for one in modules))
-        for count in range(1, len(costs) + 1)
-        for modules in combinations(costs, count)
-    )
-    return tuple(sorted(sets, key=lambda one: (one.cost_frac, len(one.modules))))
+    sets = chain.from_iterable(combinations(costs, count) for count in range(1, len(costs) + 1))
+    found = (Recompute("selective", modules, sum(map(costs.__getitem__, modules))) for modules in sets)
+    return tuple(sorted(found, key=lambda one: (one.cost_frac, len(one.modules))))

@@ -1,5 +1,6 @@
 """The layout that a configuration has itself, among those that could be."""
 
+from itertools import chain
 from typing import Final
 
 from heuristics.layouts.candidates import Sizes
@@ -38,11 +39,8 @@ def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -
 
 
 def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:
-    counts = [
-        (chunks[place].dense + chunks[place].moe)
-        for place in range(len(layout.stages[0]))
-        for chunks in layout.stages
-    ]
+    chunks = chain.from_iterable(zip(*layout.stages, strict=True))
+    counts = [chunk.dense + chunk.moe for chunk in chunks]
     letters = str(run.config.first("pipeline_model_parallel_layout") or "")
     return copied(
         Sizes,

@@ -6,8 +6,9 @@ how many GPUs a fast domain holds.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import log2
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -151,8 +152,8 @@ class Near:
 
 def near(machine: Machine, among: Sequence[Published]) -> tuple[Near, ...]:
     """Layouts of the same model, and those of other models on the same GPU, the nearest first."""
-    found = [one for of in among if (one := _near(machine, of)) is not None]
-    return tuple(sorted(found, key=lambda one: one.far))
+    found = filter(None, map(partial(_near, machine), among))
+    return tuple(sorted(found, key=attrgetter("far")))
 
 
 def _near(machine: Machine, of: Published) -> Near | None:

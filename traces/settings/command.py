@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from traces.patterns import compiled
@@ -39,8 +39,10 @@ def world_size(
     if _is_torchrun(words):
         if per_node is None:
             return _plain(variables.get("WORLD_SIZE"))
+        if nodes:
+            return per_node * nodes
         has_nodes = any(word.text.partition("=")[0] in _NODES for word in (*words, *asked))
-        return per_node * nodes if nodes else None if has_nodes else per_node
+        return None if has_nodes else per_node
     if (told := _plain(variables.get("WORLD_SIZE"))) is not None:
         return told
     tasks = _number(words, _TASKS) or _number(asked, _TASKS)
@@ -56,8 +58,10 @@ def gpus_per_node(launch: Iterable[Word], directives: Iterable[Word]) -> int | N
     named = [_PER_NODE, _GPUS_PER_NODE]
     if not _is_torchrun(words):  # one task a node then starts all ranks of it
         named.append(_TASKS_PER_NODE)
-    found = (_number(each, names) for names in named for each in (words, asked))
-    return next((count for count in found if count is not None), None)
+    for names in named:
+        if count := _number(words, names) or _number(asked, names):
+            return count
+    return None
 
 
 def _is_torchrun(words: tuple[Word, ...]) -> bool:
@@ -312,8 +316,7 @@ def _variables() -> tuple[str, ...]:
 
 def _container(draft: Draft, script: Script) -> None:
     """The NeMo container that a script names: releases of a run hang on it."""
-    texts = [word.text for command in script.commands for word in (*command.around, *command.words)]
-    texts += [word.text for word in (*script.assigned.values(), *script.directives)]
-    for text in texts:
-        if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(text):
+    words = [*chain.from_iterable((*command.around, *command.words) for command in script.commands)]
+    for word in (*words, *script.assigned.values(), *script.directives):
+        if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
             draft.versions["container"] = f"nemo:{found[1]}"

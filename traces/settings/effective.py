@@ -166,12 +166,11 @@ def of_precision(name: Value, own: Mapping[str, Value]) -> dict[str, Value]:
     """
     said = {knob.removeprefix("mixed_precision."): value for knob, value in own.items()}
     fields = (recipe(name) if isinstance(name, str) else {}) | said
-    return {
-        target: value
-        for field, value in fields.items()
-        for target in (field, f"ddp.{field}", f"optimizer.{field}")
-        if target in knobs()
-    }
+    found: dict[str, Value] = {}
+    for field, value in fields.items():
+        targets = (field, f"ddp.{field}", f"optimizer.{field}")
+        found |= {target: value for target in targets if target in knobs()}
+    return found
 
 
 def _precision(facts: Facts) -> Iterator[Change]:

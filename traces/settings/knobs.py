@@ -137,14 +137,12 @@ def knobs() -> Mapping[str, Knob]:
     """Every knob by its id."""
     readers = {Release: release}
     groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)["group"]
-    found = [_complete(group, name, row) for group in groups for name, row in group.knobs.items()]
-    found += [
-        _complete(group, name, Knob(kind, flag=""))
-        for group in groups
-        for kind, names in group.plain.items()
-        for name in names.split()
-    ]
-    return MappingProxyType({knob.id: knob for knob in found})
+    found, plain = list[Knob](), list[Knob]()
+    for group in groups:
+        found += [_complete(group, name, row) for name, row in group.knobs.items()]
+        for kind, names in group.plain.items():
+            plain += [_complete(group, name, Knob(kind, flag="")) for name in names.split()]
+    return MappingProxyType({knob.id: knob for knob in (*found, *plain)})
 
 
 def _complete(group: _Group, name: str, row: Knob) -> Knob:

@@ -1,5 +1,6 @@
 """A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -163,8 +164,8 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
     there = {path.removeprefix("model.").removeprefix("transformer.") for path, _ in entries}
     fields = [knob for knob in knobs().values() if knob.is_core]
     used = [knob for knob in fields if knob.id in there]
-    renamed = [old.until for knob in used for old in knob.older]
-    at_least = max([knob.since for knob in used] + renamed, default=FIRST)
+    renamed = (old.until for old in chain.from_iterable(knob.older for knob in used))
+    at_least = max([FIRST, *(knob.since for knob in used), *renamed])
     missing = [knob.since for knob in fields if knob.id not in there and knob.since > at_least]
     note_releases(draft, at_least, min(missing, default=None))
 
@@ -176,7 +177,7 @@ _NOTHING: Final = ((), ("full",))
 def _refuse_two_names(draft: Draft, core: Release | None) -> None:
     """An older and the newer name of one setting together, where Megatron-Core refuses that."""
     for names in draft.names.values():
-        older = [name for name in names if (row := spellings().get(name)) and row.refused_beside_newer]
+        older = [name for name in names if name in spellings() and spellings()[name].refused_beside_newer]
         newer = [name for name, (value, _) in names.items() if name not in older and value not in _NOTHING]
         if older and newer and (core is None or is_wrong_in(spellings()[older[0]], core)):
             text = f"{older[0]} and {newer[0]} are one setting, and Megatron-Core refuses both together"

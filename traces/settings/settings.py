@@ -95,7 +95,7 @@ class KnobView:
 
     def first(self, *knobs: str) -> Value:
         """The first value among these knobs; None where all are unknown or null."""
-        return next((value for knob in knobs if (value := self.value(knob)) is not None), None)
+        return next((value for value in map(self.value, knobs) if value is not None), None)
 
     def on(self, *knobs: str) -> bool | None:
         """Whether the first of these that has a value is switched on; null is off.
@@ -109,8 +109,8 @@ class KnobView:
 
     def any_on(self, *knobs: str) -> bool | None:
         """True where one is on, False where all that are known are off and one is known."""
-        states = [state for knob in knobs if (state := self.on(knob)) is not None]
-        return any(states) if states else None
+        states = {*map(self.on, knobs)} - {None}
+        return True in states if states else None
 
     def null(self, knob: str) -> bool | None:
         return self.value(knob) is None if self.known(knob) else None
@@ -133,7 +133,9 @@ class KnobView:
 
     def above(self, knob: str, limit: float) -> bool | None:
         number = self.number(knob)
-        return number > limit if number is not None else False if self.null(knob) else None
+        if number is None:
+            return False if self.null(knob) else None
+        return number > limit
 
     def word(self, knob: str) -> str | None:
         value = self.value(knob)
@@ -155,7 +157,9 @@ class KnobView:
     def env(self, name: str) -> str | None:
         """An environment variable's text; None where unknown. Null is the empty text: unset."""
         knob = f"env.{name}"
-        return None if not self.known(knob) else "" if self.null(knob) else str(self.value(knob))
+        if not self.known(knob):
+            return None
+        return "" if self.null(knob) else str(self.value(knob))
 
     def env_is(self, name: str, text: str) -> bool | None:
         value = self.env(name)

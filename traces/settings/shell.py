@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from traces.limits import Limit
@@ -197,7 +198,7 @@ class _Reader:
             self.script.commands.append(Command(words, before, self.around))
 
     def _words(self, tokens: Iterable[Token]) -> tuple[Word, ...]:
-        return tuple(word for token in tokens for word in self._cut(token))
+        return tuple(chain.from_iterable(map(self._cut, tokens)))
 
     def _cut(self, token: Token) -> Iterator[Word]:
         """A token's words: unquoted variables are cut at blanks, arrays at their entries."""
@@ -238,7 +239,7 @@ class _Reader:
         return (_joined(pieces, part.line),) if pieces else ()
 
     def _pieces(self, parts: Iterable[Part]) -> Pieces:
-        return tuple(piece for part in parts for piece in self._part(part))
+        return tuple(chain.from_iterable(map(self._part, parts)))
 
     def _part(self, part: Part) -> Pieces:
         if part.kind == "text":
@@ -251,9 +252,8 @@ class _Reader:
         if part.kind == "name" and self.arrays.get(part.text):
             return self._counted(self.arrays[part.text][:1])
         if part.kind in ("all", "joined") and part.text in self.arrays:
-            blank = Word(" ", part.line)
-            entries = self.arrays[part.text]
-            return self._counted(tuple(one for entry in entries for one in (entry, blank))[:-1])
+            entries = chain.from_iterable((entry, Word(" ", part.line)) for entry in self.arrays[part.text])
+            return self._counted(tuple(entries)[:-1])
         if part.kind == "arguments":
             return ()
         if part.instead is not None and self.depth < DEEPEST.value:
@@ -264,7 +264,7 @@ class _Reader:
         """What `${NAME:-text}` is where the script does not set NAME."""
         self.depth += 1
         tokens = Lexer('"' + text.strip('"') + '"', line).tokens()
-        pieces = tuple(piece for token in tokens for piece in self._pieces(token.parts))
+        pieces = self._pieces(chain.from_iterable(token.parts for token in tokens))
         self.depth -= 1
         return pieces
 

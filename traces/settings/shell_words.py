@@ -214,5 +214,7 @@ def _braced(inside: str, line: int, quoted: bool) -> Part:
     found = _BRACED.fullmatch(inside)
     if found is None:
         return Part("unknown", "", line, quoted)
-    kind: PartKind = "name" if not found[2] else "joined" if quoted and found[2] == "[*]" else "all"
+    kind: PartKind = "name"
+    if found[2]:
+        kind = "joined" if quoted and found[2] == "[*]" else "all"
     return Part(kind, found[1], line, quoted, found[3])

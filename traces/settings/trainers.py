@@ -6,6 +6,7 @@ What each calls its settings, and where they stand, are rows of trainers.toml.
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from math import prod
 from typing import Any, Final, Literal
 
@@ -151,11 +152,10 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
         NotAConfiguration: its variables grow without bound.
     """
     script = read_script(text)
-    started = ((one, command) for command in script.commands for one in trainers() if _starts(one, command))
-    found = next(started, None)
-    if found is None:
+    started = (pair for pair in product(script.commands, trainers()) if _starts(*pair))
+    command, trainer = next(started, (None, None))
+    if command is None or trainer is None:
         return False
-    trainer, command = found
     said = [*_said(trainer, command), *_variables(script, command)]
     _take(draft, trainer, said, core)
     if trainer.form == "arguments":
@@ -166,7 +166,7 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
     return True
 
 
-def _starts(trainer: Trainer, command: Command) -> bool:
+def _starts(command: Command, trainer: Trainer) -> bool:
     words = [word.text.partition("=")[0] for word in command.words]
     if trainer.module and trainer.form == "paths":
         return any(map(trainer.module.fullmatch, words))

@@ -40,11 +40,11 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 def peaks() -> Mapping[tuple[str, Precision], Peak]:
     """Every peak by its GPU family and precision."""
     rows = read_table("traces.sizes", "peaks.toml", dict[str, _Row])
-    return {
-        (gpu, precision): Peak(gpu, precision, tflops, row.source)
-        for gpu, row in rows.items()
-        for precision, tflops in row.tflops.items()
-    }
+    found: dict[tuple[str, Precision], Peak] = {}
+    for gpu, row in rows.items():
+        for precision, tflops in row.tflops.items():
+            found[gpu, precision] = Peak(gpu, precision, tflops, row.source)
+    return found
 
 
 def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
@@ -88,7 +88,8 @@ def most_to_16_bits_frac(
     alike = [one for one in products().values() if one.capability and since <= one.capability]
     alike = [one for one in alike if one.capability and (until is None or one.capability <= until)]
     same = [one for one in alike if one.sm_count == sm_count] or alike
-    return max((frac for one in same if (frac := _to_16_bits(one.name, wide)) is not None), default=None)
+    fracs = (_to_16_bits(one.name, wide) for one in same)
+    return max((frac for frac in fracs if frac is not None), default=None)
 
 
 def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:

@@ -167,8 +167,10 @@ def is_out_of_memory(text: str) -> bool:
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
-    matches = [found for pattern in _SIZES if (found := pattern.search(text))]
-    said = {name: size for found in matches for name, size in found.groupdict().items()}
+    said: dict[str, str] = {}
+    for pattern in _SIZES:
+        if found := pattern.search(text):
+            said |= found.groupdict()
     device = said.pop("device", None)
     sizes = {name: _bytes(size) for name, size in said.items()}
     unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
@@ -257,8 +259,8 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
 
     None where no error has the numbers.
     """
-    errors = log.out_of_memory
-    held = [one.requested_bytes <= room for one in errors if one.requested_bytes and (room := _room(one))]
+    rooms = [(one.requested_bytes, _room(one)) for one in log.out_of_memory]
+    held = [asked <= room for asked, room in rooms if asked and room]
     return all(held) if held else None
 
 
