@@ -27,6 +27,7 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     takes: str = ""
     knobs: tuple[str, ...] = ()
     is_knob: bool = False
+    is_of_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
