@@ -46,8 +46,15 @@ class Token:
         is_plain = all(part.kind == "text" and not part.quoted for part in self.parts)
         return "".join(part.text for part in self.parts) if is_plain else ""
 
+    @property
+    def assigns(self) -> tuple[str, str, str]:
+        """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty texts."""
+        found = _ASSIGNED.fullmatch(self.parts[0].text) if self.parts else None
+        return (found[1], found[2], found[3]) if found else ("", "", "")
+
 
 _ARRAY: Final = compiled(r"[A-Za-z_]\w*\+?=")
+_ASSIGNED: Final = compiled(r"(?s)([A-Za-z_]\w*)(\+?)=(.*)")
 _BRACED: Final = compiled(r"(?s)([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=](.*))?")
 _OPERATOR: Final = at_places(r"&&|\|\||;;|\|&|[;|&()\n]")
 _COMMENT: Final = at_places(r"#[^\n]*")
