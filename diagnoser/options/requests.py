@@ -20,6 +20,7 @@ from diagnoser.options.faults import not_ours
 from diagnoser.options.given import KINDS, WORDS, given_from, near_word
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
+from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.progress import Progress, silent
 from traces.spelling import printable
@@ -140,7 +141,7 @@ class LayoutPlan:
 
 
 def path_of(given: Place | None) -> Path | None:
-    return None if given is None else Path(given)
+    return of_known(Path, given)
 
 
 def reading_of(asked: Analysis | Comparison) -> "ReadOptions":

@@ -1,6 +1,9 @@
 """Three-valued logic: True, False, and None for what is unknown."""
 
+from operator import not_
 from typing import TypeVar
+
+from traces.missing import of_known
 
 _T = TypeVar("_T")
 
@@ -19,7 +22,7 @@ def any_of(*facts: bool | None) -> bool | None:
 
 
 def negated(fact: bool | None) -> bool | None:
-    return None if fact is None else not fact
+    return of_known(not_, fact)
 
 
 def first_known(*facts: _T | None) -> _T | None:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from traces.missing import of_known
 from traces.patterns import compiled
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
@@ -171,8 +172,7 @@ def _complete(group: _Group, name: str, row: Knob) -> Knob:
 
 def known_in(knob_id: str, core_version: str | None) -> bool | None:
     """Whether a release of Megatron-Core has the knob; None where knob or version is unknown."""
-    knob, core = knobs().get(knob_id), release(core_version)
-    return None if knob is None or core is None else knob.is_known_in(core)
+    return of_known(Knob.is_known_in, knobs().get(knob_id), release(core_version))
 
 
 @cache

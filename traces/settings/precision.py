@@ -44,7 +44,7 @@ _BRIDGE: Final = {
 
 def bits_of(precision: str | None) -> int | None:
     """Bits of a matrix element; None where the precision is unknown or mixed."""
-    return None if precision is None else BITS.get(precision)
+    return BITS.get(precision or "")
 
 
 def low_bytes(precision: str | None) -> float | None:

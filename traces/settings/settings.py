@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import contains, eq, gt
 from typing import Final, Literal
 
 from traces.errors import InputError
 from traces.limits import Limit
+from traces.missing import of_known
 from traces.patterns import compiled
 
 Scalar = bool | int | float | str
@@ -132,10 +134,7 @@ class KnobView:
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def above(self, knob: str, limit: float) -> bool | None:
-        number = self.number(knob)
-        if number is None:
-            return False if self.null(knob) else None
-        return number > limit
+        return False if self.null(knob) else of_known(gt, self.number(knob), limit)
 
     def word(self, knob: str) -> str | None:
         value = self.value(knob)
@@ -151,8 +150,7 @@ class KnobView:
         return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
 
     def holds(self, knob: str, name: str) -> bool | None:
-        names = self.names(knob)
-        return None if names is None else name in names
+        return of_known(contains, self.names(knob), name)
 
     def env(self, name: str) -> str | None:
         """An environment variable's text; None where unknown. Null is the empty text: unset."""
@@ -162,8 +160,7 @@ class KnobView:
         return "" if self.null(knob) else str(self.value(knob))
 
     def env_is(self, name: str, text: str) -> bool | None:
-        value = self.env(name)
-        return None if value is None else value == text
+        return of_known(eq, self.env(name), text)
 
     def size(self, knob: str) -> int | None:
         """Ranks of a parallel dimension; null is 1."""

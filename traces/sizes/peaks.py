@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
+from operator import truediv
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.missing import of_known
 from traces.names.gpus import longest_within, product_named, products
 from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
@@ -94,8 +96,7 @@ def most_to_16_bits_frac(
 
 def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:
     if wide == "3xtf32":
-        passes = _frac(gpu, "tf32", "bf16")
-        return None if passes is None else passes / 3
+        return of_known(truediv, _frac(gpu, "tf32", "bf16"), 3)
     return _frac(gpu, wide, "bf16")
 
 

@@ -13,8 +13,10 @@ backward and optimizers make their state inside a step, so the rarer stage of th
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import sub
 from typing import Final
 
+from traces.missing import of_known
 from traces.patterns import Pattern, compiled
 from traces.training_log.iterations import KEPT
 from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory, TrainingLog
@@ -271,4 +273,4 @@ def _room(one: OutOfMemory) -> int | None:
         return None
     if reserved is not None and free is not None:
         return reserved - allocated + free
-    return None if one.capacity_bytes is None else one.capacity_bytes - allocated
+    return of_known(sub, one.capacity_bytes, allocated)
