@@ -1,17 +1,18 @@
 """A diagnosis as pandas tables: each a row type of the result, with <NA> where a value is not known.
 
-Times are integers of ns. A table is made from its columns: name, pandas type, and how a row gets its value.
+Times are integers of ns. A table is made from its columns: name and pandas type stand in frames.toml.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UnsetType
 from msgspec.structs import asdict
 
 from traces.missing import Missing, known
+from traces.toml_tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,51 +22,16 @@ if TYPE_CHECKING:
     from traces.sections.rank import Rank
     from traces.sections.tables import Timeline
 
-_WHERE: Final = {"trace": "string", "process": "Int64", "device": "Int64", "rank": "Int64"}
-_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "parts": {
-        "trace": "object", "process": "Int64", "device": "Int64", "group": "object", "key": "object",
-        "ns": "Int64", "frac": "Float64",
-    },
-    "ranks": {
-        **_WHERE, "gpu": "string", "steps": "Int64", "step_mean_ns": "Int64", "window_ns": "Int64",
-        "compute_ns": "Int64", "exposed_comm_ns": "Int64", "exposed_copy_ns": "Int64", "idle_ns": "Int64",
-        "waited_ns": "Int64", "caused_ns": "Int64", "device_factor": "Float64",
-    },
-    "steps": {
-        **_WHERE, "step": "Int64", "start_ns": "Int64", "end_ns": "Int64", "length_ns": "Int64",
-        "used": "boolean", "left_out_because": "string",
-    },
-    "kernels": {
-        **_WHERE, "name": "string", "key": "string", "grid_x": "Int64", "grid_y": "Int64", "grid_z": "Int64",
-        "count": "Int64", "work_ns": "Int64", "mean_ns": "Float64", "std_ns": "Int64",
-    },
-    "walls": {
-        "id": "string", "outcome": "string", "cost_ns": "Int64", "cost_frac": "Float64",
-        "at_most_frac": "Float64", "cure": "string",
-    },
-    "fixes": {
-        "id": "string", "wall": "string", "title": "string", "gain_low_frac": "Float64",
-        "gain_high_frac": "Float64", "gain_source": "string", "megatron_lm": "string",
-        "megatron_bridge": "string", "environment": "string", "pytorch": "string", "verify": "string",
-    },
-    "timeline": {
-        **_WHERE, "step": "Int64", "lane": "string", "stream": "Int64", "thread": "Int64", "depth": "Int64",
-        "key": "string", "name": "string", "start_ns": "Int64", "length_ns": "Int64", "launch_ns": "Int64",
-    },
-}  # fmt: skip
-"""Tables, their columns in order, and the pandas type of each."""
-
 Row = Mapping[str, Any]
 
 
 def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
-    """A table of `_COLUMNS`; a row lacks what does not apply, and what is missing becomes <NA>."""
+    """A table of `frames.toml`; a row lacks what does not apply, and what is missing becomes <NA>."""
     import pandas as pd
 
-    types = _COLUMNS[table]
+    types = read_table("diagnoser", "frames.toml", dict[str, dict[str, str]])[table]
     made = [[_plain(row.get(column)) for column in types] for row in rows]
-    return pd.DataFrame(made, columns=list(types)).astype(dict(types))
+    return pd.DataFrame(made, columns=list(types)).astype(types)
 
 
 def _plain(value: Any) -> Any:

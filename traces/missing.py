@@ -1,5 +1,6 @@
 """The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
@@ -53,6 +54,11 @@ def or_gap(value: T | None, why: Missing) -> T | Missing:
 def unless(why: Missing | None, value: T) -> T | Missing:
     """The value, unless something is why there is none."""
     return value if why is None else why
+
+
+def of_known(of: Callable[..., T], *values: object) -> T | None:
+    """What a function gives of values that are all known; None where one is None."""
+    return None if None in values else of(*values)
 
 
 def known(value: OrMissing[T]) -> T | None:

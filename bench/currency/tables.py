@@ -12,9 +12,8 @@ from heuristics.config.versions import CORE_OF_BRIDGE
 from heuristics.rules.rules import rules
 from traces.settings.core_fields import core_fields
 from traces.settings.corrections import is_alias, spellings
-from traces.settings.harness import SHORT
 from traces.settings.knobs import FIRST, MAIN, Release, by_dest, by_flag, by_path, knobs, release
-from traces.settings.names import bridge_paths, harness_flags, lm_flags, open_groups
+from traces.settings.names import bridge_paths, harness_flags, lm_flags, long_flag, open_groups
 from traces.settings.releases import stay_of_flag, stay_of_path
 
 _PLACES: Final = (
@@ -62,7 +61,7 @@ def _field(fact: Fact, core: Release, is_core: bool) -> bool | None:
 def _flag(fact: Fact, core: Release, is_core: bool) -> bool | None:
     name = fact.place
     if not is_core:
-        return name in harness_flags() or name in SHORT or is_alias(name)
+        return name in harness_flags() or long_flag(name) != name or is_alias(name)
     stay = stay_of_flag(name, [knob for knob, _ in by_flag().get(name, ())])
     if stay is not None:
         return stay.since <= core and (stay.until is None or core < stay.until)

@@ -24,6 +24,7 @@ from traces.files.aside import write_whole
 from traces.files.beneath import check_beneath
 from traces.files.cache_folder import default_cache_dir, not_writable
 from traces.limits import MESSAGE, Limit
+from traces.missing import of_known
 from traces.spelling import counted, one_line, printable
 
 WIDTH: Final = Limit(200, "characters", "ours: a line of a screen has 80; a longer one holds a foreign name")
@@ -94,10 +95,6 @@ def place_of(name: str) -> Path:
     return path
 
 
-def _place_if(name: str | None) -> Path | None:
-    return None if name is None else place_of(name)
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The tools. `folder`: where whole documents are kept, by default in the user's cache folder."""
@@ -125,8 +122,8 @@ class Tools:
         """
         found = diagnoser.analyze(
             [place_of(path) for path in paths],
-            config=_place_if(config),
-            log=_place_if(log),
+            config=of_known(place_of, config),
+            log=of_known(place_of, log),
             steps=steps,
             about=about,
         )
@@ -151,10 +148,10 @@ class Tools:
         what belongs to each side. about: facts of both runs, as for analyze.
         """
         typed: dict[str, Any] = {
-            "base_config": _place_if(base_config),
-            "new_config": _place_if(new_config),
-            "base_log": _place_if(base_log),
-            "new_log": _place_if(new_log),
+            "base_config": of_known(place_of, base_config),
+            "new_config": of_known(place_of, new_config),
+            "base_log": of_known(place_of, base_log),
+            "new_log": of_known(place_of, new_log),
             "more_base": [place_of(one) for one in more_base or ()],
             "about": about,
         }
@@ -176,7 +173,7 @@ class Tools:
         about: facts that the file does not tell, as for analyze.
         """
         found = diagnoser.check_config(
-            place_of(path), log=_place_if(log), symptoms=_place_if(symptoms), about=about
+            place_of(path), log=of_known(place_of, log), symptoms=of_known(place_of, symptoms), about=about
         )
         return self._answer(found, "configuration")
 

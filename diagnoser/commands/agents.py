@@ -1,25 +1,13 @@
 """The program as tools for other programs (`mcp`)."""
 
 from pathlib import Path
-from typing import Annotated
 
-from diagnoser.options import option
 from diagnoser.options.command import command
 from diagnoser.output import check_place, show
 
 
 @command()
-def mcp(
-    keep: Annotated[
-        Path | None,
-        option("FOLDER", "Where whole results are kept [default: answers/ in the cache folder].", "--keep"),
-    ] = None,
-    root: Annotated[
-        Path | None,
-        option("FOLDER", "What may be read: nothing outside it [default: the working folder].", "--root"),
-    ] = None,
-    skill: Annotated[bool, option(None, "Print the skill file: which tool is for what.", "--skill")] = False,
-) -> None:
+def mcp(keep: Path | None = None, root: Path | None = None, skill: bool = False) -> None:
     """Tools for AI agents over MCP; needs moe-diag[agent].
 
     Answers on standard input and output until they close: analyze, compare, check_config, plan and explain.

@@ -4,22 +4,21 @@ from functools import partial
 from pathlib import Path
 
 import diagnoser
-from diagnoser import options
 from diagnoser.options.command import command
 from diagnoser.options.requests import LayoutPlan
 from diagnoser.output import say
 from diagnoser.output.progress import progress_display
-from diagnoser.output.results import PlanOutput, plan_results, write_results
+from diagnoser.output.results import Output, plan_results, write_results
 from heuristics.result.exits import Exit
 from reports.formats import Kind
 
 
-@command(lacks=("flavor", "ticket", "title", "note", "brief", "emit_config"))
+@command(of=Kind.LAYOUTS, lacks=("flavor", "ticket", "title", "note", "brief", "emit_config"))
 def plan(
-    model: options.ModelArgument,
+    model: str,
     asked: partial[LayoutPlan],
-    wanted: partial[PlanOutput],
-    facts: options.FactsFile = True,
+    wanted: partial[Output],
+    facts: bool = True,
 ) -> int:
     """Which layouts of a model fit some GPUs, the best first.
 

@@ -1,6 +1,8 @@
 """Recordings: how to make one (`capture`), is one good enough (`doctor`)."""
 
-from diagnoser.options import AskedFor, CacheDir, Framework, NsysPath, OneTrace, Slurm
+from pathlib import Path
+
+from diagnoser.options import Place
 from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis
 from diagnoser.output import show_page
@@ -8,8 +10,9 @@ from diagnoser.output.progress import progress_display
 from traces.recording.options import Question, TrainedWith
 
 
+@command()
 def capture(
-    question: AskedFor = Question.WALLS, framework: Framework = TrainedWith.MEGATRON_LM, slurm: Slurm = False
+    question: Question = Question.WALLS, framework: TrainedWith = TrainedWith.MEGATRON_LM, slurm: bool = False
 ) -> None:
     """How to record a run: line of nsys, flags of the framework.
 
@@ -30,7 +33,7 @@ def capture(
 
 
 @command()
-def doctor(trace: OneTrace, nsys: NsysPath = None, cache_dir: CacheDir = None) -> None:
+def doctor(trace: Path, nsys: str | None = None, cache_dir: Place | None = None) -> None:
     """Is this recording good enough, for which wall.
 
     Names no bottleneck. Lists what is missing and what that makes impossible, how the recording or its export

@@ -1,22 +1,14 @@
 """What was found earlier: in any format (`report`), of many ranks (`merge`), its words (`explain`)."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from diagnoser.options import (
-    Edition,
-    GuideEdition,
-    Redact,
-    ResultFile,
-    Summaries,
-    WholeWord,
-    WitnessFiles,
-    Word,
-)
+from diagnoser.options import Edition
 from diagnoser.options.command import command
 from diagnoser.output import say_skipped, show_page
-from diagnoser.output.results import MergeOutput, Output, plan_results, saved_result, write_results
+from diagnoser.output.results import Output, plan_results, saved_result, write_results
 from heuristics.config.about import NEWEST, Guidance
 from heuristics.result.exits import Exit
 from reports.formats import Kind, kind_of
@@ -28,7 +20,7 @@ _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, Arithmetic
 
 
 @command(lacks=("emit_config",))
-def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -> int:
+def report(result: Path, wanted: partial[Output], redact: bool = True) -> int:
     """Write an earlier result in any other format.
 
     Needs no trace and measures nothing: what the JSON says is what is shown. The same result gives the same
@@ -58,8 +50,8 @@ def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -
     return Exit.DONE
 
 
-@command(lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"))
-def merge(wanted: partial[MergeOutput], summaries: Summaries = None, witness: WitnessFiles = ()) -> None:
+@command(of=Kind.RUN, lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"))
+def merge(wanted: partial[Output], summaries: list[Path] | None = None, witness: Sequence[Any] = ()) -> None:
     """Put kept summaries of ranks together: who makes whom wait.
 
     Reads no trace: analyze --summary has kept of each rank what a run needs, at most 64 kB. Ranks may have
@@ -88,7 +80,8 @@ def merge(wanted: partial[MergeOutput], summaries: Summaries = None, witness: Wi
     say_skipped(run.skipped)
 
 
-def explain(word: Word = "", guidance: GuideEdition = _NEWEST, full: WholeWord = False) -> None:
+@command()
+def explain(word: str = "", guidance: Edition = _NEWEST, full: bool = False) -> None:
     """What a word of a report means: wall, fix, measure, rule.
 
     \b

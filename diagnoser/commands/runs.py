@@ -3,16 +3,16 @@
 import tempfile
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import diagnoser
-from diagnoser import options
 from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, Source
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
-from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
+from diagnoser.output.results import Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
 from heuristics.result.exits import Exit
 from reports.formats import Kind
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @command()
 def analyze(
-    traces: options.Traces,
+    traces: list[Path],
     asked: partial[Analysis],
     wanted: partial[Output],
-    summary: options.SummaryFolder = None,
-    facts: options.FactsFile = True,
+    summary: Path | None = None,
+    facts: bool = True,
 ) -> int:
     """Diagnose a trace: which wall holds it back, what to try.
 
@@ -75,11 +75,8 @@ def analyze(
 @command(lacks=("ticket", "title", "note", "emit_config"))
 def demo(
     wanted: partial[Output],
-    scenario: Annotated[
-        str,
-        options.argument("[SCENARIO]", "The simulated run; list: names.", autocompletion=options.scenarios),
-    ] = "communication",
-    keep: options.Keep = None,
+    scenario: str = "communication",
+    keep: Path | None = None,
 ) -> int:
     """Diagnose a simulated run with a known wall.
 
@@ -109,12 +106,12 @@ def demo(
     return Exit.DONE
 
 
-@command(lacks=("flavor", "ticket", "title", "note", "brief"))
+@command(of=Kind.CONFIGURATION, lacks=("flavor", "ticket", "title", "note", "brief"))
 def check_config(
-    config: options.ConfigArgument,
+    config: Path,
     asked: partial[Check],
-    wanted: partial[CheckOutput],
-    facts: options.FactsFile = True,
+    wanted: partial[Output],
+    facts: bool = True,
 ) -> int:
     """Is a configuration legal, and what would make it faster.
 
@@ -147,9 +144,9 @@ def check_config(
 def compare(
     comparison: partial[Comparison],
     wanted: partial[Output],
-    base: options.BaseRun = None,
-    new: options.NewRun = None,
-    baseline: options.Baseline = None,
+    base: Path | None = None,
+    new: Path | None = None,
+    baseline: str | None = None,
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
@@ -186,7 +183,7 @@ def compare(
     asked = comparison(before, after)
     check_comparison(asked)
     want, (first, second, *more) = wanted(), sides_of(asked)
-    beside = [path for side in (first, *more) for path in side.files()]
+    beside = [*chain.from_iterable(side.files() for side in (first, *more))]
     plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)

@@ -1,10 +1,10 @@
 """From a finding to its moment in a timeline (`open`)."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import diagnoser
-from diagnoser.options import CacheDir, NsysPath, Place, Redact, argument, option
+from diagnoser.options import Place
 from diagnoser.options.command import command
 from diagnoser.options.requests import path_of
 from diagnoser.output import base_name, say, show
@@ -20,18 +20,13 @@ UI: Final = "https://ui.perfetto.dev"
 
 @command()
 def open(
-    source: Annotated[Path, argument("TRACE|RESULT.json", "A recording, or what analyze made of it.")],
-    at: Annotated[
-        str, option("FINDING", "A wall, a fix, or wall:2, its second evidence [default: the verdict's wall].")
-    ] = "",
-    ui: Annotated[str, option("URL", f"The Perfetto page to open [default: {UI}].")] = UI,
-    browser: Annotated[
-        bool,
-        option(None, "--no-browser prints the address and opens nothing.", "--browser/--no-browser"),
-    ] = True,
-    nsys: NsysPath = None,
-    cache_dir: CacheDir = None,
-    redact: Redact = True,
+    source: Path,
+    at: str = "",
+    ui: str = UI,
+    browser: bool = True,
+    nsys: str | None = None,
+    cache_dir: Place | None = None,
+    redact: bool = True,
 ) -> int:
     """Open a finding's moment in Perfetto's timeline.
 

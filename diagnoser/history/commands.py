@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from diagnoser.options import CacheDir, KeepOrigin, NsysPath, StoreFile, Tag, argument
+from diagnoser.options import Place
 from diagnoser.options.command import command, commands_of
 from diagnoser.options.help import HelpAll
 from traces.patterns import whole_number
@@ -36,12 +36,12 @@ def _history(help_all: HelpAll = False) -> None:
 @history_app.command()
 @command()
 def add(
-    result: Annotated[Path, argument("RESULT.json|TRACE", "What to keep.")],
-    tag: Tag = "",
-    keep_origin: KeepOrigin = False,
-    store: StoreFile = None,
-    nsys: NsysPath = None,
-    cache_dir: CacheDir = None,
+    result: Path,
+    tag: str = "",
+    keep_origin: bool = False,
+    store: Path | None = None,
+    nsys: str | None = None,
+    cache_dir: Place | None = None,
 ) -> None:
     """Keep a result. A trace is diagnosed first; the same result is kept once.
 
@@ -65,7 +65,8 @@ def add(
 
 
 @history_app.command("list")
-def list_(store: StoreFile = None) -> None:
+@command()
+def list_(store: Path | None = None) -> None:
     """All results, oldest first, and which are baselines."""
     from diagnoser.output import base_name
     from reports.content.history import list_page
@@ -78,17 +79,12 @@ def list_(store: StoreFile = None) -> None:
 @history_app.command()
 @command()
 def baseline(
-    name: Annotated[str, argument("NAME", "Of the baseline.")],
-    result: Annotated[
-        str,
-        argument(
-            "[RESULT.json|TRACE|ID]", "What it is from now on, a number being one of the list; none: show."
-        ),
-    ] = "",
-    tag: Tag = "",
-    store: StoreFile = None,
-    nsys: NsysPath = None,
-    cache_dir: CacheDir = None,
+    name: str,
+    result: str = "",
+    tag: str = "",
+    store: Path | None = None,
+    nsys: str | None = None,
+    cache_dir: Place | None = None,
 ) -> None:
     """Name a result, to compare others with it; a file is added to the history first.
 

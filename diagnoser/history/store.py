@@ -297,8 +297,9 @@ def _now() -> str:
 
 def _first(result: Result) -> Rank:
     """Of several ranks the one that `compare` would take: the lowest number, else the first."""
-    numbered = [(number, rank) for rank in result.ranks if (number := known(rank.rank)) is not None]
-    return min(numbered, key=lambda one: one[0])[1] if numbered else result.ranks[0]
+    numbered = {known(rank.rank): rank for rank in reversed(result.ranks)}
+    least = min((number for number in numbered if number is not None), default=None)
+    return result.ranks[0] if least is None else numbered[least]
 
 
 def _mean(times_ns: tuple[int, ...]) -> int:

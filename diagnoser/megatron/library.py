@@ -111,8 +111,9 @@ class Library:
             if PYTORCH in there and hasattr(self._utils, "_torch_version"):
                 version = self._versions.Version(NEWEST)
                 undo.enter_context(mock.patch.object(self._utils, "_torch_version", version))
-            for name in (name for package in FLEX_PACKAGES if package in there for name in _OF_FLEX[package]):
-                undo.enter_context(_named(_DISPATCHER, name, _never_called))
+            for package in {*FLEX_PACKAGES} & {*there}:
+                for name in _OF_FLEX[package]:
+                    undo.enter_context(_named(_DISPATCHER, name, _never_called))
             for module, name in _flags() if PACKAGES in there else ():
                 undo.enter_context(_named(module, name, True))
             yield
@@ -159,13 +160,12 @@ def _named(module: str, name: str, value: object) -> AbstractContextManager[obje
 
 def _flags() -> list[tuple[str, str]]:
     """Where megatron-core keeps that a package is not here: HAVE_TE, HAVE_FLASHINFER, and others so named."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("megatron.")]
-    return [
-        (module.__name__, name)
-        for module in modules
-        for name, value in vars(module).items()
-        if name.startswith("HAVE_") and value is False
-    ]
+    found = []
+    for module in [module for name, module in sys.modules.items() if name.startswith("megatron.")]:
+        for name, value in vars(module).items():
+            if name.startswith("HAVE_") and value is False:
+                found.append((module.__name__, name))
+    return found
 
 
 def _never_called(*given: object) -> None:

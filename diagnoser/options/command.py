@@ -1,21 +1,23 @@
 """A function becomes a command: requests become options."""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import fields
+from enum import Enum
 from functools import partial
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import typer
 
-from diagnoser import options
-from diagnoser.options import About, Typed
+from diagnoser.options import ARGUMENTS, COMPLETED, Row, rows, typed_as
 from diagnoser.options.given import SYNONYMS
 from diagnoser.options.help import ABOUT, Group, HelpAll
 from heuristics.config.about import OPTIONS, option_of
+from reports.formats import Kind
 
 MOST: Final = 6
 """Parameters of a command whose help is one screen as it is."""
+_OF_THE_RUN: Final = "about"
+"""The field of a request that has an option for each thing that may be said of the run."""
 
 Command = Callable[..., int | None]
 
@@ -31,41 +33,46 @@ def commands_of(name: str | None = None) -> typer.Typer:
     )
 
 
-def command(*, lacks: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Let a function be read by the parser of the command line.
+def command(*, of: Kind = Kind.ANALYSIS, lacks: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Let a function be read by the parser of the command line. `of`: what its formats are of.
 
     A parameter of type `partial[R]` takes what was typed of the request R, which has no options of the names
-    in `lacks`. Options stand in the help as in `diagnoser.options`.
+    in `lacks`. Options stand in the help as in `options.toml`.
     """
 
     def made(function: Command) -> Command:
-        own = signature(function, eval_str=True).parameters
-        listed, requests = [], dict[str, tuple[type, list[Parameter]]]()
-        for name, one in own.items():
+        listed, requests = list[Parameter](), dict[str, tuple[type, list[str]]]()
+        for name, one in signature(function, eval_str=True).parameters.items():
             if get_origin(one.annotation) is partial:
                 (request,) = get_args(one.annotation)
-                requests[name] = request, list(_fields(request, lacks))
-                listed += requests[name][1]
+                taken = [each for each in _options_of(request) if each.name not in lacks]
+                requests[name] = request, [each.name for each in taken]
+                listed += taken
             else:
                 listed.append(one)
-        known = list(vars(options).values())
-        listed.sort(key=lambda one: known.index(one.annotation) if one.annotation in known else -1)
+        own = {one.name: f"{function.__name__}.{one.name}" for one in listed}
+        keys = {name: key if key in rows() else name for name, key in own.items()}
+        if requests:
+            places = [*rows(), _OF_THE_RUN]
+            listed.sort(key=lambda one: places.index(keys[one.name]))
 
         def called(**typed: Any) -> int | None:
             typed.pop("help_all", None)
-            said = {key: typed.pop(key) for key in [*typed] if key.startswith(ABOUT)}
-            about = {key.removeprefix(ABOUT): one for key, one in said.items() if one is not None}
-            for name, (request, several) in requests.items():
-                typed[name] = partial(
-                    request,
-                    **{
-                        one.name: about if one.annotation == About else typed.pop(one.name) for one in several
-                    },
-                )
+            about = {}
+            for name in [name for name in typed if name.startswith(ABOUT)]:
+                if (value := typed.pop(name)) is not None:
+                    about[name.removeprefix(ABOUT)] = value
+            typed[_OF_THE_RUN] = about
+            for name, (request, taken) in requests.items():
+                typed[name] = partial(request, **{each: typed.pop(each) for each in taken})
+            typed.pop(_OF_THE_RUN, None)
             return function(**typed)
 
-        own_names = {one.name for one in listed}
-        shown = [each for one in listed for each in _as_typed(one, own_names)]
+        shown: list[Parameter] = []
+        for one in listed:
+            shown += (
+                _of_the_run(own) if one.name == _OF_THE_RUN else [_typed(one, rows()[keys[one.name]], of)]
+            )
         if len(shown) > MOST:
             shown.append(_parameter("help_all", False, HelpAll))
         called.__name__, called.__doc__ = function.__name__, function.__doc__
@@ -76,39 +83,47 @@ def command(*, lacks: Collection[str] = ()) -> Callable[[Command], Command]:
     return made
 
 
-def _fields(request: type, lacks: Collection[str]) -> Iterator[Parameter]:
-    hints = get_type_hints(request, include_extras=True)
-    for one in fields(request):
-        if get_origin(hints[one.name]) is Annotated and one.name not in lacks:
-            yield _parameter(one.name, one.default, hints[one.name])
+def _options_of(request: type) -> Iterator[Parameter]:
+    for name, one in signature(request, eval_str=True).parameters.items():
+        if name == _OF_THE_RUN or (name in rows() and rows()[name].title != ARGUMENTS):
+            yield one
 
 
 def _parameter(name: str, default: object, annotation: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _as_typed(one: Parameter, own: Collection[str]) -> Iterator[Parameter]:
-    """A parameter as the parser takes it; what is said of the run as an option a field.
+def _typed(one: Parameter, row: Row, of: Kind) -> Parameter:
+    """A parameter as the parser takes it."""
+    kind, default = one.annotation, one.default
+    if row.kind:
+        kind, default = typed_as(row, of)
+    shared: dict[str, Any] = {"help": row.help, "autocompletion": COMPLETED.get(row.words)}
+    if row.title == ARGUMENTS:
+        info = typer.Argument(metavar=row.takes, readable=False, show_default=False, **shared)
+    else:
+        takes = row.takes or "|".join(_choices(kind)) or None
+        flags = row.flags or (f"--{one.name.replace('_', '-')}",)
+        info = typer.Option(*flags, metavar=takes, show_default=row.shows_default, min=row.least, **shared)
+    return _parameter(one.name, default, Annotated[kind, info])
+
+
+def _choices(kind: Any) -> list[str]:
+    """The words of a type that lists them."""
+    if inside := get_args(kind):
+        return next(filter(None, map(_choices, inside)), [])
+    return [*kind] if issubclass(kind, Enum) else []
+
+
+def _of_the_run(own: Collection[str]) -> Iterator[Parameter]:
+    """What is said of the run as an option a field.
 
     `own`: parameters of the command, whose names are no other word for a field.
     """
-    match get_args(one.annotation):
-        case _, info, Typed(kind, default):
-            yield one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info], default=default)
-        case _ if one.annotation == About:
-            for field, row in OPTIONS.items():
-                flag = option_of(field) + (f"/--no-{field.replace('_', '-')}" if row.kind is bool else "")
-                others = (
-                    f"--{word}" for word, meant in SYNONYMS.items() if meant == field and word not in own
-                )
-                info = typer.Option(
-                    flag,
-                    *others,
-                    metavar=row.takes or None,
-                    help=f"About the run: {row.help}",
-                    show_default=False,
-                )
-                kind = list[str] if row.kind is list else row.kind
-                yield _parameter(ABOUT + field, None, Annotated[kind | None, info])
-        case _:
-            yield one.replace(kind=Parameter.KEYWORD_ONLY)
+    for field, row in OPTIONS.items():
+        flag = option_of(field) + (f"/--no-{field.replace('_', '-')}" if row.kind is bool else "")
+        others = [f"--{word}" for word, meant in SYNONYMS.items() if meant == field and word not in own]
+        help, takes = f"About the run: {row.help}", row.takes or None
+        info = typer.Option(flag, *others, metavar=takes, help=help, show_default=False)
+        kind = list[str] if row.kind is list else row.kind
+        yield _parameter(ABOUT + field, None, Annotated[kind | None, info])

@@ -4,7 +4,7 @@
 """
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -34,7 +34,6 @@ WORDS: Final = (
     | {field: field for field in OPTIONS}
 )
 """Words of options and fields -> the field that they mean: `gpu_model` is `gpu`."""
-_SIZES: Final = ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp")
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -99,32 +98,29 @@ def _of_its_kind(field: str, value: object) -> object:
     return value
 
 
+def _that_can_be(field: str, value: Any) -> object:
+    """A value of its kind, as `Given` has it. Raises `UsageError` for one that cannot be."""
+    takes, flag = OPTIONS[field].takes, option_of(field)
+    words = takes.split("|")
+    if len(words) > 1 and value not in words:
+        raise UsageError(f"{flag} {value!r} is not known. Give {' or '.join(words)}.")
+    if takes == "V" and not compiled(r"\d+\.\d+").search(value):
+        raise UsageError(f"{flag} {value!r} is no version. Give one such as 0.16.1.")
+    if takes == "N":
+        return size_of(flag, value)
+    if field == "graph_modules":
+        return tuple(value.replace(",", " ").split() if isinstance(value, str) else map(str, value))
+    made: Mapping[str, Callable[[Any], object]] = {"gpu": _gpu, "env": _variables}
+    return made[field](value) if field in made else value
+
+
 def given_from(about: Mapping[str, object]) -> Any:
     """A `Given`. Raises `UsageError` for a field or a value that cannot be."""
-    from heuristics.config.about import Given, Guidance, Routing, Stage
+    from heuristics.config.about import Given
 
-    values = {field: _of_its_kind(field, value) for field, value in about.items()}
-    values = {field: value for field, value in values.items() if value is not None}
-    for field, choices in (("stage", Stage), ("routing", Routing), ("guidance", Guidance)):
-        if field in values and values[field] not in get_args(choices):
-            raise UsageError(
-                f"{option_of(field)} {values[field]!r} is not known. Give {' or '.join(get_args(choices))}."
-            )
-    for field in ("core_version", "bridge_version", "torch_version", "te_version"):
-        if isinstance(version := values.get(field), str) and not compiled(r"\d+\.\d+").search(version):
-            raise UsageError(f"{option_of(field)} {version!r} is no version. Give one such as 0.16.1.")
-    if isinstance(name := values.get("gpu"), str):
-        values["gpu"] = _gpu(name)
-    if isinstance(modules := values.get("graph_modules"), str):
-        values["graph_modules"] = tuple(part for part in modules.replace(",", " ").split() if part)
-    elif modules is not None:
-        values["graph_modules"] = tuple(map(str, modules))  # type: ignore[call-overload]
-    if (variables := values.get("env")) is not None:
-        values["env"] = _variables(variables)
-    for field in _SIZES:
-        if isinstance(size := values.get(field), int):
-            size_of(option_of(field), size)
-    return Given(**values)  # type: ignore[arg-type]
+    kinds = {field: _of_its_kind(field, value) for field, value in about.items()}
+    told = {field: _that_can_be(field, value) for field, value in kinds.items() if value is not None}
+    return Given(**told)  # type: ignore[arg-type]
 
 
 def gate_frac(text: str) -> float:

@@ -5,52 +5,21 @@ A screen has the summary, some examples, and of each option that is listed here 
 
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from diagnoser.options import ARGUMENTS, Row, by_title, rows
 from traces.patterns import compiled
 
 ABOUT: Final = "about_"
 """Before the names of what is said of the run: a command has `--gpu N` of its own."""
 
-_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Beside the recording": (
-        *("config", "log", "symptoms", "base_config", "new_config", "base_log", "new_log"),
-        *("ranks", "witness", "more_base", "facts"),
-    ),
-    "Gate": ("gate", "undecided", "not_comparable", "baseline", "expect"),
-    "Which part": ("steps", "nvtx", "start", "end", "rank", "gpu", "base_gpu", "new_gpu"),
-    "Layouts": ("gpus", "seq_length", "global_batch"),
-    "Result": (
-        *(
-            "form",
-            "output",
-            "open",
-            "full",
-            "brief",
-            "keys",
-            "emit_config",
-            "ticket",
-            "flavor",
-            "title",
-            "note",
-        ),
-        *("summary", "keep", "force_overwrite", "redact"),
-    ),
-    "Reading": (*("nsys", "cache_dir", "reader", "jobs", "scheduler", "ask_megatron"),),
-    "About the run": (),
-    "Help": ("help_all", "help"),
-}
-"""Options by group, in the order of the help; those that begin with `ABOUT` are about the run."""
-_FIRST: Final = frozenset(
-    {"config", "log", "symptoms", "base_config", "new_config", "base_log", "new_log", "ranks", "witness"}
-    | {"gate", "baseline", "steps", "gpus", "seq_length", "global_batch"}
-    | {"form", "output", "full", "ticket", "summary", "redact", "keep"}
-    | {"about_gpu", "about_ep", "about_core_version"}
-)
-"""Options of the one screen."""
+_OF_THE_RUN: Final = "About the run"
+_FIRST: Final = frozenset({"about_gpu", "about_ep", "about_core_version"})
+"""What is said of the run on the one screen; of all others their rows tell."""
 _EXAMPLES: Final = 5
 _BLOCK: Final = "\b\n"
 _SENTENCE: Final = compiled(r"(?s)(\w\w|\))[.:;] .*|\.$")
@@ -101,14 +70,12 @@ class GroupedCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         short, params = self._is_short(ctx), self.get_params(ctx)
-        for title in ("Arguments", *_GROUPS):
-            records = [
-                _record(ctx, one, short)
-                for one in params
-                if _title(one) == title and (not short or title == "Arguments" or one.name in _FIRST)
-            ]
+        for title in by_title():
+            is_whole = not short or title == ARGUMENTS
+            under = [one for one in params if _title(one) == title and (is_whole or _is_first(one.name))]
+            records = [_record(ctx, one, short) for one in under]
             if records:
-                if not short or title == "Arguments":
+                if is_whole:
                     formatter.write_paragraph()
                 formatter.write_heading(title)
                 with formatter.indentation():
@@ -134,10 +101,20 @@ def _record(ctx: Any, param: Any, short: bool) -> tuple[str, str]:
 
 def _title(param: Any) -> str:
     if param.param_type_name == "argument":
-        return "Arguments"
+        return ARGUMENTS
     if param.name.startswith(ABOUT):
-        return "About the run"
-    return next((title for title, names in _GROUPS.items() if param.name in names), "Help")
+        return _OF_THE_RUN
+    return _options()[param.name].title if param.name in _options() else "Help"
+
+
+def _is_first(name: Any) -> bool:
+    return name in _FIRST or (name in _options() and _options()[name].is_first)
+
+
+@cache
+def _options() -> Mapping[str, Row]:
+    """By their names alone."""
+    return {key.rpartition(".")[2]: row for key, row in rows().items() if row.title != ARGUMENTS}
 
 
 def _shortened(text: str) -> str:

@@ -12,14 +12,15 @@ from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_args, get_origin
 
-from diagnoser import options
 from diagnoser.diagnosis import Diagnosis
+from diagnoser.options import ARGUMENTS, Place, rows
 from diagnoser.options.faults import not_ours
 from diagnoser.options.given import KINDS, WORDS, given_from, near_word
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
+from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.progress import Progress, silent
 from traces.spelling import printable
@@ -32,40 +33,35 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 _KINDS: Final = {**KINDS, os.PathLike: "a path", Mapping: "a mapping", Sequence: "a list", Iterable: "a list"}
-Source = options.Place | Mapping[str, Any] | Diagnosis
+Source = Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
-
-_NOT_REPEATED: Final = frozenset(
-    {"nsys", "cache_dir", "reader", "jobs", "scheduler", "more_base", "about", "redact"}
-)
-"""Options that change no result, and what is written beside the options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """One run to be diagnosed."""
 
-    paths: options.Place | Iterable[options.Place]
+    paths: Place | Iterable[Place]
     _: KW_ONLY
-    steps: options.StepRange = None
-    nvtx: options.NvtxPattern = None
-    start: options.StartTime = None
-    end: options.EndTime = None
-    rank: options.RankNumber = None
-    gpu: options.DeviceNumber = None
-    nsys: options.NsysPath = None
-    cache_dir: options.CacheDir = None
-    reader: options.ReaderName = "auto"
-    jobs: options.Jobs = 1
-    ranks: options.RankMap = None
-    witness: options.WitnessFiles = ()
-    memory_snapshot: options.SnapshotFiles = ()
-    scheduler: options.SchedulerAddress = None
-    config: options.ConfigFile = None
-    log: options.LogFile = None
-    about: options.About = None
-    ask_megatron: options.AskMegatron = True
-    redact: options.Redact = True
+    steps: str | None = None
+    nvtx: str | None = None
+    start: str | None = None
+    end: str | None = None
+    rank: int | None = None
+    gpu: int | None = None
+    nsys: str | None = None
+    cache_dir: Place | None = None
+    reader: str = "auto"
+    jobs: int | None = 1
+    ranks: Place | None = None
+    witness: Sequence[Any] = ()
+    memory_snapshot: Sequence[Any] = ()
+    scheduler: str | None = None
+    config: Place | None = None
+    log: Place | None = None
+    about: Mapping[str, object] | None = None
+    ask_megatron: bool = True
+    redact: bool = True
     progress: Progress = silent
 
 
@@ -73,14 +69,14 @@ class Analysis:
 class Check:
     """A configuration to be judged without a trace."""
 
-    path: options.Place
+    path: Place
     _: KW_ONLY
-    log: options.LogFile = None
-    symptoms: options.SymptomsFile = None
-    memory_snapshot: options.SnapshotFiles = ()
-    about: options.About = None
-    ask_megatron: options.AskMegatron = True
-    redact: options.Redact = True
+    log: Place | None = None
+    symptoms: Place | None = None
+    memory_snapshot: Sequence[Any] = ()
+    about: Mapping[str, object] | None = None
+    ask_megatron: bool = True
+    redact: bool = True
     progress: Progress = silent
 
 
@@ -88,11 +84,11 @@ class Check:
 class OfTwoRuns:
     """What is asked of two runs, whatever there is of them."""
 
-    gate: options.GateLimit = None
-    undecided: options.WhereUndecided = None
-    not_comparable: options.WhereNotComparable = None
-    about: options.About = None
-    redact: options.Redact = True
+    gate: str | None = None
+    undecided: str | None = None
+    not_comparable: str | None = None
+    about: Mapping[str, object] | None = None
+    redact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,31 +98,31 @@ class Comparison(OfTwoRuns):
     base: Source
     new: Source
     _: KW_ONLY
-    expect: options.Expectations = ()
-    more_base: options.MoreBase = ()
-    steps: options.StepRange = None
-    nvtx: options.NvtxPattern = None
-    base_gpu: options.BaseGpu = None
-    new_gpu: options.NewGpu = None
-    base_config: options.BaseConfig = None
-    new_config: options.NewConfig = None
-    base_log: options.BaseLog = None
-    new_log: options.NewLog = None
-    nsys: options.NsysPath = None
-    cache_dir: options.CacheDir = None
-    reader: options.ReaderName = "auto"
-    jobs: options.Jobs = 1
+    expect: Sequence[str] = ()
+    more_base: Sequence[Any] = ()
+    steps: str | None = None
+    nvtx: str | None = None
+    base_gpu: int | None = None
+    new_gpu: int | None = None
+    base_config: Place | None = None
+    new_config: Place | None = None
+    base_log: Place | None = None
+    new_log: Place | None = None
+    nsys: str | None = None
+    cache_dir: Place | None = None
+    reader: str = "auto"
+    jobs: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FilesComparison(OfTwoRuns):
     """Two runs to be compared by their configurations and logs; of either side one may be left out."""
 
-    base: options.Place | None = None
-    new: options.Place | None = None
+    base: Place | None = None
+    new: Place | None = None
     _: KW_ONLY
-    base_log: options.BaseLog = None
-    new_log: options.NewLog = None
+    base_log: Place | None = None
+    new_log: Place | None = None
     progress: Progress = silent
 
 
@@ -136,16 +132,16 @@ class LayoutPlan:
 
     model: str
     _: KW_ONLY
-    gpus: options.GpuCount = None
-    seq_length: options.SequenceLength = None
-    global_batch: options.GlobalBatch = None
-    about: options.About = None
-    redact: options.Redact = True
+    gpus: int | None = None
+    seq_length: int | None = None
+    global_batch: int | None = None
+    about: Mapping[str, object] | None = None
+    redact: bool = True
     progress: Progress = silent
 
 
-def path_of(given: options.Place | None) -> Path | None:
-    return None if given is None else Path(given)
+def path_of(given: Place | None) -> Path | None:
+    return of_known(Path, given)
 
 
 def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
@@ -173,16 +169,21 @@ def _check(name: str, takes: Signature, args: Sequence[object], kwargs: Mapping[
 
 def _kinds_against(value: object, hint: Any) -> list[str]:
     """In words the kinds that a hint names, where a value is of none of them; a path may stand for a text."""
-    kinds = {get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))}
+    hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    kinds = {get_origin(one) or one for one in hints}
+    named = {*kinds}
     if Progress in kinds:  # whatever can be called
         return []
     is_number = hasattr(value, "__index__") and not isinstance(value, bool)
     if (int in kinds and is_number) or (str in kinds and isinstance(value, os.PathLike)):
         return []
-    wrong = {int} if isinstance(value, bool) else {Sequence, Iterable} if isinstance(value, str) else set()
-    if isinstance(value, tuple(kinds - wrong)):
+    if isinstance(value, bool):
+        kinds -= {int}
+    elif isinstance(value, str):
+        kinds -= {Sequence, Iterable}
+    if isinstance(value, tuple(kinds)):
         return []
-    return [words for kind, words in _KINDS.items() if kind in kinds] or ["of another kind"]
+    return [words for kind, words in _KINDS.items() if kind in named] or ["of another kind"]
 
 
 def _meant(unknown: str, value: object, known: Collection[str]) -> str:
@@ -195,10 +196,7 @@ def _meant(unknown: str, value: object, known: Collection[str]) -> str:
 
 
 def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
-    own, plain = signature(request), get_type_hints(request)
-    takes = own.replace(
-        parameters=[one.replace(annotation=plain[name]) for name, one in own.parameters.items()]
-    )
+    takes = signature(request, eval_str=True)
 
     def made(function: Callable[[A], R]) -> Callable[P, R]:
         @wraps(function)
@@ -228,18 +226,17 @@ def made_again(
     more: Mapping[str, Value] = {},
 ) -> str:
     """The line of a request; `more`: options that are none of its fields, which come first."""
-    given, hints = {**more}, get_type_hints(type(asked), include_extras=True)
+    given = {**more}
     for one in fields(asked):
         value: Any = getattr(asked, one.name)
         value = tuple(value) if isinstance(value, list) else value
-        about_option = getattr(hints[one.name], "__metadata__", ())
-        if one.name in _NOT_REPEATED or value == one.default or not about_option:
+        row = rows().get(one.name)
+        if row is None or row.title == ARGUMENTS or not row.is_repeated or value == one.default:
             continue
-        info, *typed = about_option
         if value is False:
-            given[info.default.partition("/")[2]] = True
+            given[row.flags[0].partition("/")[2]] = True
         else:
-            given[f"--{one.name.replace('_', '-')}"] = Path(value) if typed == [options.FILE] else value
+            given[f"--{one.name.replace('_', '-')}"] = Path(value) if row.kind == "file" else value
     return command_line(command, files, given, asked.about, asked.redact)
 
 

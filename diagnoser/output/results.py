@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from diagnoser import options
+from diagnoser.options import Flavor
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
 from reports.content.blocks import Asked, Detail, Head, Headline, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
@@ -45,18 +45,18 @@ class Output:
     for a patch beside a format, or for no framework that there is.
     """
 
-    form: options.Forms = None
-    flavor: options.MarkdownFlavor = None
-    output: options.OutputPlace = "-"
-    open: options.OpenPage = False
-    ticket: options.TicketFolder = None
-    title: options.PageTitle = None
-    note: options.PageNote = None
-    force_overwrite: options.Force = False
-    full: options.Full = False
-    brief: options.Brief = False
-    keys: options.Keys = False
-    emit_config: options.EmitConfig = None
+    form: Sequence[str] | None = None
+    flavor: Flavor | None = None
+    output: str = "-"
+    open: bool = False
+    ticket: Path | None = None
+    title: str | None = None
+    note: list[str] | None = None
+    force_overwrite: bool = False
+    full: bool = False
+    brief: bool = False
+    keys: bool = False
+    emit_config: str | None = None
 
     def __post_init__(self) -> None:
         if self.emit_config is not None:
@@ -94,34 +94,12 @@ class Output:
     @property
     def forms(self) -> list[str]:
         """Names of formats: as asked for, else as the file's name ends, else text; none for a ticket."""
-        asked = [self.emit_config] if self.emit_config else [str(one) for one in self.form or self._named()]
+        if self.emit_config:
+            return [self.emit_config]
+        asked = [*map(str, self.form or ())]
+        if not asked and not (self.ticket and self.output == "-"):
+            asked = [form_of_file(self.output)]
         return [self.page if one == "markdown" else one for one in asked]
-
-    def _named(self) -> list[str]:
-        if self.ticket and self.output == "-":
-            return []
-        return [form_of_file(self.output)]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckOutput(Output):
-    """The output of a judged configuration, which has fewer formats."""
-
-    form: options.CheckForms = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOutput(Output):
-    """The output of a list of layouts, which has fewer formats."""
-
-    form: options.PlanForms = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeOutput(Output):
-    """The output of ranks put together, which has no plan."""
-
-    form: options.MergeForms = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +196,7 @@ def _head(output: Output, redact: bool) -> Head:
     """What a user wrote for the head of every page; how much of it is withheld is said once."""
     title, withheld = public(" ".join((output.title or "").split()), redact)
     note = []
-    for line in (line for one in output.note or () for line in one.splitlines()):
+    for line in "\n".join(output.note or ()).splitlines():
         text, count = public(line.strip(), redact)
         withheld += count
         note += [text] if text else []

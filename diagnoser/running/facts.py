@@ -27,11 +27,6 @@ _SHARED: Final = "pyproject.toml"
 _TABLE: Final = "[tool.moe-diag]"
 _FILES: Final = ("config", "log")
 """Facts that are files, by a path from the folder of the file that names them."""
-_PLACE: Final = (
-    *("gpu", "nvlink_domain", "gpus_per_node", "flex_package", "container", "guidance"),
-    *("core_version", "bridge_version", "torch_version", "te_version"),
-)
-"""Facts of the machines and programs, which hold for another configuration too."""
 
 
 class WrongFacts(InputError):
@@ -59,7 +54,7 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
     about = {
         name: value
         for name, value in facts.about.items()
-        if name not in typed["about"] and (name in _PLACE or not of_place)
+        if name not in typed["about"] and (OPTIONS[name].is_of_place or not of_place)
     }
     files = {name: path for name, path in facts.files.items() if not of_place and typed.get(name) is None}
     if about or files:

@@ -21,6 +21,7 @@ from reports.result.read import is_result
 from traces.errors import InputError, UsageError
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
+from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.sections.section import copied
 from traces.settings.settings import NotAConfiguration
@@ -157,7 +158,7 @@ def _made(
     from heuristics.comparison.files.side import FileSide
     from reports.result.fill.shown import shown_of
 
-    config, log = (None if path is None else told_path(path) for path in files)
+    config, log = (of_known(told_path, path) for path in files)
     return copied(
         FileSide,
         configured,

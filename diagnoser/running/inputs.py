@@ -126,8 +126,9 @@ def _matching(path: Path, inside: Inside) -> list[Path] | None:
     if path.exists() or not glob.has_magic(str(path)):
         return None
     matched = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a pattern of any folder
-    matches = [one for match in sorted(matched) if is_beneath(one := Path(match))]
-    files = [one for match in matches for one in (inside(match) if match.is_dir() else [match])]
+    files: list[Path] = []
+    for match in filter(is_beneath, map(Path, sorted(matched))):
+        files += inside(match) if match.is_dir() else [match]
     if not files:
         raise TraceNotFound(f"{path} matches no file. Check the pattern, or name the folder.")
     return files

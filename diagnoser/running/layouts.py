@@ -123,13 +123,11 @@ def _nothing_divides(found: Found, wanted: Wanted) -> str:
 def _document(
     asked: LayoutPlan, name: str, caveat: str, wanted: Wanted, found: Found, problems: tuple[str, ...]
 ) -> Layouts:
-    from heuristics.layouts.choose import parameters_of
-    from heuristics.layouts.published import model_of
+    from heuristics.layouts.published import model_of, weight_of
     from heuristics.result.layouts import Layouts
     from heuristics.result.tool import SCHEMA_VERSION, Tool
 
-    total, active = parameters_of(found.model)
-    known = model_of(found.model)
+    weight, known = weight_of(found.model), model_of(found.model)
     return copied(
         Layouts,
         found,
@@ -145,7 +143,7 @@ def _document(
         model=known.name if known else "",
         global_batch=int(str(found.settings.value(GLOBAL_BATCH))),
         seq_length=found.model.seq_length,
-        parameters_count=total,
-        active_count=active,
+        parameters_count=weight.total,
+        active_count=weight.active,
         unknown=(*((caveat,) if caveat else ()), *found.unknown),
     )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -113,9 +114,12 @@ def replay_at(
 
     `order`: which of all ranks that were measured are meant, None: all.
     """
-    measured = [(at, trace) for at, trace in enumerate(read) if isinstance(trace, MeasuredTrace)]
-    homes = [(at, number) for at, trace in measured for number in range(len(trace.ranks))]
-    homes = homes if order is None else [homes[one] for one in order]
+    homes: list[tuple[int, int]] = []
+    for at, trace in enumerate(read):
+        if isinstance(trace, MeasuredTrace):
+            homes += [(at, number) for number in range(len(trace.ranks))]
+    if order is not None:
+        homes = [homes[one] for one in order]
 
     def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
         questions: dict[int, dict[int, tuple[int, Sequence[Kinds]]]] = {}
@@ -124,7 +128,7 @@ def replay_at(
                 trace, number = homes[rank.place]
                 questions.setdefault(trace, {})[at] = (number, kinds)
         answers = engine.ask({trace: partial(joints, several) for trace, several in questions.items()})
-        found = {at: told for one in answers for at, told in one.items()}
+        found = dict(chain.from_iterable(one.items() for one in answers))
         return [found.get(at, ()) for at in range(len(asked))]
 
     return replay
@@ -242,7 +246,7 @@ def chosen_of(
         raise failed[0]
     if not any(trace.ranks or trace.missed for trace in read):
         raise EmptySelection(_no_such_rank(read, selection))
-    missed = [one for trace in read for one in trace.missed]
+    missed = [*chain.from_iterable(trace.missed for trace in read)]
     warnings += [f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed]
     measured = [trace for trace in read if trace.ranks]
     if not measured:
@@ -272,9 +276,11 @@ def _what_to_record(trace: MeasuredTrace) -> str:
 
 
 def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
-    gpus = ", ".join(map(str, sorted({device for trace in traces for device in trace.devices})))
-    recorded = sorted({number for trace in traces for number in trace.recorded_ranks})
-    numbers = ", ".join(map(str, recorded))
+    devices, recorded = set[int](), set[int]()
+    for trace in traces:
+        devices.update(trace.devices)
+        recorded.update(trace.recorded_ranks)
+    gpus, numbers = (", ".join(map(str, sorted(several))) for several in (devices, recorded))
     named = f"recorded ranks are {numbers}" if recorded else "no rank is recorded in the trace"
     asked = (("--rank", selection.rank), ("--gpu", selection.gpu))
     given = " ".join(f"{option} {value}" for option, value in asked if value is not None)

@@ -55,14 +55,14 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
 
     named = list(files_named(paths, _inside, none)) if paths else []
-    found = _read_all(named)
-    read = [one for one in found if not isinstance(one, InputError)]
-    failed = [one for one in found if isinstance(one, InputError)]
-    warnings = [
-        f"{told_path(path)} was skipped: {_why(one)}"
-        for path, one in zip(named, found, strict=True)
-        if isinstance(one, InputError)
-    ]
+    read, failed, warnings = list[RankSummary](), list[InputError](), list[str]()
+    for path, one in zip(named, _read_all(named), strict=True):
+        if isinstance(one, RankSummary):
+            read.append(one)
+            continue
+        failed.append(one)
+        why = "it is no summary that this moe-diag reads" if isinstance(one, NotATrace) else why_skipped(one)
+        warnings.append(f"{told_path(path)} was skipped: {why}")
     if failed and not read:
         raise failed[0]
     refuse_unlike_summaries(read)
@@ -112,10 +112,6 @@ def _read(path: Path) -> bytes:
         raise TraceNotFound(f"{path} is {error}. Name a summary, or a folder of them.") from None
 
 
-def _why(error: InputError) -> str:
-    return "it is no summary that this moe-diag reads" if isinstance(error, NotATrace) else why_skipped(error)
-
-
 def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """Before any work: the folder can be, and nothing of these traces is in it.
 
@@ -124,10 +120,11 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """
     check_place(folder, "--summary")
     sweep(folder)
-    bases = {name for trace in traces if WITHHELD not in (name := base_name(trace))}
+    bases = {*map(base_name, traces)}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
-        if not force and (name in bases or compiled(r"_\d+$").sub("", name) in bases):
+        is_there = name in bases or compiled(r"_\d+$").sub("", name) in bases
+        if is_there and not force and WITHHELD not in name:
             raise UsageError(
                 f"{path} exists. Give --force-overwrite to replace it, or another place with --summary."
             )
@@ -142,17 +139,16 @@ def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], forc
     by_name: dict[str, list[RankSummary]] = {}
     for trace, summary in found:
         by_name.setdefault(base_name(trace), []).append(summary)
-    named = {_name(base, several, one): one for base, several in by_name.items() for one in several}
+    named: dict[str, RankSummary] = {}
+    for base, several in by_name.items():
+        for index, one in enumerate(several):
+            number = f"_{index}" if len(several) > 1 else ""
+            if WITHHELD in base and one.identity.rank is not None:
+                number = f"_rank{one.identity.rank}"
+            named[f"{base}{number}{SUFFIX}"] = one
     with writing(folder, "--summary"):
         folder.mkdir(exist_ok=True)
         with open_folder(folder, follow=False) as place:
             for name, summary in named.items():
                 with writing(folder / name, "--summary"):
                     write_whole_in(place, name, summary_bytes(summary), force)
-
-
-def _name(base: str, several: Sequence[RankSummary], one: RankSummary) -> str:
-    place, rank = next(at for at, other in enumerate(several) if other is one), one.identity.rank
-    if WITHHELD in base and rank is not None:
-        return f"{base}_rank{rank}{SUFFIX}"
-    return f"{base}_{place}{SUFFIX}" if len(several) > 1 else f"{base}{SUFFIX}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
+from traces.missing import Missing
 from traces.names.file_names import told_path, told_paths
 from traces.ranks.summaries.identity import with_world_size
 from traces.steps.selection import parse_selection
@@ -72,17 +74,18 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         read = measure_all(workers, tasks)
         measured, skipped, warnings = chosen_of(paths, read, chosen)
         world = configured_world(given, configured)
-        size, every = mapped_world(rows) or world, [rank for trace in measured for rank in trace.ranks]
-        snapshot = read_snapshots(asked.memory_snapshot)
-        every = with_peak(every, snapshot)
+        size, snapshot = mapped_world(rows) or world, read_snapshots(asked.memory_snapshot)
+        every = with_peak([*chain.from_iterable(trace.ranks for trace in measured)], snapshot)
         found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
         ranks, together, order = _together(found)
         ask = asker(asked.ask_megatron and configured.has_files)
         judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
     witnessed = read_all(asked.witness, [one.rank for one in ranks])
-    sources = [trace.path for trace in measured for _ in trace.ranks]
-    missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
+    sources, missing = list[Path](), list[Missing]()
+    for index, trace in enumerate(measured):
+        sources += [trace.path] * len(trace.ranks)
+        missing += recording_gaps(index, trace)
     result = result_of_run(
         VERSION,
         judged,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +25,14 @@ def read_snapshots(given: Iterable[Place]) -> MemorySnapshot | UnsetType:
     from traces.formats.memory_snapshot import read_memory_snapshot
     from traces.measure.memory_snapshot import snapshot_of
 
-    return snapshot_of([one for path in paths for one in read_memory_snapshot(path)])
+    return snapshot_of([*chain.from_iterable(map(read_memory_snapshot, paths))])
 
 
 def peak_of(snapshot: MemorySnapshot | UnsetType) -> int | None:
     """The most that PyTorch had reserved on any GPU; None where no history tells."""
     if isinstance(snapshot, UnsetType):
         return None
-    return max((peak for one in snapshot.devices if (peak := known(one.peak_reserved_bytes))), default=None)
+    return max((known(one.peak_reserved_bytes) or 0 for one in snapshot.devices), default=0) or None
 
 
 def with_peak(

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from diagnoser.options import Place
 from diagnoser.running.inputs import entries_in, files_named
 from heuristics.run.repairs import advised
+from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.sections.hang import Hang, Witness
 
@@ -43,7 +44,7 @@ def read_all(given: Iterable[Place], profiled: Collection[int | None]) -> Witnes
     hang = find_hang(dumps)
     return Witnessed(
         witness_of(dumps, len(files) - len(failed), numbers),
-        None if hang is None else advised(hang),
+        of_known(advised, hang),
         tuple(f"{told_path(path)} was left out: it is no dump that can be read" for path in failed),
         tuple(map(str, failed.values())),
     )

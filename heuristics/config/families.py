@@ -27,4 +27,6 @@ def family_of(config: KnobView) -> str | None:
 
 def by_family(family: str | None, having: tuple[str, ...], without: tuple[str, ...]) -> bool | None:
     """Whether a family has what `having` lists and `without` has not; None for any other."""
-    return True if family in having else False if family in without else None
+    if family in having:
+        return True
+    return False if family in without else None

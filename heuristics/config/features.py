@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cached_property
+from operator import contains, eq, gt
 from typing import Any, Final
 
 from heuristics.config.about import Routing
 from heuristics.config.logic import first_known, negated
 from heuristics.config.observed import Observed
+from traces.missing import of_known
 from traces.patterns import compiled
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import KnobView, Settings
@@ -155,10 +157,10 @@ class Features(KnobView):
     # Cuts and overlaps: by sizes, else by their traffic.
 
     pipeline_parallel: bool | None = told(
-        lambda view: view.observed.pp_active if view.size(PP) is None else view.size(PP) > 1
+        lambda view: first_known(of_known(gt, view.size(PP), 1), view.observed.pp_active)
     )
     tensor_parallel: bool | None = told(
-        lambda view: view.observed.tp_active if view.size(TP) is None else view.size(TP) > 1
+        lambda view: first_known(of_known(gt, view.size(TP), 1), view.observed.tp_active)
     )
 
     def overlap(self, name: str) -> bool | None:
@@ -207,8 +209,8 @@ class Features(KnobView):
         """One graph for the whole iteration: an implementation since 0.18, before a module of local."""
         impl, modules = self.graph_impl, self.graph_modules
         if impl == "local":
-            return None if modules is None else "full_iteration" in modules
-        return None if impl is None else impl == "full_iteration"
+            return of_known(contains, modules, "full_iteration")
+        return of_known(eq, impl, "full_iteration")
 
     @property
     def graph_parts(self) -> tuple[str, ...] | None:
@@ -257,7 +259,9 @@ class Features(KnobView):
     def offloads(self) -> tuple[str, ...] | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
-        return self.names("offload_modules") if switched else None if switched is None else ()
+        if switched:
+            return self.names("offload_modules")
+        return None if switched is None else ()
 
     # The optimizer, and where processes run.
 

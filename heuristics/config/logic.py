@@ -1,21 +1,28 @@
 """Three-valued logic: True, False, and None for what is unknown."""
 
+from operator import not_
 from typing import TypeVar
+
+from traces.missing import of_known
 
 _T = TypeVar("_T")
 
 
 def all_of(*facts: bool | None) -> bool | None:
     """False where one is, else unknown where one is, else True."""
-    return False if False in facts else None if None in facts else True
+    if False in facts:
+        return False
+    return None if None in facts else True
 
 
 def any_of(*facts: bool | None) -> bool | None:
-    return True if True in facts else None if None in facts else False
+    if True in facts:
+        return True
+    return None if None in facts else False
 
 
 def negated(fact: bool | None) -> bool | None:
-    return None if fact is None else not fact
+    return of_known(not_, fact)
 
 
 def first_known(*facts: _T | None) -> _T | None:

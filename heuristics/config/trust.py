@@ -72,11 +72,11 @@ def _without_later_knobs(core_version: str | None) -> Settings:
 
 
 def given_settings(given: Given) -> Settings:
-    found = {
-        option.knobs[0]: Setting(value, option_of(field))
-        for field, option in OPTIONS.items()
-        if option.is_knob and (value := getattr(given, field)) is not None
-    }
+    found: dict[str, Setting] = {}
+    for field, row in OPTIONS.items():
+        value = getattr(given, field)
+        if row.is_knob and value is not None:
+            found[row.knobs[0]] = Setting(value, option_of(field))
     # an option tells more than kernels do, which leave a smaller part of the work unknown
     off: Values = {"fp8": None, "fp4": None} if given.precision in _WIDE else {}
     variables = (variable.partition("=") for variable in given.env or ())

@@ -42,4 +42,4 @@ def bridge_of_core(core: str) -> str | None:
 
 def core_of_bridge(bridge: str | None) -> str | None:
     """Megatron-Core of a Megatron-Bridge release; None where that is none we know."""
-    return None if bridge is None else CORE_OF_BRIDGE.get(numbers(bridge)[:2])
+    return CORE_OF_BRIDGE.get(numbers(bridge or "")[:2])

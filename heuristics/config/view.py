@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from functools import cached_property
 from math import prod
-from operator import attrgetter
+from operator import attrgetter, eq, le, lt
 
 from heuristics.config.about import OPTIONS, Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
@@ -22,6 +22,7 @@ from heuristics.config.logic import all_of, any_of, first_known, negated
 from heuristics.config.observed import Observed
 from heuristics.config.trust import by_trust, effective_settings, files_alone, validated_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
+from traces.missing import of_known
 from traces.settings.knobs import (
     CP,
     EP,
@@ -103,17 +104,17 @@ class Config(Features):
         return given or self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
-        text = self.version_text(package)
-        return None if text is None else numbers(text)
+        return of_known(numbers, self.version_text(package))
 
-    core: Version | None = told(lambda view: _of_tables(view.version("core")))
+    core: Version | None = told(lambda view: of_known(max, view.version("core"), FIRST[:]))
+    """A release older than the tables counts as their first."""
     bridge: Version | None = told(lambda view: view.version("bridge"))
     te: Version | None = told(lambda view: view.version("te"))
     torch: Version | None = told(lambda view: view.version("torch"))
 
     def before(self, package: Package, version: str) -> bool | None:
         found = self.core if package == "core" else self.version(package)
-        return None if found is None else found < numbers(version)
+        return of_known(lt, found, numbers(version))
 
     def core_before(self, version: str) -> bool:
         """Whether Megatron-Core is known to be older; an unknown one counts as the newest."""
@@ -131,18 +132,18 @@ class Config(Features):
     )
     """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
 
-    gpu_family: GpuFamily | None = told(lambda view: family_named(view.gpu) if view.gpu else None)
+    gpu_family: GpuFamily | None = told(lambda view: of_known(family_named, view.gpu))
 
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
-        named = capability_of(self.gpu) if self.gpu else None
+        named = of_known(capability_of, self.gpu)
         if self.given.gpu and (named or self.gpu_family):
             return named
         return self.observed.capability or named
 
     def before_blackwell(self) -> bool | None:
-        return None if self.capability is None else self.capability < (10, 0)
+        return of_known(lt, self.capability, (10, 0))
 
     @property
     def hardware_class(self) -> HardwareClass | None:
@@ -153,7 +154,9 @@ class Config(Features):
             return "other" if self.gpu else None
         if self.capability[0] == 10:  # B200 and GB200 are both 10.0
             domain = self.given.nvlink_domain
-            return None if domain is None else "nvl72" if domain > 8 else "blackwell_nvl8"
+            if domain is None:
+                return None
+            return "nvl72" if domain > 8 else "blackwell_nvl8"
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
     gpus_per_node: int | None = told(lambda view: view.positive("launcher.gpus_per_node"))
@@ -312,9 +315,7 @@ class Config(Features):
         return configured if "fp8" in seen and "fp8" in configured else seen
 
     running_bits: int | None = told(lambda view: bits_of(view.running_precision))
-    runs_mxfp8: bool | None = told(
-        lambda view: None if view.running_precision is None else view.running_precision == "mxfp8"
-    )
+    runs_mxfp8: bool | None = told(lambda view: of_known(eq, view.running_precision, "mxfp8"))
 
     @property
     def delayed_scaling(self) -> bool | None:
@@ -326,14 +327,12 @@ class Config(Features):
         formats = self.on("fp8"), self.on("fp4")
         if True in formats or None not in formats:
             return True in formats
-        bits = bits_of(self.precision)
-        return None if bits is None else bits <= 8
+        return of_known(le, bits_of(self.precision), 8)
 
     def fp8(self) -> bool | None:
         if self.known("fp8"):
             return self.on("fp8")
-        bits = bits_of(self.precision)
-        return None if bits is None else bits == 8
+        return of_known(eq, bits_of(self.precision), 8)
 
     packed_sequences: bool | None = told(
         lambda view: first_known(view.given.packed_sequences, view.any_on(*OPTIONS["packed_sequences"].knobs))
@@ -351,11 +350,6 @@ class Config(Features):
             return None
         each = self.micro_batch * self.dp
         return None if self.global_batch % each else self.global_batch // each
-
-
-def _of_tables(core: Version | None) -> Version | None:
-    """A release older than the tables counts as their first."""
-    return None if core is None else max(core, FIRST[:])
 
 
 def _share(world: int | None, *sizes: int | None) -> int | None:

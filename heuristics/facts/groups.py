@@ -89,8 +89,7 @@ def expert_ranks(config: Config) -> int | None:
     return None if config.ep is None else config.ep * (config.expert_tensor_size or 1)
 
 
-read(Config, "domain_size", at="nvlink_domain")
-read(Config, "right_domain", at="right_topology")
+read(Config, "right_topology")
 
 
 @told_by(EP, ETP)

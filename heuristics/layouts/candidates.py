@@ -146,13 +146,13 @@ def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] |
     """
     layers = len(work.layers)
     most = min(RECIPES["most_virtual"].whole, layers // pp) if pp > 1 and microbatches % pp == 0 else 1
-    found = {vpp: one for vpp in range(1, most + 1) if (one := stages_of(work, pp, vpp)) is not None}
-    if not found:
-        return None
-
-    def wasted(vpp: int) -> tuple[bool, float]:
-        uneven = max(0.0, found[vpp].uneven_frac)
-        return found[vpp].ragged, (pp - 1) / (vpp * microbatches) + EACH.value * vpp + uneven
-
-    best = min(found, key=wasted)
-    return best, found[best]
+    best = None
+    least = (True, float("inf"))
+    for vpp in range(1, most + 1):
+        if (stages := stages_of(work, pp, vpp)) is None:
+            continue
+        uneven = max(0.0, stages.uneven_frac)
+        wasted = (stages.ragged, (pp - 1) / (vpp * microbatches) + EACH.value * vpp + uneven)
+        if wasted < least:
+            best, least = (vpp, stages), wasted
+    return best

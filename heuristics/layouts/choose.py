@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace as with_place
@@ -28,7 +29,6 @@ from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH
 from traces.settings.precision import configured_precision
 from traces.settings.settings import KnobView, Settings, Value
 from traces.sizes.model import ModelSize, model_size
-from traces.sizes.references import references
 
 LISTED: Final = Limit(30, "layouts", "ours: more than anybody tries; the rest is counted")
 ASSUMED_PRECISION: Final = "bf16"
@@ -88,31 +88,44 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     ranking = ranking_of(model, machine, precision, domain, among)
     capacity, costs = wanted.capacity_bytes, module_costs(model, run)
     fitting = Fitting(base, model, capacity, costs, run.config.core_text, precision)
-    best, divide = _fitted(Asked(model, wanted.gpus, _batch(base)), fitting, ranking)
+    batch = KnobView(base).positive(GLOBAL_BATCH) or 1
+    best, divide = _fitted(Asked(model, wanted.gpus, batch), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
     listed, refused = _legal(ordered, run, ranking, capacity, typed)
     warnings: tuple[str, ...] = ()
+    micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
+    if model.experts is None:
+        balance = say("layouts.core-dense")
     if wanted.is_own:
         own = own_layout(run, model, fitting, ranking)
         if isinstance(own, Missing):
             warnings = (say("layouts.own-not-listed", reason=own.reason),)
         else:
             listed = _with_own(listed, own)
-    placed = tuple(_placed(listed))
     return Found(
         counted=CountedLayouts(
             divide=divide, too_large=divide - len(best), refused=refused, fit=len(best) - refused
         ),
-        layouts=placed,
+        layouts=tuple(with_place(one, place=place) for place, one in enumerate(listed, 1)),
         least_bytes=fitting.least if not best else None,
-        assumed=(*assumed, *_precision_words(wanted, base, precision), *_assumed()),
-        unknown=tuple(_unknown(model)),
+        assumed=(
+            *assumed,
+            *_precision_words(wanted, base, precision),
+            say("layouts.micro-free", sizes=micro_batches),
+            say("layouts.etp"),
+        ),
+        unknown=(
+            say("layouts.not-run"),
+            say("layouts.not-counted"),
+            balance,
+            say("layouts.network", rate=RECIPES["network"].whole),
+        ),
         settings=base,
         model=model,
         precision=precision,
         nvlink_domain=domain,
-        normal=normal_throughput(_as_set(run, ordered[0])) if ordered else None,
+        normal=normal_throughput(_dispatched(run, ordered[0])[0]) if ordered else None,
         warnings=warnings,
     )
 
@@ -143,10 +156,6 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
         yield say("layouts.precision-lines", precision=precision.upper())
 
 
-def _batch(base: Settings) -> int:
-    return KnobView(base).positive(GLOBAL_BATCH) or 1
-
-
 def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
     """The best of each set of parallel sizes that fits, and how many sets divide."""
     best: dict[tuple[int, ...], tuple[float, Fitted]] = {}
@@ -168,13 +177,15 @@ def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitt
     return [found for _, found in best.values()], len(seen)
 
 
-def _as_set(run: Run, one: Fitted) -> Run:
-    """The run in a layout, with the dispatcher that goes with it."""
-    changed = run.changed(changes_of(one))
-    if one.sizes.ep == 1:
-        return changed
-    choice = choose_dispatcher(changed)
-    return changed.changed(set_to(changed, choice.first or choice.candidates[0]).in_run(changed))
+def _dispatched(run: Run, one: Fitted) -> tuple[Run, str, str]:
+    """The run in a layout with the dispatcher that goes with it, its name, and why that one."""
+    changed, dispatcher, reason = run.changed(changes_of(one)), "alltoall", ""
+    if one.sizes.ep > 1:
+        choice = choose_dispatcher(changed)
+        dispatcher, reason = choice.first or choice.candidates[0], choice.row.reason
+    if run.config.positive("num_moe_experts"):
+        changed = changed.changed(set_to(changed, dispatcher).in_run(changed))
+    return changed, dispatcher, reason
 
 
 def _legal(
@@ -186,59 +197,23 @@ def _legal(
     for one in ordered:
         if len(listed) == LISTED.value:
             break
-        changed = run.changed(changes_of(one))
-        choice = choose_dispatcher(changed)
-        backend = choice.first or choice.candidates[0] if one.sizes.ep > 1 else "alltoall"
-        if run.config.positive("num_moe_experts"):
-            changed = changed.changed(set_to(changed, backend).in_run(changed))
+        changed, dispatcher, reason = _dispatched(run, one)
         if any(rule.level == "error" for rule in check_rules(changed)):
             refused += 1
             continue
-        reason = choice.row.reason if one.sizes.ep > 1 else ""
-        listed.append(shown(one, run, ranking, capacity, backend, reason, typed=typed))
+        listed.append(shown(one, run, ranking, capacity, dispatcher, reason, typed=typed))
     return listed, refused
 
 
 def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[PlannedLayout]:
     """The run's own layout among the others: in the place of the same one, else where its cost puts it."""
-    same = [_sizes(one) == _sizes(own) for one in listed]
-    if any(same):
-        return [own if is_same else one for is_same, one in zip(same, listed, strict=True)]
+    for place, one in enumerate(listed):
+        if _sizes(one) == _sizes(own):
+            return [*listed[:place], own, *listed[place + 1 :]]
     if own.room == "none":
         return [*listed, own]
-    return sorted([*listed, own], key=lambda one: one.cost_frac)
+    return sorted([*listed, own], key=attrgetter("cost_frac"))
 
 
 def _sizes(one: PlannedLayout) -> tuple[object, ...]:
     return one.tp, one.cp, one.pp, one.vpp, one.ep, one.etp, one.micro_batch, {*one.recompute_modules} or None
-
-
-def _placed(listed: Sequence[PlannedLayout]) -> Iterator[PlannedLayout]:
-    for place, one in enumerate(listed, start=1):
-        yield with_place(one, place=place)
-
-
-def _assumed() -> tuple[str, ...]:
-    sizes = ", ".join(map(str, MICRO_BATCHES))
-    return say("layouts.micro-free", sizes=sizes), say("layouts.etp")
-
-
-def _unknown(model: ModelSize) -> Iterator[str]:
-    yield say("layouts.not-run")
-    yield say("layouts.not-counted")
-    if model.experts is not None:
-        yield say("layouts.balance")
-    else:
-        yield say("layouts.core-dense")
-    yield say("layouts.network", rate=RECIPES["network"].whole)
-
-
-def parameters_of(model: ModelSize) -> tuple[int, int]:
-    """Parameters in all, and those that a token meets."""
-    weight = weight_of(model)
-    return weight.total, weight.active
-
-
-def published_models() -> tuple[str, ...]:
-    """Models of the table of published runs."""
-    return tuple(dict.fromkeys(row.model for row in references()))

@@ -7,7 +7,7 @@ so few estimates find the set.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final, Literal
 
 from heuristics.guides.memory_use import HEAD_ROOM
@@ -62,8 +62,12 @@ class Fitted:
     sizes: Sizes
     recompute: Recompute
     memory: MemoryEstimate
-    filled_frac: float
+    capacity_bytes: int
     kept: int
+
+    @property
+    def filled_frac(self) -> float:
+        return self.memory.total_bytes / self.capacity_bytes
 
 
 def module_costs(model: ModelSize, run: Run) -> Mapping[str, float]:
@@ -108,23 +112,20 @@ class Fitting:
         if (least := self._least_experts(sizes)) > self._room:
             self._too_large(least)
             return None
-        plain = self._stages(sizes, NOTHING)
-        if plain is None:
+        if not (plain := self.stages(sizes, NOTHING)):
             return None
-        kept = _fullest(plain).total_bytes
+        kept = fullest(plain).total_bytes
         if kept <= self._room:
-            return self._fitted(sizes, NOTHING, plain, kept)
+            return Fitted(sizes, NOTHING, fullest(plain), self.capacity, kept)
         # Nothing frees more than all activations.
-        if max(one.total_bytes - one.activations_bytes for one in plain) > self._room:
-            self._too_large(max(one.total_bytes - one.activations_bytes for one in plain))
+        if (least := max(one.total_bytes - one.activations_bytes for one in plain)) > self._room:
+            self._too_large(least)
             return None
         for recompute in self._worth_trying(plain):
-            held = self._stages(sizes, recompute)
-            if held is None:
-                continue
-            if _fullest(held).total_bytes <= self._room:
-                return self._fitted(sizes, recompute, held, kept)
-            self._too_large(_fullest(held).total_bytes)
+            held = fullest(self.stages(sizes, recompute))
+            if held.total_bytes <= self._room:
+                return Fitted(sizes, recompute, held, self.capacity, kept)
+            self._too_large(held.total_bytes)
         return None
 
     def _least_experts(self, sizes: Sizes) -> int:
@@ -132,9 +133,6 @@ class Fitting:
         each = 2.0 + self._state.gradient
         each += (self._state.main + self._state.moments * self._state.kept_frac) / max(1, sizes.edp)
         return round(self._experts / (sizes.ep * sizes.etp * sizes.pp) * each)
-
-    def estimates(self, sizes: Sizes, recompute: Recompute) -> tuple[MemoryEstimate, ...] | None:
-        return self._stages(sizes, recompute)
 
     def _worth_trying(self, plain: Sequence[MemoryEstimate]) -> list[Recompute]:
         """Sets that should fit by the parts that each module frees, the cheapest first; then the largest set,
@@ -146,16 +144,11 @@ class Fitting:
         )
         return list(dict.fromkeys([*likely[:3], *self._ladder[-1:], EVERYTHING]))
 
-    def _stages(self, sizes: Sizes, recompute: Recompute) -> tuple[MemoryEstimate, ...] | None:
+    def stages(self, sizes: Sizes, recompute: Recompute) -> tuple[MemoryEstimate, ...]:
+        """The memory of each pipeline rank; none where the layout cannot be estimated."""
         changes = {**sizes.changes(), **recompute.changes()}
         found = by_stage(self._settings.changed(changes, "plan"), self._core, self._precision)
-        return None if isinstance(found, Missing) else found
-
-    def _fitted(
-        self, sizes: Sizes, recompute: Recompute, held: Sequence[MemoryEstimate], kept: int
-    ) -> Fitted:
-        fullest = _fullest(held)
-        return Fitted(sizes, recompute, fullest, fullest.total_bytes / self.capacity, kept)
+        return () if isinstance(found, Missing) else found
 
     def _too_large(self, size: int) -> None:
         self.least = size if self.least is None else min(self.least, size)
@@ -168,19 +161,16 @@ def _crowded(filled_frac: float, modules: int) -> float:
 
 def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
     """About what a rank holds when the parts of some modules are recomputed."""
-    parts = {part for module in recompute.modules for part in RECOMPUTED.get(module, ())}
+    parts = {*chain.from_iterable(RECOMPUTED.get(module, ()) for module in recompute.modules)}
     return stage.total_bytes - sum(stage.by_part.get(part, 0) for part in parts)
 
 
-def _fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
+def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
     return max(stages, key=lambda one: one.total_bytes)
 
 
 def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
-    sets = (
-        Recompute("selective", modules, sum(costs[one] for one in modules))
-        for count in range(1, len(costs) + 1)
-        for modules in combinations(costs, count)
-    )
-    return tuple(sorted(sets, key=lambda one: (one.cost_frac, len(one.modules))))
+    sets = chain.from_iterable(combinations(costs, count) for count in range(1, len(costs) + 1))
+    found = (Recompute("selective", modules, sum(map(costs.__getitem__, modules))) for modules in sets)
+    return tuple(sorted(found, key=lambda one: (one.cost_frac, len(one.modules))))

@@ -1,9 +1,10 @@
 """The layout that a configuration has itself, among those that could be."""
 
+from itertools import chain
 from typing import Final
 
 from heuristics.layouts.candidates import Sizes
-from heuristics.layouts.fit import EVERYTHING, NOTHING, Fitted, Fitting, Recompute
+from heuristics.layouts.fit import EVERYTHING, NOTHING, Fitted, Fitting, Recompute, fullest
 from heuristics.layouts.ranking import Ranking
 from heuristics.layouts.shown import shown
 from heuristics.layouts.stages import uneven_of, work_of
@@ -30,21 +31,16 @@ def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -
     if isinstance(held, Missing):
         return held
     sizes, recompute = _sizes(run, model, layout), _recompute(run, fitting)
-    fullest = max(held, key=lambda one: one.total_bytes)
-    plain = fitting.estimates(sizes, NOTHING)
-    kept = max(one.total_bytes for one in plain) if plain else fullest.total_bytes
-    own = Fitted(sizes, recompute, fullest, fullest.total_bytes / fitting.capacity, kept)
+    kept = fullest(fitting.stages(sizes, NOTHING) or held).total_bytes
+    own = Fitted(sizes, recompute, fullest(held), fitting.capacity, kept)
     broken = tuple(rule.id for rule in check_rules(run) if rule.level == "error")
     dispatcher = run.active.dispatcher
     return shown(own, run, ranking, fitting.capacity, dispatcher, "", broken, own=True)
 
 
 def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:
-    counts = [
-        (chunks[place].dense + chunks[place].moe)
-        for place in range(len(layout.stages[0]))
-        for chunks in layout.stages
-    ]
+    chunks = chain.from_iterable(zip(*layout.stages, strict=True))
+    counts = [chunk.dense + chunk.moe for chunk in chunks]
     letters = str(run.config.first("pipeline_model_parallel_layout") or "")
     return copied(
         Sizes,

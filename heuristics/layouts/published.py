@@ -5,9 +5,10 @@ how many GPUs a fast domain holds.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from math import log2
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -105,20 +106,18 @@ class _Group(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def published() -> tuple[Published, ...]:
     """Every layout of a model whose sizes are known; a layout that several sources have stands once."""
-    found: dict[tuple[object, ...], Published] = {}
+    found: dict[Published, Published] = {}
     for one in (*_of_references(), *_of_table(), *_of_scripts()):
         if one.model in _weights():
-            key = (one.model, one.gpu, one.gpus, one.tp, one.pp, one.cp, one.vpp, one.ep)
-            found.setdefault(key, one)
+            found.setdefault(replace(one, micro_batch=1, source=""), one)
     return tuple(found.values())
 
 
 def _of_table() -> Iterator[Published]:
-    for group in read_table("heuristics.layouts", "published.toml", dict[str, tuple[_Group, ...]])[
-        "published"
-    ]:
-        for model, gpu, gpus, tp, pp, cp, vpp, ep, micro_batch in group.rows:
-            yield Published(model, gpu, gpus, tp, pp, cp, vpp, ep, micro_batch, group.source)
+    table = read_table("heuristics.layouts", "published.toml", dict[str, tuple[_Group, ...]])
+    for group in table["published"]:
+        for row in group.rows:
+            yield Published(*row, group.source)
 
 
 def _of_references() -> Iterator[Published]:
@@ -153,8 +152,8 @@ class Near:
 
 def near(machine: Machine, among: Sequence[Published]) -> tuple[Near, ...]:
     """Layouts of the same model, and those of other models on the same GPU, the nearest first."""
-    found = [one for of in among if (one := _near(machine, of)) is not None]
-    return tuple(sorted(found, key=lambda one: one.far))
+    found = filter(None, map(partial(_near, machine), among))
+    return tuple(sorted(found, key=attrgetter("far")))
 
 
 def _near(machine: Machine, of: Published) -> Near | None:
@@ -172,19 +171,17 @@ def _near(machine: Machine, of: Published) -> Near | None:
 
 
 def _gpus_apart(one: str, other: str) -> float:
-    memory = [product.memory_gib if (product := product_named(name)) else None for name in (one, other)]
-    domains = [family.nvlink_domain if (family := family_named(name)) else 8 for name in (one, other)]
-    apart = abs(log2(memory[0] / memory[1])) if memory[0] and memory[1] else UNLIKE.value
-    return apart + (LESSER.value if domains[0] != domains[1] else 0)
-
-
-def likeness(sizes: Sizes, of: Published) -> float:
-    """1 for the same parallel sizes, 0 for ones that have nothing in common."""
-    apart = abs(log2(sizes.tp / of.tp)) + abs(log2(sizes.pp / of.pp)) + abs(log2(sizes.cp / of.cp))
-    apart += LESSER.value * abs(log2(sizes.ep / of.ep))
-    return max(0.0, 1 - apart / UNLIKE.value)
+    products, apart = (product_named(one), product_named(other)), UNLIKE.value
+    memory = [product.memory_gib for product in products if product and product.memory_gib]
+    if len(memory) == 2:
+        apart = abs(log2(memory[0] / memory[1]))
+    domains = {getattr(family_named(name), "nvlink_domain", 8) for name in (one, other)}
+    return apart + LESSER.value * (len(domains) > 1)
 
 
 def nearness(sizes: Sizes, one: Near) -> float:
-    """How much a published layout speaks for this one: alike, and of a near model and machine."""
-    return likeness(sizes, one.of) / (1 + one.far)
+    """How much a published layout speaks for this one: 1 for the same sizes on the same machine."""
+    of = one.of
+    apart = abs(log2(sizes.tp / of.tp)) + abs(log2(sizes.pp / of.pp)) + abs(log2(sizes.cp / of.cp))
+    apart += LESSER.value * abs(log2(sizes.ep / of.ep))
+    return max(0.0, 1 - apart / UNLIKE.value) / (1 + one.far)

@@ -3,7 +3,7 @@
 A cost is a part of the time that the compute alone would need. It orders layouts; it predicts no step.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 from typing import Final
@@ -40,12 +40,13 @@ class Ranking:
     compute_s: float
     near: tuple[Near, ...]
 
-    def figures(self, one: Fitted) -> Mapping[str, float]:
-        """The figure of every rule, before its weight."""
-        return {id: _FIGURES[id](self, one) for id in rules()}
+    def costs(self, one: Fitted) -> Mapping[str, float]:
+        """What each rule asks of a layout: its figure by its weight."""
+        found = _figures(self, one)
+        return {id: rule.weight * found[id] for id, rule in rules().items()}
 
     def cost(self, one: Fitted) -> float:
-        return sum(rules()[id].weight * figure for id, figure in self.figures(one).items())
+        return sum(self.costs(one).values())
 
     def closest(self, one: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
         """Published layouts that speak most for this one, each layout once."""
@@ -73,37 +74,6 @@ def ranking_of(
     )
 
 
-def _bubble(_: Ranking, one: Fitted) -> float:
-    return one.sizes.bubble_frac
-
-
-def _recompute(_: Ranking, one: Fitted) -> float:
-    return one.recompute.cost_frac
-
-
-def _tensor(_: Ranking, one: Fitted) -> float:
-    return log2(one.sizes.tp) + log2(one.sizes.cp)
-
-
-def _volume(of: Ranking, one: Fitted) -> float:
-    """Eight exchanges a layer of BF16 rows; each of TP ranks does a part of the token's work."""
-    layers = len(of.model.is_moe) + of.model.mtp_layers
-    sent = 8 * 2 * of.model.hidden_size * layers * (one.sizes.tp - 1)
-    return sent / (LINK[of.hardware] * 1e9 * COLLECTIVES.value) / of.compute_s
-
-
-def _depth(_: Ranking, one: Fitted) -> float:
-    return log2(one.sizes.pp)
-
-
-def _uneven(_: Ranking, one: Fitted) -> float:
-    return one.sizes.uneven_frac
-
-
-def _virtual(_: Ranking, one: Fitted) -> float:
-    return EACH.value * one.sizes.vpp if one.sizes.pp > 1 else 0.0
-
-
 def domains(of: Ranking, one: Fitted) -> int:
     """NVLink domains that an expert group spans."""
     return -(-one.sizes.ep * one.sizes.etp // of.domain)
@@ -128,62 +98,39 @@ def _exchanged(hardware: str) -> float:
     return RECIPES["deepep_in_node"].value * LINK[hardware] / LINK["hopper"]
 
 
-def _inside(of: Ranking, one: Fitted) -> float:
-    ways = min(one.sizes.ep, of.domain)
-    return _token_bytes(of) * _copies(of, ways) / (_exchanged(of.hardware) * 1e9) / of.compute_s
-
-
-def _across(of: Ranking, one: Fitted) -> float:
-    sent = _token_bytes(of) * _copies(of, domains(of, one))
-    return sent / (RECIPES["network"].value * 1e9) / of.compute_s
-
-
-def _experts(of: Ranking, one: Fitted) -> float:
-    return max(0.0, log2((of.model.expert_count or 1) / one.sizes.ep / RECIPES["few_experts"].value))
-
-
-def _gradients(of: Ranking, one: Fitted) -> float:
-    """Bytes of a step's gather and scatter over the network, beside its compute; none without data ranks."""
-    sizes = one.sizes
-    if sizes.dp * sizes.cp == 1:
-        return 0.0
-    sent = one.memory.parameters_bytes + one.memory.gradients_bytes
-    tokens = sizes.batch * of.model.seq_length / sizes.gpus
-    return sent / (RECIPES["network"].value * 1e9) / (tokens * of.compute_s)
-
-
-def _full(_: Ranking, one: Fitted) -> float:
-    return max(0.0, one.filled_frac - NEARLY_ALL.value)
-
-
-def _launches(of: Ranking, one: Fitted) -> float:
-    """Doublings that the micro-batch stays below the largest, where the host is slower than the GPU."""
-    missing = log2(max(MICRO_BATCHES) / one.sizes.micro_batch)
-    return missing if of.hardware in ("blackwell_nvl8", "nvl72") else missing / 4
-
-
-def _model(of: Ranking, one: Fitted) -> float:
-    return 1 - max((nearness(one.sizes, each) for each in of.near if each.same_model), default=0.0)
-
-
-def _machine(of: Ranking, one: Fitted) -> float:
-    return 1 - max((nearness(one.sizes, each) for each in of.near if not each.same_model), default=0.0)
-
-
-_FIGURES: Final[Mapping[str, Callable[[Ranking, Fitted], float]]] = {
-    "bubble": _bubble,
-    "recompute": _recompute,
-    "tensor": _tensor,
-    "volume": _volume,
-    "depth": _depth,
-    "uneven": _uneven,
-    "virtual": _virtual,
-    "inside": _inside,
-    "across": _across,
-    "experts": _experts,
-    "gradients": _gradients,
-    "full": _full,
-    "launches": _launches,
-    "model": _model,
-    "machine": _machine,
-}
+def _figures(of: Ranking, one: Fitted) -> dict[str, float]:
+    """The figure of every rule, before its weight; times in parts of what compute alone takes."""
+    model, sizes, experts = of.model, one.sizes, of.model.expert_count or 1
+    network, token_bytes = RECIPES["network"].value * 1e9, _token_bytes(of)
+    layers = len(model.is_moe) + model.mtp_layers
+    # eight exchanges a layer of BF16 rows; each of TP ranks does a part of the token's work
+    exchanged = 8 * 2 * model.hidden_size * layers * (sizes.tp - 1)
+    inside = token_bytes * _copies(of, min(sizes.ep, of.domain)) / (_exchanged(of.hardware) * 1e9)
+    across = token_bytes * _copies(of, domains(of, one)) / network
+    waiting = log2(max(MICRO_BATCHES) / sizes.micro_batch)
+    found = {
+        "bubble": sizes.bubble_frac,
+        "recompute": one.recompute.cost_frac,
+        "tensor": log2(sizes.tp) + log2(sizes.cp),
+        "volume": exchanged / (LINK[of.hardware] * 1e9 * COLLECTIVES.value) / of.compute_s,
+        "depth": log2(sizes.pp),
+        "uneven": sizes.uneven_frac,
+        "virtual": EACH.value * sizes.vpp * (sizes.pp > 1),
+        "inside": inside / of.compute_s,
+        "across": across / of.compute_s,
+        "experts": max(0.0, log2(experts / sizes.ep / RECIPES["few_experts"].value)),
+        "gradients": 0.0,
+        "full": max(0.0, one.filled_frac - NEARLY_ALL.value),
+        # the host is slower than the GPU there
+        "launches": waiting if of.hardware in ("blackwell_nvl8", "nvl72") else waiting / 4,
+        "model": 1.0,
+        "machine": 1.0,
+    }
+    if sizes.dp * sizes.cp > 1:  # a step's gather and scatter over the network
+        sent = one.memory.parameters_bytes + one.memory.gradients_bytes
+        tokens = sizes.batch * model.seq_length / sizes.gpus
+        found["gradients"] = sent / network / (tokens * of.compute_s)
+    for each in of.near:
+        rule = "model" if each.same_model else "machine"
+        found[rule] = min(found[rule], 1 - nearness(sizes, each))
+    return found

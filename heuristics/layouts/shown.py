@@ -9,7 +9,7 @@ from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.memory_use import HEAD_ROOM
 from heuristics.guides.parallel import connections
 from heuristics.layouts.fit import Fitted
-from heuristics.layouts.published import SCRIPTS, Near
+from heuristics.layouts.published import Near
 from heuristics.layouts.ranking import Ranking, domains
 from heuristics.layouts.rules import rules
 from heuristics.result.judged import Knobs
@@ -53,8 +53,10 @@ def shown(
     typed: Typed | None = None,
 ) -> PlannedLayout:
     """`run`: with all that was assumed; `typed`: what the lines have to say, and beside what."""
-    sizes, figures = one.sizes, ranking.figures(one)
-    costs = {id: rules()[id].weight * figure for id, figure in figures.items()}
+    sizes, costs = one.sizes, ranking.costs(one)
+    unknown: tuple[str, ...] = ()
+    if one.filled_frac * (1 + ERROR.value) > 1:
+        unknown = (say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac),)
     return copied(
         PlannedLayout,
         sizes,
@@ -74,7 +76,7 @@ def shown(
         ),
         because=tuple(_because(one, ranking, capacity, dispatcher, reason)),
         nearest=tuple(_near(near, value) for near, value in ranking.closest(one)),
-        unknown=tuple(_unknown(one)),
+        unknown=unknown,
         broken=broken,
         knobs=_knobs(one, typed or Typed(run), dispatcher),
     )
@@ -136,7 +138,7 @@ def _because(one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reas
     elif one.recompute.modules:
         yield say("layouts.recompute", modules=_modules(one), kept=kept, capacity=there)
     else:
-        yield say("layouts.fits", filled_frac=one.filled_frac, capacity=gigabytes(capacity))
+        yield say("layouts.fits", filled_frac=one.filled_frac, capacity=there)
     if reason:
         yield say("layouts.dispatcher", dispatcher=dispatcher, reason=reason)
     for near, value in ranking.closest(one, 1):
@@ -149,13 +151,7 @@ def _run_of(near: Near) -> str:
 
 
 def _near(near: Near, value: float) -> NearRun:
-    source = near.of.source
-    return NearRun(_run_of(near), near.of.layout, value, source if source else SCRIPTS)
-
-
-def _unknown(one: Fitted) -> Iterator[str]:
-    if one.filled_frac * (1 + ERROR.value) > 1:
-        yield say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac)
+    return NearRun(_run_of(near), near.of.layout, value, near.of.source)
 
 
 def _knobs(one: Fitted, typed: Typed, dispatcher: str) -> Knobs:

@@ -1,6 +1,7 @@
 """The arguments that Megatron-LM prints at the start of its log, one a line behind dots."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from traces.patterns import compiled
@@ -36,15 +37,15 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
             _take(draft, knob, name, text, number)
     names = {name for _, name, _ in found}
     if is_whole:
-        used = [knob for name in names for knob in by_dest().get(name, ())]
-        renamed = [old.until for knob in used if knob.dest in names for old in knob.older]
-        at_least = max((*(knob.flag_since for knob in used), *renamed), default=FIRST)
-        missing = [  # the framework writes all that it has
-            knob.flag_since
-            for knob in knobs().values()
-            if knob.dest and knob.dest not in names and knob.flag_since > at_least and knob.until is None
-        ]
-        note_releases(draft, at_least, min(missing, default=None))
+        used = chain.from_iterable(by_dest().get(name, ()) for name in names)
+        at_least = FIRST
+        for knob in used:
+            older = knob.older if knob.dest in names else ()
+            at_least = max(at_least, knob.flag_since, *(old.until for old in older))
+        others = (knob for knob in knobs().values() if knob.dest and knob.until is None)
+        missing = [knob.flag_since for knob in others if knob.dest not in names]
+        # the framework writes all that it has
+        note_releases(draft, at_least, min((one for one in missing if one > at_least), default=None))
     else:
         draft.problem(None, "the arguments end before their last line", "the whole log from its start")
     return is_whole

@@ -1,9 +1,9 @@
 """A training command of a script: flags of Megatron-LM, overrides and flags of Bridge, ranks it starts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from traces.patterns import compiled
@@ -22,58 +22,54 @@ BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 
 DIRECT: Final = "run_script.py"
 """What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has none."""
-_PER_NODE: Final = ("--nproc-per-node", "--nproc_per_node", "--nproc")
-_NODES: Final = ("--nnodes", "-N", "--nodes")
-_TASKS: Final = ("-n", "--ntasks", "-np", "--np")
-_TASKS_PER_NODE: Final = ("--ntasks-per-node",)
-_GPUS_PER_NODE: Final = ("--gpus-per-node",)
+_LAUNCHES: Final = {
+    **dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--nproc"), "of_node"),
+    **dict.fromkeys(("--nnodes", "-N", "--nodes"), "nodes"),
+    **dict.fromkeys(("-n", "--ntasks", "-np", "--np"), "tasks"),
+    "--ntasks-per-node": "tasks_of_node",
+    "--gpus-per-node": "gpus_of_node",
+}
+"""Flags of launchers and of `#SBATCH`, by what they count."""
 
 
-def world_size(
-    launch: Iterable[Word], directives: Iterable[Word], variables: Mapping[str, Word]
-) -> int | None:
-    """Ranks in all, where plain numbers of the launcher, of `#SBATCH` or of WORLD_SIZE tell it."""
-    words, asked = tuple(launch), tuple(directives)
-    per_node = _number(words, _PER_NODE)
-    nodes = _number(words, _NODES) or _number(asked, _NODES)
-    if _is_torchrun(words):
-        if per_node is None:
-            return _plain(variables.get("WORLD_SIZE"))
-        has_nodes = any(word.text.partition("=")[0] in _NODES for word in (*words, *asked))
-        return per_node * nodes if nodes else None if has_nodes else per_node
-    if (told := _plain(variables.get("WORLD_SIZE"))) is not None:
-        return told
-    tasks = _number(words, _TASKS) or _number(asked, _TASKS)
-    if tasks is not None:
-        return tasks
-    each = _number(words, _TASKS_PER_NODE) or _number(asked, _TASKS_PER_NODE)
-    return nodes * each if nodes and each else None
-
-
-def gpus_per_node(launch: Iterable[Word], directives: Iterable[Word]) -> int | None:
-    """Ranks that a node runs, one a GPU, where plain numbers of the launcher or of `#SBATCH` tell it."""
-    words, asked = tuple(launch), tuple(directives)
-    named = [_PER_NODE, _GPUS_PER_NODE]
-    if not _is_torchrun(words):  # one task a node then starts all ranks of it
-        named.append(_TASKS_PER_NODE)
-    found = (_number(each, names) for names in named for each in (words, asked))
-    return next((count for count in found if count is not None), None)
-
-
-def _is_torchrun(words: tuple[Word, ...]) -> bool:
-    return any(word.file == "torchrun" or word.text.startswith("torch.distributed.") for word in words)
-
-
-def _number(words: tuple[Word, ...], flags: tuple[str, ...]) -> int | None:
-    """The last plain number after one of the flags: `--nodes=4`, `--nodes 4` or `-N4`."""
-    found: Word | None = None
+def _counts(words: Iterable[Word]) -> dict[str, int | None]:
+    """The last number after flags of a launcher, as `--nodes=4`, `--nodes 4`, `-N4`; None: none is plain."""
+    found: dict[str, int | None] = {}
     for word, after in pairwise((*words, Word("", 0))):
         flag, equals, text = word.text.partition("=")
-        if flag in flags:
-            found = replace(word, text=text if equals else after.text)
-        elif (short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text)) and short[1] in flags:
-            found = replace(word, text=short[2])
-    return _plain(found)
+        if not equals:
+            text = after.text
+        if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
+            flag, text = short[1], short[2]
+        if flag in _LAUNCHES:
+            found[_LAUNCHES[flag]] = _plain(replace(word, text=text))
+    return found
+
+
+def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int | None]]:
+    """Ranks in all and of a node, one a GPU, where numbers of the launcher or of `#SBATCH` tell them."""
+    is_torchrun = any(
+        word.file == "torchrun" or word.text.startswith("torch.distributed.") for word in launch
+    )
+    asked, typed = _counts(script.directives), _counts(launch)
+    told = {name: typed.get(name) or asked.get(name) for name in _LAUNCHES.values()}
+    of_node, nodes, each = told["of_node"], told["nodes"], told["tasks_of_node"]
+    world = _plain(script.exported.get("WORLD_SIZE") or script.assigned.get("WORLD_SIZE"))
+    if is_torchrun and of_node:
+        world = of_node * (nodes or 1)
+        if not nodes and "nodes" in {*asked, *typed}:
+            world = None
+    elif not is_torchrun and world is None:
+        world = told["tasks"]
+        if world is None and nodes and each:
+            world = nodes * each
+    yield "world_size", world
+    # of torchrun one task a node starts all ranks of it
+    yield "launcher.gpus_per_node", of_node or told["gpus_of_node"] or (None if is_torchrun else each)
+
+
+def _is_torchrun(word: Word) -> bool:
+    return word.file == "torchrun" or word.text.startswith("torch.distributed.")
 
 
 def _plain(word: Word | None) -> int | None:
@@ -127,11 +123,7 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
         is_complete = _take_flags(draft, arguments, core)
     take_environment(draft, script, command, launch)
     around = (*command.around, *launch)
-    started = {
-        "world_size": world_size(around, script.directives, {**script.assigned, **script.exported}),
-        "launcher.gpus_per_node": gpus_per_node(around, script.directives),
-    }
-    for knob, count in started.items():
+    for knob, count in _started(around, script):
         if count is not None and knob not in draft.by_knob:
             draft.put(knob, count, command.words[0].line)
     if any(word.file in BINDERS for word in around):
@@ -312,8 +304,7 @@ def _variables() -> tuple[str, ...]:
 
 def _container(draft: Draft, script: Script) -> None:
     """The NeMo container that a script names: releases of a run hang on it."""
-    texts = [word.text for command in script.commands for word in (*command.around, *command.words)]
-    texts += [word.text for word in (*script.assigned.values(), *script.directives)]
-    for text in texts:
-        if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(text):
+    words = [*chain.from_iterable((*command.around, *command.words) for command in script.commands)]
+    for word in (*words, *script.assigned.values(), *script.directives):
+        if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
             draft.versions["container"] = f"nemo:{found[1]}"

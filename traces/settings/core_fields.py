@@ -56,9 +56,8 @@ class CoreFields:
 def core_fields() -> CoreFields:
     """The table, read where Megatron-Core is asked."""
     table = read_table("traces.settings", "core_fields.toml", _Table)
-    sometimes = {
-        name: Field(since, table.until.get(name, ""), default)
-        for since, brought in table.since.items()
-        for name, default in brought.defaults.items()
-    }
+    sometimes: dict[str, Field] = {}
+    for since, brought in table.since.items():
+        for name, default in brought.defaults.items():
+            sometimes[name] = Field(since, table.until.get(name, ""), default)
     return CoreFields(frozenset(table.always.split()), frozenset(table.of_mla.split()), sometimes)

@@ -61,9 +61,10 @@ def _table() -> _Table:
 @cache
 def spellings() -> Mapping[str, Correction]:
     """Flags and paths that are no longer right, each with its correction."""
-    return {
-        name: _correction(row, name, right) for row in _table().spelling for name, right in row.right.items()
-    }
+    found: dict[str, Correction] = {}
+    for row in _table().spelling:
+        found |= {name: _correction(row, name, right) for name, right in row.right.items()}
+    return found
 
 
 def _correction(row: _Spelling, name: str, right: str) -> Correction:

@@ -9,38 +9,12 @@ from traces.settings.bridge import is_override, take, take_correction, take_over
 from traces.settings.corrections import alias, is_alias
 from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
-from traces.settings.names import harness_flags, say_unknown
+from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Draft, Setting
 from traces.settings.shell import Word
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
-
-SHORT: Final = {
-    "-tp": "--tensor_model_parallel_size",
-    "-pp": "--pipeline_model_parallel_size",
-    "-cp": "--context_parallel_size",
-    "-vp": "--virtual_pipeline_model_parallel_size",
-    "-ep": "--expert_model_parallel_size",
-    "-et": "--expert_tensor_parallel_size",
-    "-gb": "--global_batch_size",
-    "-mb": "--micro_batch_size",
-    "-sl": "--seq_length",
-    "-ng": "--num_gpus",
-    "-ms": "--max_steps",
-    "-c": "--compute_dtype",
-    "-rl": "--recompute_num_layers",
-    "-ol": "--activation_offload_layers",
-    "-m": "--model_family_name",
-    "-mr": "--model_recipe_name",
-    "-s": "--model_size",
-    "-g": "--gpu",
-    "-gn": "--gpus_per_node",
-    "-cv": "--config_variant",
-    "-E": "--env",
-    "-ce": "--custom_env_vars",
-}
-"""Megatron-Bridge, scripts/performance/argument_parser.py."""
 
 _DEEPEP: Final = ("h100", "b200", "b300")
 _BY_HELPER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_shared_expert_overlap")
@@ -76,7 +50,7 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
         if _is_flag(word.text):
             _take_flag(draft, word, value, is_script, core)
             if value is None or value.is_told:
-                plain[SHORT.get(word.text, word.text)] = "true" if value is None else value.text
+                plain[long_flag(word.text)] = "true" if value is None else value.text
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
@@ -102,7 +76,7 @@ def _check_preset(
     gpu = str(draft.by_knob["launcher.gpu"].value)
     if core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
         return
-    line = next((word.line for word in words if SHORT.get(word.text, word.text) == "--compute_dtype"), None)
+    line = next((word.line for word in words if long_flag(word.text) == "--compute_dtype"), None)
     text = f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, and stop"
     others = f"-c {' or -c '.join(map(str, found.value))}" if found.value else "a GPU that has a preset"
     draft.problem(line, text, others, "stops")
@@ -146,7 +120,7 @@ def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word | None]]:
 def _take_flag(
     draft: Draft, word: Word, value: Word | None, is_script: bool = True, core: Release | None = None
 ) -> None:
-    flag = SHORT.get(word.text, word.text)
+    flag = long_flag(word.text)
     knob = by_harness().get(flag)
     is_told = word.sure and (value is None or value.is_told)
     text = "true" if value is None else value.text

@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from traces.patterns import whole_number
-from traces.settings.knobs import MAIN, VIRTUAL_STAGES, Release, knobs
+from traces.settings.knobs import CP, GLOBAL_BATCH, MAIN, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES, Release, knobs
 from traces.settings.settings import Draft, Setting, Value
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
@@ -17,7 +16,6 @@ RECIPE: Final = "launcher.recipe"
 PRECISIONS: Final = "launcher.precisions"
 """Knob: the precisions (-c) that have a preset of the model, GPU and release of the command."""
 
-_CUTS: Final = ("tp", "pp", "cp")
 _CODES: Final = ("bf16", "fp8_cs", "fp8_mx", "fp8_sc", "nvfp4")
 _VALUES_KNOWN: Final = "launcher.recipe_values_known"
 _CORE_BEFORE_BRIDGE: Final = 13
@@ -28,12 +26,38 @@ _ONE_FOR_BOTH: Final = 6
 """The first with one preset for variants v1 and v2, and the last that the table knows."""
 
 
-class _Preset(NamedTuple):
-    """A row of the table, as one variant of one release has it: `batch` is of one GPU."""
+class _Words(tuple[str, ...]):
+    """In the table one text, with blanks between them."""
 
+
+class _Pairs(dict[str, str]):
+    """`tp=4 fsdp`: words, some with a text."""
+
+
+class _Releases(frozenset[int]):
+    """Minor numbers of Bridge, as `0.2-0.4 0.6`."""
+
+
+class _Batches(dict[int, float]):
+    """`0.2-0.4 x 8`: by release the batch of one GPU."""
+
+
+class _Row(Struct, frozen=True, array_like=True):
+    """Presets of the table."""
+
+    gpus: _Words
+    precisions: _Words
+    v1: _Batches
+    v2: _Batches
     ranks: tuple[int, ...]
+    words: _Pairs
+
+
+class _Preset(NamedTuple):
+    """A row as one variant of one release has it: `batch` is of one GPU."""
+
+    row: _Row
     batch: float
-    words: Mapping[str, str]
 
 
 def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
@@ -60,7 +84,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     preset = _chosen(draft, name, (found or {}).get(_precision(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
-        for choice in _choices(preset.words):
+        for choice in _choices(preset.row.words):
             if not any(draft.has(knob) for knob in choice):
                 _take(draft, name, choice)
         _take(draft, name, _sizes(draft, preset, release))
@@ -81,8 +105,11 @@ def is_known_recipe(name: str) -> bool:
 
 def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     """Precisions that have a preset of a recipe and a GPU in any release."""
-    rows = _table().presets.get(name, ())
-    return frozenset(code for of, codes, *_ in rows if gpu in of.split() for code in codes.split())
+    found: set[str] = set()
+    for row in _table().presets.get(name, ()):
+        if gpu in row.gpus:
+            found.update(row.precisions)
+    return frozenset(found)
 
 
 def _precision(flags: Mapping[str, str]) -> str:
@@ -94,25 +121,25 @@ def _found(
 ) -> Mapping[str, list[_Preset]] | None:
     """Presets by precision, of the GPU, release and variant; None where the table may lack some."""
     variant = flags.get("--config_variant", "v2").lower()
-    gpu = draft.by_knob.get("launcher.gpu")
-    rows = _table().presets.get(name)
-    if variant not in ("v1", "v2") or "--use_recipes" in flags or gpu is None or rows is None:
+    gpu, rows = draft.view.value("launcher.gpu"), _table().presets.get(name)
+    is_other = (
+        variant not in ("v1", "v2")
+        or "--use_recipes" in flags
+        or flags.get("--task", "pretrain") != "pretrain"
+    )
+    if is_other or not isinstance(gpu, str) or rows is None or release < _table().read_since.get(gpu, 0):
         return None
-    if flags.get("--task", "pretrain") != "pretrain" or release < _table().read_since.get(str(gpu.value), 0):
-        return None
-    found: dict[str, dict[str, list[_Preset]]] = {}
-    for of, precisions, *batches, ranks, text in rows:
-        words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
-        for one, (releases, _, batch) in zip(
-            ("v1", "v2"), (cell.partition(" x ") for cell in batches), strict=True
-        ):
-            if gpu.value in of.split() and holds(release, releases):
-                preset = _Preset(tuple(map(int, ranks.split())), float(batch), words)
-                for precision in precisions.split():
-                    found.setdefault(precision, {}).setdefault(one, []).append(preset)
-    first = "v2" if release >= _ONE_FOR_BOTH else "v1" if release == _FIRST else variant
-    by_precision = {code: one.get(first) or one.get("v1", []) for code, one in found.items()}
-    return {code: by_precision[code] for code in _CODES if by_precision.get(code)}
+    if release in (_FIRST, _ONE_FOR_BOTH):
+        variant = "v1" if release == _FIRST else "v2"
+    found: dict[str, list[_Preset]] = {}
+    for one in ("v1", variant):  # which stands in where the variant has none
+        presets: dict[str, list[_Preset]] = {}
+        for row in rows:
+            batch = getattr(row, one).get(release)
+            for precision in row.precisions if gpu in row.gpus and batch is not None else ():
+                presets.setdefault(precision, []).append(_Preset(row, batch))
+        found |= presets
+    return {code: found[code] for code in _CODES if code in found}
 
 
 def _chosen(draft: Draft, name: str, presets: Sequence[_Preset]) -> _Preset | None:
@@ -121,16 +148,10 @@ def _chosen(draft: Draft, name: str, presets: Sequence[_Preset]) -> _Preset | No
     Source: scripts/performance/utils/utils.py, get_workload_base_config; since 0.6
     _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
-    world = _count(draft, "world_size")
+    world = draft.view.count("world_size")
     usual = min if name == "qwen3_30b_a3b" else max
-    scaled = usual(presets, key=lambda row: row.ranks, default=None)
-    return next((row for row in presets if world in row.ranks), scaled)
-
-
-def holds(release: int, spans: str) -> bool:
-    """Whether a release of Bridge, by its minor number, is in spans such as `0.2-0.4 0.6`."""
-    ends = [[int(end.removeprefix("0.")) for end in span.split("-")] for span in spans.split()]
-    return any(end[0] <= release <= end[-1] for end in ends)
+    scaled = usual(presets, key=lambda one: one.row.ranks, default=None)
+    return next((one for one in presets if world in one.row.ranks), scaled)
 
 
 class ScriptPreset(NamedTuple):
@@ -146,11 +167,11 @@ class ScriptPreset(NamedTuple):
 def presets_of_scripts() -> Iterator[ScriptPreset]:
     """Every preset of a known model, by the words of `sizes` in the table."""
     for model, rows in _table().presets.items():
-        for of, precisions, _, _, ranks, text in rows:
-            words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
-            sizes = {word: int(words.get(word, 1)) for word in _table().sizes}
-            for gpu in of.split():
-                yield ScriptPreset(model, gpu, int(ranks.split()[0]) if ranks else None, precisions, sizes)
+        for row in rows:
+            sizes = {word: int(row.words.get(word, 1)) for word in _table().sizes}
+            gpus = next(iter(row.ranks), None)
+            for gpu in row.gpus:
+                yield ScriptPreset(model, gpu, gpus, " ".join(row.precisions), sizes)
 
 
 def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
@@ -162,58 +183,74 @@ def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
 
 def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
     """Its layout and batch. The batch grows with the GPUs; since 0.6 with the data-parallel ranks."""
-    sizes: dict[str, Value] = {knob: int(preset.words.get(word, 1)) for word, knob in _table().sizes.items()}
-    own = [int(preset.words.get(word, 1)) for word in _CUTS]
-    run = [_count(draft, _table().sizes[word]) or size for word, size in zip(_CUTS, own, strict=True)]
-    grown = preset.batch * (_count(draft, "world_size") or 0)
+    words, view = preset.row.words, draft.view
+    own = {knob: int(words.get(word, 1)) for word, knob in _table().sizes.items()}
+    run = {knob: view.count(knob) or own[knob] for knob in (TP, PP, CP)}
+    grown = preset.batch * (view.count("world_size") or 0)
     if release >= _ONE_FOR_BOTH:
-        grown *= prod(own) / prod(run)
+        grown *= prod(own[knob] for knob in run) / prod(run.values())
+    sizes: dict[str, Value] = {**own}
+    if own[VIRTUAL_STAGES] == 1:
+        sizes[VIRTUAL_STAGES] = None
     if grown and grown == int(grown):
-        sizes["train.global_batch_size"] = int(grown)
-    sizes["sequence_parallel"] = run[0] != 1
-    return sizes | {VIRTUAL_STAGES: None if sizes[VIRTUAL_STAGES] == 1 else sizes[VIRTUAL_STAGES]}
+        sizes[GLOBAL_BATCH] = int(grown)
+    return {**sizes, "sequence_parallel": run[TP] != 1}
 
 
 def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
     given: dict[str, Raw] = {}
     for recipes, gpus, releases, settings in _table().also:
-        if name in (recipes or name).split() and gpu in (gpus or gpu).split():
-            given |= settings if not releases or holds(release, releases) else {}
+        if name in (recipes or (name,)) and gpu in (gpus or (gpu,)) and release in (releases or (release,)):
+            given |= settings
     return _values(given)
 
 
 def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
-    table = _table().stages.get(name, {})
-    stages = _count(draft, "pipeline_model_parallel_size")
+    stages = draft.view.count(PP)
     if stages is None or VIRTUAL_STAGES not in draft.by_knob:
         return {}
-    layout = table.get(str(stages * (_count(draft, VIRTUAL_STAGES) or 1)))
-    return {} if layout is None else {"pipeline_model_parallel_layout": layout}
+    each = draft.view.count(VIRTUAL_STAGES) or 1
+    layout = _table().stages.get(name, {}).get(str(stages * each))
+    return {} if layout is None else {STAGE_LAYOUT: layout}
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     """The table as it stands."""
 
-    presets: dict[str, tuple[tuple[str, str, str, str, str, str], ...]]
+    presets: dict[str, tuple[_Row, ...]]
     sizes: dict[str, str]
     choices: dict[str, dict[str, dict[str, Any]]]
-    also: tuple[tuple[str, str, str, dict[str, Any]], ...]
+    also: tuple[tuple[_Words, _Words, _Releases, dict[str, Any]], ...]
     read_since: dict[str, int]
     stages: dict[str, dict[str, str]]
 
 
+def _releases(text: str) -> _Releases:
+    found: set[int] = set()
+    for span in text.replace("0.", "").split():
+        first, _, last = span.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return _Releases(found)
+
+
+def _batches(text: str) -> _Batches:
+    releases, _, batch = text.partition(" x ")
+    return _Batches((release, float(batch)) for release in _releases(releases))
+
+
 @cache
 def _table() -> _Table:
-    return read_table("traces.settings", "harness_recipes.toml", _Table)
+    readers = {
+        _Words: lambda text: _Words(text.split()),
+        _Pairs: lambda text: _Pairs(word.partition("=")[::2] for word in text.split()),
+        _Releases: _releases,
+        _Batches: _batches,
+    }
+    return read_table("traces.settings", "harness_recipes.toml", _Table, readers)
 
 
 def _values(raw: Mapping[str, Raw]) -> dict[str, Value]:
     return {knob: value_of(knobs()[knob], one) for knob, one in raw.items()}
-
-
-def _count(draft: Draft, knob: str) -> int | None:
-    found = draft.by_knob.get(knob)
-    return None if found is None else whole_number(str(found.value))
 
 
 @cache

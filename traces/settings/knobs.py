@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from traces.missing import of_known
 from traces.patterns import compiled
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
@@ -137,14 +138,12 @@ def knobs() -> Mapping[str, Knob]:
     """Every knob by its id."""
     readers = {Release: release}
     groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)["group"]
-    found = [_complete(group, name, row) for group in groups for name, row in group.knobs.items()]
-    found += [
-        _complete(group, name, Knob(kind, flag=""))
-        for group in groups
-        for kind, names in group.plain.items()
-        for name in names.split()
-    ]
-    return MappingProxyType({knob.id: knob for knob in found})
+    found, plain = list[Knob](), list[Knob]()
+    for group in groups:
+        found += [_complete(group, name, row) for name, row in group.knobs.items()]
+        for kind, names in group.plain.items():
+            plain += [_complete(group, name, Knob(kind, flag="")) for name in names.split()]
+    return MappingProxyType({knob.id: knob for knob in (*found, *plain)})
 
 
 def _complete(group: _Group, name: str, row: Knob) -> Knob:
@@ -173,8 +172,7 @@ def _complete(group: _Group, name: str, row: Knob) -> Knob:
 
 def known_in(knob_id: str, core_version: str | None) -> bool | None:
     """Whether a release of Megatron-Core has the knob; None where knob or version is unknown."""
-    knob, core = knobs().get(knob_id), release(core_version)
-    return None if knob is None or core is None else knob.is_known_in(core)
+    return of_known(Knob.is_known_in, knobs().get(knob_id), release(core_version))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -77,7 +78,7 @@ def model_named(text: str) -> NamedModel:
     why = next((why for name, why in _names().not_counted.items() if _is_of(words, _words(name))), None)
     if why is not None:
         raise UsageError(f"{text}: {why}, so no layout can be held against memory. Give another model.")
-    every = {_joined(name): name for names in _names().names.values() for name in names}
+    every = {_joined(name): name for name in chain.from_iterable(_names().names.values())}
     close = nearest(_joined(text), every)
     start = [name for key, name in every.items() if key[:4] == _joined(text)[:4]]
     meant = list(dict.fromkeys(([every[close]] if close else []) + start))[:4]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from functools import cache
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,7 @@ class _Known(Struct, frozen=True, forbid_unknown_fields=True):
 
     megatron_lm: Names
     harness: Names
+    harness_short: dict[str, str]
     open_groups: Names
     shared: dict[str, Names]
     own: dict[str, Names]
@@ -45,7 +47,8 @@ def _known() -> _Known:
 @cache
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
-    shared = {f"--{name.replace('_', '-')}" for names in _known().shared.values() for name in names}
+    names = chain.from_iterable(_known().shared.values())
+    shared = {f"--{name.replace('_', '-')}" for name in names}
     return _known().megatron_lm | shared | by_flag().keys()
 
 
@@ -55,11 +58,18 @@ def harness_flags() -> frozenset[str]:
     return _known().harness | by_harness().keys()
 
 
+def long_flag(flag: str) -> str:
+    """A flag of Bridge's scripts/performance by its long name."""
+    return _known().harness_short.get(flag, flag)
+
+
 @cache
 def bridge_paths() -> frozenset[str]:
     """Every path of a Bridge configuration that we can name."""
-    groups = (*_known().shared.items(), *_known().own.items())
-    return frozenset({f"{group}.{name}" for group, names in groups for name in names} | by_path().keys())
+    found = set(by_path())
+    for group, names in (*_known().shared.items(), *_known().own.items()):
+        found.update(f"{group}.{name}" for name in names)
+    return frozenset(found)
 
 
 @cache
@@ -82,7 +92,7 @@ def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NE
 @cache
 def _words() -> frozenset[str]:
     names = lm_flags() | harness_flags() | bridge_paths() | open_groups() | GROUP_WORDS
-    return frozenset(word for name in names for word in compiled(r"[^A-Za-z0-9]+").split(name))
+    return frozenset(compiled(r"[^A-Za-z0-9]+").split(" ".join(names)))
 
 
 def shown(name: str, near: str = "") -> str:

@@ -44,7 +44,7 @@ _BRIDGE: Final = {
 
 def bits_of(precision: str | None) -> int | None:
     """Bits of a matrix element; None where the precision is unknown or mixed."""
-    return None if precision is None else BITS.get(precision)
+    return BITS.get(precision or "")
 
 
 def low_bytes(precision: str | None) -> float | None:
@@ -71,5 +71,7 @@ def configured_precision(view: KnobView) -> str | None:
         return next((name for name, core in RECIPES.items() if core == recipe), "fp8")
     if view.on("fp8", "mixed_precision.fp8") is None:
         return None
-    halves = view.on("bf16"), view.on("fp16")
-    return "bf16" if halves[0] else "fp16" if halves[1] else "fp32" if halves == (False, False) else None
+    halves = {name: view.on(name) for name in ("bf16", "fp16")}
+    if True in halves.values():
+        return next(name for name, is_on in halves.items() if is_on)
+    return None if None in halves.values() else "fp32"

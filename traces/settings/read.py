@@ -1,5 +1,6 @@
 """A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +16,13 @@ from traces.settings.corrections import spellings
 from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
-from traces.settings.other_programs import (
-    is_deepspeed,
-    is_titan_script,
-    take_deepspeed,
-    take_titan_document,
-    take_titan_script,
-    titan_document,
-)
 from traces.settings.settings import Configuration, Draft, NotAConfiguration
-from traces.settings.trainers import take_trainer_document, take_trainer_script
+from traces.settings.trainers import (
+    take_flags_of_titan,
+    take_toml,
+    take_trainer_document,
+    take_trainer_script,
+)
 from traces.settings.yaml_files import Document, is_flat, take_flat
 
 LARGEST: Final = Limit(
@@ -56,14 +54,12 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
     draft, core = Draft(name), release(core_version)
     if has_arguments(text):
         _take_log(draft, text, core)
-    elif (titan := titan_document(text, name)) is not None:
-        take_titan_document(draft, titan, text)
-    elif is_titan_script(text):
-        take_titan_script(draft, text)
-    elif not _is_yaml(text, name) and take_trainer_script(draft, text, core):
+    elif (name.lower().endswith(".toml") and take_toml(draft, text)) or take_flags_of_titan(draft, text):
         pass
     elif _is_yaml(text, name):
         _take_document(draft, text, core)
+    elif take_trainer_script(draft, text, core):
+        pass
     elif all(is_override(line) for _, line in _override_lines(text)):
         draft.framework = "megatron_bridge"
         for number, line in _override_lines(text):
@@ -144,9 +140,6 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
     keys = document.outermost()
     if not keys and text.strip() == "{}":
         return  # said to be empty: nothing is known
-    if is_deepspeed(keys):
-        take_deepspeed(draft, document)
-        return
     if take_trainer_document(draft, document, core):
         return
     if is_flat(keys):
@@ -171,8 +164,8 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
     there = {path.removeprefix("model.").removeprefix("transformer.") for path, _ in entries}
     fields = [knob for knob in knobs().values() if knob.is_core]
     used = [knob for knob in fields if knob.id in there]
-    renamed = [old.until for knob in used for old in knob.older]
-    at_least = max([knob.since for knob in used] + renamed, default=FIRST)
+    renamed = (old.until for old in chain.from_iterable(knob.older for knob in used))
+    at_least = max([FIRST, *(knob.since for knob in used), *renamed])
     missing = [knob.since for knob in fields if knob.id not in there and knob.since > at_least]
     note_releases(draft, at_least, min(missing, default=None))
 
@@ -184,7 +177,7 @@ _NOTHING: Final = ((), ("full",))
 def _refuse_two_names(draft: Draft, core: Release | None) -> None:
     """An older and the newer name of one setting together, where Megatron-Core refuses that."""
     for names in draft.names.values():
-        older = [name for name in names if (row := spellings().get(name)) and row.refused_beside_newer]
+        older = [name for name in names if name in spellings() and spellings()[name].refused_beside_newer]
         newer = [name for name, (value, _) in names.items() if name not in older and value not in _NOTHING]
         if older and newer and (core is None or is_wrong_in(spellings()[older[0]], core)):
             text = f"{older[0]} and {newer[0]} are one setting, and Megatron-Core refuses both together"

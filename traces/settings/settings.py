@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import contains, eq, gt
 from typing import Final, Literal
 
 from traces.errors import InputError
 from traces.limits import Limit
+from traces.missing import of_known
 from traces.patterns import compiled
 
 Scalar = bool | int | float | str
@@ -97,7 +99,7 @@ class KnobView:
 
     def first(self, *knobs: str) -> Value:
         """The first value among these knobs; None where all are unknown or null."""
-        return next((value for knob in knobs if (value := self.value(knob)) is not None), None)
+        return next((value for value in map(self.value, knobs) if value is not None), None)
 
     def on(self, *knobs: str) -> bool | None:
         """Whether the first of these that has a value is switched on; null is off.
@@ -111,8 +113,8 @@ class KnobView:
 
     def any_on(self, *knobs: str) -> bool | None:
         """True where one is on, False where all that are known are off and one is known."""
-        states = [state for knob in knobs if (state := self.on(knob)) is not None]
-        return any(states) if states else None
+        states = {*map(self.on, knobs)} - {None}
+        return True in states if states else None
 
     def null(self, knob: str) -> bool | None:
         return self.value(knob) is None if self.known(knob) else None
@@ -134,8 +136,7 @@ class KnobView:
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def above(self, knob: str, limit: float) -> bool | None:
-        number = self.number(knob)
-        return number > limit if number is not None else False if self.null(knob) else None
+        return False if self.null(knob) else of_known(gt, self.number(knob), limit)
 
     def word(self, knob: str) -> str | None:
         value = self.value(knob)
@@ -151,17 +152,17 @@ class KnobView:
         return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
 
     def holds(self, knob: str, name: str) -> bool | None:
-        names = self.names(knob)
-        return None if names is None else name in names
+        return of_known(contains, self.names(knob), name)
 
     def env(self, name: str) -> str | None:
         """An environment variable's text; None where unknown. Null is the empty text: unset."""
         knob = f"env.{name}"
-        return None if not self.known(knob) else "" if self.null(knob) else str(self.value(knob))
+        if not self.known(knob):
+            return None
+        return "" if self.null(knob) else str(self.value(knob))
 
     def env_is(self, name: str, text: str) -> bool | None:
-        value = self.env(name)
-        return None if value is None else value == text
+        return of_known(eq, self.env(name), text)
 
     def size(self, knob: str) -> int | None:
         """Ranks of a parallel dimension; null is 1."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, dropwhile
 from typing import Final
 
 from traces.limits import Limit
@@ -64,7 +65,6 @@ class Script:
     directives: list[Word] = field(default_factory=list)
 
 
-_ASSIGNED: Final = compiled(r"([A-Za-z_]\w*)(\+?)=")
 _OPENING: Final = frozenset({"if", "case"})
 _CLOSING: Final = frozenset({"fi", "esac"})
 _SKIPPED: Final = frozenset({"then", "else", "do", "{", "}", "!", "time", "exec", "done", "while", "until"})
@@ -127,50 +127,44 @@ class _Reader:
             tokens = tokens[1:]
         if not tokens:
             return
-        is_declared = tokens[0].plain in _DECLARING
-        rest = tokens[1:] if is_declared else tokens
-        before: dict[str, Word] = {}
-        while rest and (found := self._assigned(rest[0])):
-            before |= found
-            rest = rest[1:]
-        if is_declared:
+        if tokens[0].plain in _DECLARING:
             self._declare(tokens[0].plain, tokens[1:])
-        elif rest:
-            self._command(rest, before)
+            return
+        rest = [*dropwhile(_is_assignment, tokens)]
+        before = tokens[: len(tokens) - len(rest)]
+        if rest:
+            self._command(
+                rest, {token.assigns[0]: _joined(self._value(token), token.line) for token in before}
+            )
         else:
             self._keep(tokens)
 
-    def _assigned(self, token: Token) -> dict[str, Word]:
-        """{name: its text} where a word is `NAME=text`; an array's text is left out."""
-        found = _ASSIGNED.match(token.parts[0].text) if token.parts and not token.parts[0].quoted else None
-        if found is None or token.parts[0].kind != "text":
-            return {}
-        return {found[1]: _joined(self._pieces(_after(token, found.end())), token.line)}
+    def _value(self, token: Token) -> Pieces:
+        """What stands behind `NAME=`."""
+        first, *others = token.parts
+        return self._pieces([replace(first, text=token.assigns[2]), *others])
 
     def _keep(self, tokens: list[Token]) -> None:
         for token in tokens:
-            found = _ASSIGNED.match(token.parts[0].text)
-            if found is None:
-                continue
-            name, is_text = found[1], token.entries is None
-            kept, other = (self.texts, self.arrays) if is_text else (self.arrays, self.texts)
+            name, adds, _ = token.assigns
+            kept, other = self.texts, self.arrays
+            if token.entries is not None:
+                kept, other = other, kept
             before = kept.get(name, ())
-            after = (
-                self._words(token.entries or ()) if not is_text else self._pieces(_after(token, found.end()))
-            )
-            after = before + after if found[2] else after
+            after = self._value(token) if token.entries is None else self._words(token.entries)
+            if adds:
+                after = before + after
             if self.conditions or self.after_test:
-                after = _perhaps(before, after, is_text)
+                after = _perhaps(before, after, token.entries is None)
             other.pop(name, None)
             kept[name] = after
             self._export(name)
 
     def _declare(self, how: str, tokens: list[Token]) -> None:
-        found = [_ASSIGNED.match(token.parts[0].text) if token.parts else None for token in tokens]
-        bare = [token.plain for token, name in zip(tokens, found, strict=True) if name is None]
+        bare = [token.plain for token in tokens if not token.assigns[0]]
         if how == "export" or any(word.startswith("-") and "x" in word for word in bare):
-            self.to_export.update(bare, (name[1] for name in found if name is not None))
-        self._keep([token for token, name in zip(tokens, found, strict=True) if name is not None])
+            self.to_export.update(bare, (token.assigns[0] for token in tokens))
+        self._keep([token for token in tokens if token.assigns[0]])
         for name in bare:
             self._export(name)
 
@@ -187,25 +181,22 @@ class _Reader:
             first = len(self.script.commands)
             self.follow(nested.text, nested.line)
             self.around = outside
-            if not nested.sure:
+            for place, one in enumerate(self.script.commands[first:], first):
                 # which of its words a condition decides is not kept in a quoted text
-                self.script.commands[first:] = [
-                    replace(one, words=tuple(replace(word, sure=False) for word in one.words))
-                    for one in self.script.commands[first:]
-                ]
+                inside = tuple(replace(word, sure=word.sure and nested.sure) for word in one.words)
+                self.script.commands[place] = replace(one, words=inside)
         elif words:
             self.script.commands.append(Command(words, before, self.around))
 
     def _words(self, tokens: Iterable[Token]) -> tuple[Word, ...]:
-        return tuple(word for token in tokens for word in self._cut(token))
+        return tuple(chain.from_iterable(map(self._cut, tokens)))
 
     def _cut(self, token: Token) -> Iterator[Word]:
         """A token's words: unquoted variables are cut at blanks, arrays at their entries."""
         current: list[Word] = []
         is_word = False
-        is_bare = any(part.kind == "arguments" for part in token.parts) and not any(
-            part.text for part in token.parts
-        )
+        kinds = {part.kind for part in token.parts}
+        is_bare = "arguments" in kinds and not any(part.text for part in token.parts)
         for part in token.parts:
             if part.kind == "all" and part.quoted:
                 entries = self._entries(part)
@@ -238,7 +229,7 @@ class _Reader:
         return (_joined(pieces, part.line),) if pieces else ()
 
     def _pieces(self, parts: Iterable[Part]) -> Pieces:
-        return tuple(piece for part in parts for piece in self._part(part))
+        return tuple(chain.from_iterable(map(self._part, parts)))
 
     def _part(self, part: Part) -> Pieces:
         if part.kind == "text":
@@ -246,16 +237,16 @@ class _Reader:
         if part.kind == "sum":
             result = sum_of(part.text, self._number)
             return (Word(UNKNOWN if result is None else str(result), part.line),)
-        if part.kind in ("name", "joined", "all") and part.text in self.texts:
-            return self._counted(self.texts[part.text])
-        if part.kind == "name" and self.arrays.get(part.text):
-            return self._counted(self.arrays[part.text][:1])
-        if part.kind in ("all", "joined") and part.text in self.arrays:
-            blank = Word(" ", part.line)
-            entries = self.arrays[part.text]
-            return self._counted(tuple(one for entry in entries for one in (entry, blank))[:-1])
         if part.kind == "arguments":
             return ()
+        if part.kind != "unknown" and part.text in self.texts:
+            return self._counted(self.texts[part.text])
+        entries = self.arrays.get(part.text, ())
+        if part.kind == "name" and entries:
+            return self._counted(entries[:1])
+        if part.kind in ("all", "joined") and part.text in self.arrays:
+            apart = chain.from_iterable((entry, Word(" ", part.line)) for entry in entries)
+            return self._counted(tuple(apart)[:-1])
         if part.instead is not None and self.depth < DEEPEST.value:
             return self._instead(part.instead, part.line)
         return (Word(UNKNOWN, part.line),)
@@ -264,7 +255,7 @@ class _Reader:
         """What `${NAME:-text}` is where the script does not set NAME."""
         self.depth += 1
         tokens = Lexer('"' + text.strip('"') + '"', line).tokens()
-        pieces = tuple(piece for token in tokens for piece in self._pieces(token.parts))
+        pieces = self._pieces(chain.from_iterable(token.parts for token in tokens))
         self.depth -= 1
         return pieces
 
@@ -284,10 +275,8 @@ def _joined(pieces: Sequence[Word], line: int) -> Word:
     return Word("".join(piece.text for piece in pieces), line, all(piece.sure for piece in pieces))
 
 
-def _after(token: Token, end: int) -> list[Part]:
-    """A token's parts behind `NAME=`."""
-    first = token.parts[0]
-    return [Part("text", first.text[end:], first.line, False), *token.parts[1:]]
+def _is_assignment(token: Token) -> bool:
+    return bool(token.assigns[0]) and not token.parts[0].quoted and token.parts[0].kind == "text"
 
 
 def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -> tuple[Word, ...]:

@@ -46,8 +46,15 @@ class Token:
         is_plain = all(part.kind == "text" and not part.quoted for part in self.parts)
         return "".join(part.text for part in self.parts) if is_plain else ""
 
+    @property
+    def assigns(self) -> tuple[str, str, str]:
+        """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty texts."""
+        found = _ASSIGNED.fullmatch(self.parts[0].text) if self.parts else None
+        return (found[1], found[2], found[3]) if found else ("", "", "")
+
 
 _ARRAY: Final = compiled(r"[A-Za-z_]\w*\+?=")
+_ASSIGNED: Final = compiled(r"(?s)([A-Za-z_]\w*)(\+?)=(.*)")
 _BRACED: Final = compiled(r"(?s)([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=](.*))?")
 _OPERATOR: Final = at_places(r"&&|\|\||;;|\|&|[;|&()\n]")
 _COMMENT: Final = at_places(r"#[^\n]*")
@@ -135,44 +142,45 @@ class Lexer:
                 break
             if char in " \t\r\n;|&()<>":
                 break
-            self._part(token.parts)
+            token.parts += self._parts(quoted=False)
         return token
 
-    def _part(self, parts: list[Part]) -> None:
-        line = self.line
-        if single := self._eat(_SINGLE):
-            parts += _quoted_text(single[1], line)
-        elif self.text[self.at] == '"':
-            self._double(parts)
-        elif self.text[self.at] == "$":
-            parts.append(self._dollar(quoted=False))
+    def _parts(self, quoted: bool) -> Iterator[Part]:
+        """What stands here of a word, between double quotes or not."""
+        line, char = self.line, self.text[self.at]
+        if char == "$":
+            yield self._dollar(quoted)
         elif self._eat(_BACKTICKS):
-            parts.append(Part("unknown", "", line, False))
+            yield Part("unknown", "", line, quoted)
         elif escaped := self._eat(_ESCAPED):
-            parts.append(Part("text", escaped[1], line, True))
-        elif text := self._eat(_TEXT):
-            parts.append(Part("text", text[0], line, False))
-
-    def _double(self, parts: list[Part]) -> None:
-        self.at += 1
-        parts.append(Part("text", "", self.line, True))
-        while self.at < len(self.text) and self.text[self.at] != '"':
-            line = self.line
-            if escaped := self._eat(_ESCAPED):
-                text = escaped[1] if escaped[1] in ("", *'"\\$`') else escaped[0]
-                parts.append(Part("text", "" if escaped[1] == "\n" else text, self.line, True))
-            elif self.text[self.at] == "$":
-                parts.append(self._dollar(quoted=True))
-            elif self._eat(_BACKTICKS):
-                parts.append(Part("unknown", "", line, True))
-            elif text_run := self._eat(_QUOTED_TEXT):
-                parts += _quoted_text(text_run[0], line)
-        self.at += 1
+            text = escaped[1]
+            if quoted and text not in ("", *'"\\$`\n'):
+                text = escaped[0]
+            yield Part("text", "" if text == "\n" else text, self.line, True)
+        elif not quoted and char == '"':
+            self.at += 1
+            yield Part("text", "", line, True)
+            while self.at < len(self.text) and self.text[self.at] != '"':
+                yield from self._parts(quoted=True)
+            self.at += 1
+        elif quoted and (text_run := self._eat(_QUOTED_TEXT)):
+            yield from _quoted_text(text_run[0], line)
+        elif not quoted and (single := self._eat(_SINGLE)):
+            yield from _quoted_text(single[1], line)
+        elif text_run := self._eat(_TEXT):
+            yield Part("text", text_run[0], line, False)
 
     def _dollar(self, quoted: bool) -> Part:
-        line, rest = self.line, self.text[self.at + 1 : self.at + 3]
-        if rest[:1] in ("(", "{"):
-            return self._bracketed(quoted, rest)
+        """A variable, a sum, or what only a running shell could tell."""
+        line, opening = self.line, self.text[self.at + 1 : self.at + 2]
+        if opening in ("(", "{"):
+            end = self._closing(opening)
+            inside = self.text[self.at + 2 : end]
+            self._to(min(end + 1, len(self.text)))
+            if opening == "{":
+                return _braced(inside, line, quoted)
+            is_sum = inside.startswith("(") and inside.endswith(")")
+            return Part("sum", inside[1:-1], line, quoted) if is_sum else Part("unknown", "", line, quoted)
         found = self._eat(_VARIABLE)
         name = found[1] if found else None
         if name is None:
@@ -181,18 +189,8 @@ class Lexer:
             return Part("arguments", "", line, quoted)
         return Part("name", name, line, quoted) if name.isidentifier() else Part("unknown", "", line, quoted)
 
-    def _bracketed(self, quoted: bool, rest: str) -> Part:
-        opening = rest[0]
-        end = self._closing(opening, {"(": ")", "{": "}"}[opening])
-        inside = self.text[self.at + 2 : end]
-        line, is_sum = self.line, rest == "((" and inside.endswith(")")
-        self._to(min(end + 1, len(self.text)))
-        if is_sum:
-            return Part("sum", inside[1:-1], line, quoted)
-        return _braced(inside, line, quoted) if opening == "{" else Part("unknown", "", line, quoted)
-
-    def _closing(self, opening: str, closing: str) -> int:
-        depth = 0
+    def _closing(self, opening: str) -> int:
+        closing, depth = {"(": ")", "{": "}"}[opening], 0
         for at in range(self.at + 1, len(self.text)):
             depth += (self.text[at] == opening) - (self.text[at] == closing)
             if depth == 0:
@@ -214,5 +212,7 @@ def _braced(inside: str, line: int, quoted: bool) -> Part:
     found = _BRACED.fullmatch(inside)
     if found is None:
         return Part("unknown", "", line, quoted)
-    kind: PartKind = "name" if not found[2] else "joined" if quoted and found[2] == "[*]" else "all"
+    kind: PartKind = "name"
+    if found[2]:
+        kind = "joined" if quoted and found[2] == "[*]" else "all"
     return Part(kind, found[1], line, quoted, found[3])

@@ -1,25 +1,27 @@
-"""Programs that train with Megatron: the part of their configuration that is Megatron's; the rest is theirs.
+"""Programs that train with Megatron, and two that do not: what of their configuration is alike is read.
 
 What each calls its settings, and where they stand, are rows of trainers.toml.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from math import prod
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import tomli
 from msgspec import Struct
 
 from traces.errors import UsageError
-from traces.patterns import Pattern, compiled
+from traces.patterns import Pattern, compiled, whole_number
 from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
 from traces.settings.command import Flag, flags_of, take_environment, take_flag
 from traces.settings.corrections import is_alias, spellings
 from traces.settings.derive import DEFAULT, add_derived
 from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs
 from traces.settings.model_names import model_named
-from traces.settings.settings import Draft, Settings, Value, settings
+from traces.settings.settings import Draft, Framework, NotAConfiguration, Settings, Value, settings
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
 from traces.settings.values import Raw
 from traces.settings.yaml_files import Document, take_argument
@@ -29,6 +31,11 @@ _DEEP: Final = 8
 """Levels of keys of such a YAML."""
 _REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
 _SIZE: Final = compiled(r"[1-9]\d{0,5}")
+_ASSIGNED: Final = compiled(r"(?m)^[ \t]*(\w+)[ \t]*=")
+_FLAG: Final = compiled(
+    r"--((?:training|parallelism)\.[a-z_]{1,40}(?:\.[a-z_]{1,40})?)(?:=|\s{1,4})[\"']?(-?[0-9]{1,9})\b"
+)
+_MAY_BE_NONE: Final = ("data_loader.num_workers", "deepspeed.zero_stage")
 
 
 class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,13 +43,15 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: str
     name: str
-    form: Literal["paths", "arguments"]
+    form: Literal["paths", "arguments", "numbers"]
     module: Pattern | None
     write: str
     source: str
     files: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    alone: str = ""
     keys: tuple[str, ...] = ()
+    written: Literal["yaml", "toml"] = "yaml"
     under: dict[str, str] = {}
     own: dict[str, str] = {}
     sets: dict[str, dict[str, Value]] = {}
@@ -50,6 +59,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     of_model: dict[str, Value] = {}
     defaults: dict[str, Value] = {}
     ranks: tuple[str, ...] = ()
+    framework: Framework
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +78,71 @@ def trainers() -> tuple[Trainer, ...]:
     return tuple(read_keyed("traces.settings", "trainers.toml", Trainer).values())
 
 
+def take_toml(draft: Draft, text: str) -> bool:
+    """Take a TOML of torchtitan's sections; False where it is none. Raises `NotAConfiguration`."""
+    try:
+        document = tomli.loads(text)
+    except (tomli.TOMLDecodeError, RecursionError) as error:
+        cure = "correct it, or give the command line"
+        raise NotAConfiguration(f"{draft.name}: broken TOML; {cure}") from error
+    if (trainer := _trainer_of({*document}, "toml")) is None:
+        return False
+    _take_numbers(draft, trainer, _entries_of(document, trainer, text))
+    return True
+
+
+def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[Said]:
+    for path in trainer.own:
+        value: Any = document
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        name = path.rpartition(".")[2]
+        ends = [found.end() for found in _ASSIGNED.finditer(text) if found[1] == name]
+        yield Said(path, value, text.count("\n", 0, min(ends, default=0)) + 1)
+
+
+def take_flags_of_titan(draft: Draft, text: str) -> bool:
+    """Take the flags of a script that starts torchtitan; False where it does not, or with none."""
+    trainer = next(one for one in trainers() if one.written == "toml")
+    found = [*_FLAG.finditer(text)]
+    if not found or trainer.module is None or trainer.module.search(text) is None:
+        return False
+    _take_numbers(
+        draft, trainer, (Said(one[1], one[2], text.count("\n", 0, one.start()) + 1) for one in found)
+    )
+    return True
+
+
 def take_trainer_document(draft: Draft, document: Document, core: Release | None) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
-    keys = {*document.outermost()}
-    found = next((one for one in trainers() if one.keys and one.keys[0] in keys & {*one.keys}), None)
-    if found is None:
+    if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
     entries = [Said(".".join(entry.path), entry.raw, entry.line) for entry in document.entries(_DEEP)]
-    if not any(_group(found, one.path) for one in entries):
+    if trainer.form == "numbers":
+        _take_numbers(draft, trainer, entries)
+        return True
+    if not any(_group(trainer, one.path) for one in entries):
         return False
     texts = {one.path: one.raw for one in entries}
-    _take(draft, found, [_resolved(one, texts) for one in entries], core)
+    _take(draft, trainer, [_resolved(one, texts) for one in entries], core)
     return True
+
+
+def _trainer_of(keys: Set[str], written: str) -> Trainer | None:
+    found = (one for one in trainers() if one.alone in keys or len(keys & {*one.keys}) > 1)
+    return next((one for one in found if one.written == written), None)
+
+
+def _take_numbers(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
+    draft.framework = trainer.framework
+    for one in said:
+        knob, number = trainer.own.get(one.path), whole_number(str(one.raw))
+        if knob in ("bf16", "fp16"):
+            draft.put(knob, one.raw is True, one.line)
+        elif knob is not None and number is not None and (number > 0 or knob in _MAY_BE_NONE):
+            draft.put(knob, number, one.line)
+    what = "only batch, sizes and what known incidents ask for is read"
+    draft.problem(None, f"of a configuration of {trainer.name} {what}")
 
 
 def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
@@ -89,11 +152,10 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
         NotAConfiguration: its variables grow without bound.
     """
     script = read_script(text)
-    started = ((one, command) for command in script.commands for one in trainers() if _starts(one, command))
-    found = next(started, None)
-    if found is None:
+    started = (pair for pair in product(script.commands, trainers()) if _starts(*pair))
+    command, trainer = next(started, (None, None))
+    if command is None or trainer is None:
         return False
-    trainer, command = found
     said = [*_said(trainer, command), *_variables(script, command)]
     _take(draft, trainer, said, core)
     if trainer.form == "arguments":
@@ -104,9 +166,9 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
     return True
 
 
-def _starts(trainer: Trainer, command: Command) -> bool:
+def _starts(command: Command, trainer: Trainer) -> bool:
     words = [word.text.partition("=")[0] for word in command.words]
-    if trainer.module:
+    if trainer.module and trainer.form == "paths":
         return any(map(trainer.module.fullmatch, words))
     is_program = any(word.file in trainer.files for word in command.words)
     return is_program and not {*trainer.marks}.isdisjoint(words)
@@ -146,7 +208,7 @@ def _resolved(one: Said, texts: Mapping[str, Raw]) -> Said:
 
 
 def _take(draft: Draft, trainer: Trainer, said: Iterable[Said], core: Release | None) -> None:
-    draft.framework = "megatron_bridge" if trainer.form == "paths" else "megatron_lm"
+    draft.framework = trainer.framework
     every = {one.path: one for one in said}
     for one in every.values():
         if one.is_told:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from traces.nearest import nearest_names
@@ -34,7 +35,7 @@ def stage_count(layout: str) -> int | None:
 
 def layout_of(stages: Sequence[Sequence[str]]) -> str | None:
     """Megatron-Bridge's list of stages in letters; None where a layer is not one of the four kinds."""
-    if any(layer not in LETTERS for stage in stages for layer in stage):
+    if not LETTERS.keys() >= {*chain.from_iterable(stages)}:
         return None
     return "|".join("".join(LETTERS[layer] for layer in stage) for stage in stages)
 
@@ -197,7 +198,8 @@ def _scalar(raw: Raw) -> Scalar:
 def _entries(raw: Raw) -> list[Raw]:
     """Entries of a list, of `[a, b]`, of Python's `['a', 'b']` or `(a, b)`, or of `a,b`."""
     if isinstance(raw, list):
-        return [one for part in raw for one in (_entries(part) if isinstance(part, str) else [part])]
+        parts = (_entries(part) if isinstance(part, str) else [part] for part in raw)
+        return [*chain.from_iterable(parts)]
     if not isinstance(raw, str):
         return [raw]
     text = raw.strip()

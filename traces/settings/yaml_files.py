@@ -205,11 +205,11 @@ def _words(raw: Raw) -> list[str]:
 
     Source: Megatron-LM, tests/functional_tests/shell_test_utils/_run_training.sh.
     """
-    entries = raw if isinstance(raw, list) else [raw]
-    texts = [
-        found[1] if (found := _BRACKETS.fullmatch(str(entry).strip())) else str(entry) for entry in entries
-    ]
-    return [word for text in texts for word in text.split()]
+    words: list[str] = []
+    for entry in raw if isinstance(raw, list) else [raw]:
+        found = _BRACKETS.fullmatch(str(entry).strip())
+        words += (found[1] if found else str(entry)).split()
+    return words
 
 
 def take_argument(draft: Draft, name: str, raw: Raw, line: int) -> bool:

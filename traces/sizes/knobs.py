@@ -1,14 +1,8 @@
 """Knobs read as numbers: which are missing, and which stand at Megatron's default because nobody said."""
 
-from typing import Final
-
 from traces.missing import Missing
+from traces.settings.precision import bits_of
 from traces.settings.settings import KnobView, Settings
-
-_BYTES: Final = {
-    "fp32": 4.0, "float32": 4.0, "float": 4.0, "bf16": 2.0, "bfloat16": 2.0, "fp16": 2.0, "float16": 2.0,
-    "half": 2.0, "fp8": 1.0, "uint8": 1.0, "float8_e4m3fn": 1.0,
-}  # fmt: skip
 
 
 class Knobs(KnobView):
@@ -48,7 +42,8 @@ class Knobs(KnobView):
         return default if value is None else min(1.0, max(0.0, float(value)))
 
     def dtype_bytes(self, knob: str, default: float) -> float:
-        return _BYTES.get((self.word(knob) or "").removeprefix("torch.").lower(), default)
+        bits = bits_of(self.word(knob))
+        return default if bits is None else bits / 8
 
     def gap(self, path: str) -> Missing | None:
         """What is missing, naming the knobs; None where nothing is."""

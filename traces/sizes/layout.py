@@ -127,11 +127,12 @@ def _illegal(why: str) -> Missing:
 def _stages(
     knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int
 ) -> tuple[tuple[Chunk, ...], ...] | Missing:
-    said = knobs.value("pipeline_model_parallel_layout")
-    given = isinstance(said, str) and said
-    text = unrolled(str(said)) if given else None
-    letters = text.split("|") if text else None if given else _even(knobs, model, pp, vpp)
-    if letters is None:
+    letters: list[str] | None
+    if said := knobs.word("pipeline_model_parallel_layout"):
+        letters = (unrolled(said) or "").split("|")
+    else:
+        letters = _even(knobs, model, pp, vpp)
+    if letters in (None, [""]):
         why = "the decoder layers do not divide over the pipeline stages, and no layout defines the stages"
         return Missing(
             _PATH, why, "give pipeline_model_parallel_layout, or the layers of first and last stage"
@@ -162,7 +163,7 @@ def _even(knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int) -> list[st
         by_rank = [layers // pp] * pp
     if sum(by_rank) != layers or any(count % vpp for count in by_rank):
         return None
-    counts = [by_rank[rank] // vpp for _ in range(vpp) for rank in range(pp)]
+    counts = [layers // vpp for layers in by_rank] * vpp
     if not ends:
         counts[0] -= embedding
         counts[-1] -= loss

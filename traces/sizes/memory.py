@@ -7,6 +7,7 @@ measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -101,10 +102,8 @@ def by_stage(
         return layout
     low = low_bytes(precision or configured_precision(KnobView(settings)))
     kept, state = keeping(settings, core_version, low), state_bytes(settings, low)
-    held = {
-        chunk: _chunk_bytes(settings, model, layout, kept, chunk)
-        for chunk in {chunk for stage in layout.stages for chunk in stage}
-    }
+    chunks = {*chain.from_iterable(layout.stages)}
+    held = {chunk: _chunk_bytes(settings, model, layout, kept, chunk) for chunk in chunks}
     return tuple(_of_rank(settings, model, layout, held, state, rank) for rank in range(layout.pp))
 
 

@@ -148,9 +148,12 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     sent = knobs.fraction("optimizer.optimizer_offload_fraction", unsaid) if offload else 0.0
     said = knobs.value("mixed_precision.grad_reduce_in_fp32")
     is_wide = said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)
+    quantised = 2.0
+    if low is not None:
+        quantised = 2.0 * low + 2.0 * (not gathered)
     return StateBytes(
         weight=2.0,
-        quantised_weight=2.0 if low is None else 2.0 * low + (0.0 if gathered else 2.0),
+        quantised_weight=quantised,
         gradient=4.0 if is_wide else 2.0,
         main=main,
         moments=moments,

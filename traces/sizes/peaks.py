@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
+from operator import truediv
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.missing import of_known
 from traces.names.gpus import longest_within, product_named, products
 from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
@@ -40,11 +42,11 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 def peaks() -> Mapping[tuple[str, Precision], Peak]:
     """Every peak by its GPU family and precision."""
     rows = read_table("traces.sizes", "peaks.toml", dict[str, _Row])
-    return {
-        (gpu, precision): Peak(gpu, precision, tflops, row.source)
-        for gpu, row in rows.items()
-        for precision, tflops in row.tflops.items()
-    }
+    found: dict[tuple[str, Precision], Peak] = {}
+    for gpu, row in rows.items():
+        for precision, tflops in row.tflops.items():
+            found[gpu, precision] = Peak(gpu, precision, tflops, row.source)
+    return found
 
 
 def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
@@ -88,13 +90,13 @@ def most_to_16_bits_frac(
     alike = [one for one in products().values() if one.capability and since <= one.capability]
     alike = [one for one in alike if one.capability and (until is None or one.capability <= until)]
     same = [one for one in alike if one.sm_count == sm_count] or alike
-    return max((frac for one in same if (frac := _to_16_bits(one.name, wide)) is not None), default=None)
+    fracs = (_to_16_bits(one.name, wide) for one in same)
+    return max((frac for frac in fracs if frac is not None), default=None)
 
 
 def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:
     if wide == "3xtf32":
-        passes = _frac(gpu, "tf32", "bf16")
-        return None if passes is None else passes / 3
+        return of_known(truediv, _frac(gpu, "tf32", "bf16"), 3)
     return _frac(gpu, wide, "bf16")
 
 

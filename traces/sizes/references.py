@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from traces.missing import Missing
 from traces.patterns import whole_number
-from traces.settings.settings import Settings
+from traces.settings.settings import Settings, Value
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
 from traces.texts import Key, Said
@@ -37,6 +37,7 @@ _LAYOUT: Final[Mapping[Aspect, str]] = {
     "ep": "expert_model_parallel_size",
 }
 _FORCE: Final = "moe_router_force_load_balancing"
+_ROUTINGS: Final[Mapping[Value, str]] = {True: "balanced", False: "natural"}
 Aspects = Mapping[Aspect, str | int | None]
 
 
@@ -100,9 +101,10 @@ def _table() -> _Table:
 @cache
 def references() -> tuple[Reference, ...]:
     """Every published row, the newest source first."""
-    return tuple(
-        Reference(*row, group.source, group.routing) for group in _table().published for row in group.rows
-    )
+    found: list[Reference] = []
+    for group in _table().published:
+        found += [Reference(*row, group.source, group.routing) for row in group.rows]
+    return tuple(found)
 
 
 def nearest_references(
@@ -166,11 +168,10 @@ def _same(what: Aspect, here: str | int, published: str | int) -> bool:
 
 def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspects:
     knobs = Knobs(settings)
-    forced = settings.value(_FORCE)
     return {
         "gpu": gpu,
         "precision": precision,
-        "routing": None if forced is None else "balanced" if forced else "natural",
+        "routing": _ROUTINGS.get(settings.value(_FORCE)),
         "sequence_length": knobs.positive("seq_length"),
         "gpu_count": knobs.positive("world_size"),
         "global_batch_size": knobs.positive("train.global_batch_size"),

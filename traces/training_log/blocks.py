@@ -14,14 +14,15 @@ nvidia-smi its driver's.
 """
 
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from traces.limits import Limit
-from traces.patterns import compiled, whole_number
+from traces.patterns import Pattern, compiled, whole_number
 from traces.settings.knobs import by_path
 from traces.settings.read import configuration_of
 from traces.settings.settings import Draft, Setting, Settings
 from traces.settings.values import NotAValue, value_of
+from traces.toml_tables import read_table
 
 WORDS: Final = (
     *(b" arguments -", b"Configuration Summary (Non-Default", b"ersion", b"NVIDIA Release", b"=="),
@@ -115,45 +116,30 @@ def _read_summary(lines: list[tuple[int, str]], name: str) -> Settings:
 
 
 _VERSION: Final = r"([0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:(?:a|b|rc|\.dev|\.post)[0-9]{1,4})*)"
-# Only what cannot be a name: a build's local part is left out, but for CUDA's. First a literal, to be quick.
-_SAID: Final = (
-    ("PyTorch", "torch", compiled(rf"PyTorch [Vv]ersion[ .:]+{_VERSION}")),
-    ("+cu", "cuda", compiled(r"PyTorch [Vv]ersion[ .:]+[0-9][0-9a-z.]*\+cu([0-9]{3})\b")),
-    ("Megatron-Core", "core", compiled(rf"Megatron-Core version[ .:]+{_VERSION}")),
-    ("Bridge version", "bridge", compiled(rf"Megatron[- ]Bridge version[ .:]+{_VERSION}")),
-    ("E version", "te", compiled(rf"\bTE version[ .:]+{_VERSION}")),
-    ("Engine version", "te", compiled(rf"Transformer ?Engine version[ .:]+{_VERSION}")),
-    ("engine>=", "te", compiled(rf"transformer-engine>=.{{1,100}}but your version is {_VERSION}")),
-    ("NCCL version", "nccl", compiled(rf"NCCL version {_VERSION}")),
-    ("+cuda", "cuda", compiled(r"NCCL version [0-9.]+\+cuda([0-9]{1,2}\.[0-9]{1,2})\b")),
-    ("NVIDIA Release", "container", compiled(r"NVIDIA Release ([0-9]{2}\.[0-9]{2}(?:\.[0-9]{2})?)\b")),
-    ("core==", "core", compiled(rf"(?:^|\s)megatron[-_]core=={_VERSION}(?:[+\s]|$)")),
-    ("bridge==", "bridge", compiled(rf"(?:^|\s)megatron[-_]bridge=={_VERSION}(?:[+\s]|$)")),
-    ("engine==", "te", compiled(rf"(?:^|\s)transformer[-_]engine=={_VERSION}(?:[+\s]|$)")),
-    ("torch==", "torch", compiled(rf"(?:^|\s)torch=={_VERSION}(?:[+\s]|$)")),
-    ("NVSHMEM", "nvshmem", compiled(rf"NVSHMEM(?: version)?[ :]+v?{_VERSION}")),
-    (
-        "nvshmem",
-        "nvshmem",
-        compiled(rf"(?:^|\s)(?:nvidia-nvshmem-cu[0-9]{{2}}|libnvshmem[0-9]?)==? ?{_VERSION}"),
-    ),
-    ("deep", "deepep", compiled(rf"(?:^|[\s/])deep[-_]ep(?:==|-){_VERSION}")),
-    ("peft==", "peft", compiled(rf"(?:^|\s)peft=={_VERSION}(?:[+\s]|$)")),
-    ("transformers==", "transformers", compiled(rf"(?:^|\s)transformers=={_VERSION}(?:[+\s]|$)")),
-    ("deepspeed==", "deepspeed", compiled(rf"(?:^|\s)deepspeed=={_VERSION}(?:[+\s]|$)")),
-    ("DeepSpeed info:", "deepspeed", compiled(rf"DeepSpeed info: version={_VERSION}")),
-    ("torchtitan==", "torchtitan", compiled(rf"(?:^|\s)torchtitan=={_VERSION}(?:[+\s]|$)")),
-    ("Driver Version", "driver", compiled(r"Driver Version: ([0-9]{3}(?:\.[0-9]{1,3}){1,2})\b")),
-    ("CUDA Version", "cuda", compiled(r"CUDA Version: ([0-9]{2}\.[0-9]{1,2})\b")),
-)
+
+
+class _Row(NamedTuple):
+    literal: str
+    package: str
+    says: Pattern
+
+
+def _pattern(text: str) -> Pattern:
+    return compiled(text.replace("VERSION", _VERSION))
+
+
+_TABLE: Final = ("traces.training_log", "versions.toml")
+_SAID: Final = read_table(*_TABLE, dict[str, tuple[_Row, ...]], {Pattern: _pattern})["said"]
 
 
 def versions_in(text: str) -> dict[str, str]:
     """Versions that a line says, by package."""
     told: dict[str, str] = {}
-    for literal, package, pattern in _SAID:
-        if literal in text and (found := pattern.search(text)):
-            version = found[1] if "." in found[1] else f"{found[1][:-1]}.{found[1][-1]}"  # cu130 is CUDA 13.0
+    for literal, package, says in _SAID:
+        if literal in text and (found := says.search(text)):
+            version = found[1]
+            if "." not in version:  # cu130 is CUDA 13.0
+                version = f"{version[:-1]}.{version[-1]}"
             told.setdefault(package, version)
     return told
 

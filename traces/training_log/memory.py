@@ -13,8 +13,10 @@ backward and optimizers make their state inside a step, so the rarer stage of th
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import sub
 from typing import Final
 
+from traces.missing import of_known
 from traces.patterns import Pattern, compiled
 from traces.training_log.iterations import KEPT
 from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory, TrainingLog
@@ -167,8 +169,10 @@ def is_out_of_memory(text: str) -> bool:
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
-    matches = [found for pattern in _SIZES if (found := pattern.search(text))]
-    said = {name: size for found in matches for name, size in found.groupdict().items()}
+    said: dict[str, str] = {}
+    for pattern in _SIZES:
+        if found := pattern.search(text):
+            said |= found.groupdict()
     device = said.pop("device", None)
     sizes = {name: _bytes(size) for name, size in said.items()}
     unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
@@ -257,8 +261,8 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
 
     None where no error has the numbers.
     """
-    errors = log.out_of_memory
-    held = [one.requested_bytes <= room for one in errors if one.requested_bytes and (room := _room(one))]
+    rooms = [(one.requested_bytes, _room(one)) for one in log.out_of_memory]
+    held = [asked <= room for asked, room in rooms if asked and room]
     return all(held) if held else None
 
 
@@ -269,4 +273,4 @@ def _room(one: OutOfMemory) -> int | None:
         return None
     if reserved is not None and free is not None:
         return reserved - allocated + free
-    return None if one.capacity_bytes is None else one.capacity_bytes - allocated
+    return of_known(sub, one.capacity_bytes, allocated)

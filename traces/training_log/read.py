@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 from traces.errors import InputError
 from traces.files.beneath import opened
@@ -21,10 +21,11 @@ from traces.limits import Limit
 from traces.names.file_names import told_path
 from traces.patterns import compiled
 from traces.progress import Progress, silent
+from traces.sections.section import copied
 from traces.settings.settings import Setting, Settings
 from traces.training_log import blocks, iterations, memory, own_lines, titan
 from traces.training_log.known_lines import KnownLines
-from traces.training_log.log import LoggedMemory, Message, OutOfMemory, TheoreticalMemory, TrainingLog
+from traces.training_log.log import Message, TrainingLog
 
 LONGEST_LINE: Final = Limit(
     65_536, "bytes", "ours: far above any line of a trainer; progress bars go above it"
@@ -48,6 +49,11 @@ class DamagedLog(InputError):
 MESSAGES_KEPT: Final = Limit(
     1_000, "lines of one kind", "ours: enough to look them up; a cause prints the same each time"
 )
+_KEPT: Final = {
+    **dict.fromkeys(("memory", "theoretical", "out_of_memory"), iterations.KEPT),
+    **dict.fromkeys(("skipped", "messages"), MESSAGES_KEPT),
+}
+"""How many are kept of a field of `TrainingLog`; of messages those of each kind."""
 _NOT_A_NUMBER: Final = ("norm: nan", "norm: inf")
 """Of an iteration line, which no known line is beside these."""
 _COLOUR: Final = compiled(r"\x1b\[[0-9;]*m")
@@ -104,36 +110,34 @@ def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Reading:
-    """What was read so far."""
+    """What was read so far; what has the name of a field of `TrainingLog` becomes that."""
 
     def __init__(self, name: str, known: KnownLines) -> None:
-        self._known = known
-        self._name = name
-        self._line_count = 0
-        self._skipped: list[int] = []
-        self._skipped_count = 0
-        self._iterations = iterations.IterationLines()
-        self._tracebacks = memory.Tracebacks()
-        self._blocks = blocks.Blocks(name)
-        self._versions: dict[str, str] = {}
-        self._memory: list[LoggedMemory] = []
-        self._theoretical: list[TheoreticalMemory] = []
-        self._out_of_memory: list[OutOfMemory] = []
-        self._messages: list[Message] = []
+        self.name, self.line_count, self.skipped_count = name, 0, 0
+        self.versions: dict[str, str] = {}
+        self.loading_fracs: deque[float] = deque(maxlen=int(iterations.KEPT.value))
+        self.batch_ns: deque[int] = deque(maxlen=int(iterations.KEPT.value))
+        self._kept: dict[str, list[Any]] = {field: [] for field in _KEPT}
+        self._known, self._iterations = known, iterations.IterationLines()
+        self._tracebacks, self._blocks = memory.Tracebacks(), blocks.Blocks(name)
+        self._titan = titan.TitanLines()
         self._count: Counter[str] = Counter()
         self._failed = False
         self._sizes: dict[str, Setting] = {}
         self._first_error: Message | None = None
-        self._titan = titan.TitanLines()
-        self._loading_fracs: deque[float] = deque(maxlen=int(iterations.KEPT.value))
-        self._batch_ns: deque[int] = deque(maxlen=int(iterations.KEPT.value))
+
+    def _keep(self, field: str, one: object) -> bool:
+        """Whether it is one; so many are kept of a field."""
+        if one is not None and len(self._kept[field]) < _KEPT[field].value:
+            self._kept[field].append(one)
+        return one is not None
 
     def take_chunk(self, chunk: bytes, words: tuple[bytes, ...]) -> None:
         """Take the lines that hold one of `words`; within an open block all."""
         chunk = self._readable(chunk)
         starts = _line_starts(chunk, words)
-        position, number, place = 0, self._line_count + 1, 0
-        self._line_count += chunk.count(b"\n")
+        position, number, place = 0, self.line_count + 1, 0
+        self.line_count += chunk.count(b"\n")
         while position < len(chunk):
             start = position
             if not self._blocks.open:
@@ -154,9 +158,8 @@ class _Reading:
         for place, line in enumerate(lines):
             if len(line) > LONGEST_LINE.value or not _decodes(line):
                 lines[place] = b""
-                self._skipped_count += 1
-                if len(self._skipped) < MESSAGES_KEPT.value:
-                    self._skipped.append(self._line_count + 1 + place)
+                self.skipped_count += 1
+                self._keep("skipped", self.line_count + 1 + place)
         return b"\n".join(lines)
 
     def _take(self, number: int, text: str) -> None:
@@ -173,16 +176,15 @@ class _Reading:
     def _waited(self, number: int, text: str) -> bool:
         """A line of torchtitan's, or a timer of batches."""
         if (batch_ns := own_lines.batch_ns_in(text)) is not None:
-            self._batch_ns.append(batch_ns)
+            self.batch_ns.append(batch_ns)
             return True
         if (step := self._titan.take(number, text)) is None:
             return False
         if step.iteration is not None:
             self._iterations.add(step.iteration)
-        if step.memory is not None and len(self._memory) < iterations.KEPT.value:
-            self._memory.append(step.memory)
+        self._keep("memory", step.memory)
         if step.loading_frac is not None:
-            self._loading_fracs.append(step.loading_frac)
+            self.loading_fracs.append(step.loading_frac)
         return True
 
     def _traceback(self, text: str) -> bool:
@@ -194,31 +196,24 @@ class _Reading:
             return False
         self._tracebacks.frame(text)
         for package, version in blocks.versions_of_frame(text).items():
-            self._versions.setdefault(package, version)
+            self.versions.setdefault(package, version)
         return True
 
     def _memory_report(self, number: int, text: str) -> bool:
-        report = memory.logged_memory(number, text)
-        if report and len(self._memory) < iterations.KEPT.value:
-            self._memory.append(report)
-        computed = memory.theoretical_memory(number, text)
-        if computed and len(self._theoretical) < iterations.KEPT.value:
-            self._theoretical.append(computed)
-        return report is not None or computed is not None
+        is_report = self._keep("memory", memory.logged_memory(number, text))
+        return self._keep("theoretical", memory.theoretical_memory(number, text)) or is_report
 
     def _said(self, number: int, text: str) -> None:
         if self._blocks.begins(number, text):
             return
         for package, version in blocks.versions_in(text).items():
-            self._versions.setdefault(package, version)
+            self.versions.setdefault(package, version)
         if memory.is_out_of_memory(text):
-            error = memory.out_of_memory(number, text, self._tracebacks.end(text))
-            if len(self._out_of_memory) < iterations.KEPT.value:
-                self._out_of_memory.append(error)
+            self._keep("out_of_memory", memory.out_of_memory(number, text, self._tracebacks.end(text)))
             self._failed = True
             self._first_error = self._first_error or Message("out-of-memory", number)
             return
-        self._sizes = own_lines.sizes_in(text, f"{self._name}:{number}") | self._sizes
+        self._sizes = own_lines.sizes_in(text, f"{self.name}:{number}") | self._sizes
         known = self._known_line(number, text)
         if self._first_error is None:
             self._first_error = known if known and self._known.is_raised(known) else None
@@ -228,33 +223,28 @@ class _Reading:
         known = self._known.message(number, text)
         if known and self._count[known.id] < MESSAGES_KEPT.value:
             self._count[known.id] += 1
-            self._messages.append(known)
+            self._kept["messages"].append(known)
         return known
 
     def log(self) -> TrainingLog:
         told, error = self._iterations.result(), self._first_error
         has_begun = bool(told or self._count["training-begins"])
         has_ended = bool(self._failed or self._count["ended"] or self._iterations.last_of_run)
-        printed = self._blocks.settings(self._versions.get("core"))
+        printed = self._blocks.settings(self.versions.get("core"))
         if self._sizes:  # the line that names the ranks, under what blocks say
             printed = Settings(self._sizes).under(printed or Settings())
-        return TrainingLog(
-            name=self._name,
-            line_count=self._line_count,
+        kept = {field: tuple(several) for field, several in self._kept.items()}
+        return copied(
+            TrainingLog,
+            self,
             iterations=told,
-            versions=self._versions,
             settings=printed,
-            memory=tuple(self._memory),
-            out_of_memory=tuple(self._out_of_memory),
-            messages=tuple(self._messages),
-            skipped=tuple(self._skipped),
             stopped=not has_ended if has_begun else None,
-            theoretical=tuple(self._theoretical),
-            skipped_count=self._skipped_count,
             planned_iterations=self._iterations.planned,
             unknown_error=error if error and error.id == "unknown-error" else None,
-            loading_fracs=tuple(self._loading_fracs),
-            batch_ns=tuple(self._batch_ns),
+            loading_fracs=tuple(self.loading_fracs),
+            batch_ns=tuple(self.batch_ns),
+            **kept,
         )
 
 
