@@ -21,13 +21,13 @@ from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.errors import EmptySelection, InputError, out_of_memory
 from traces.files.beneath import opened
-from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
 from traces.measure.capture import measure_messages
 from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
+from traces.names.file_names import told_path
 from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
@@ -233,11 +233,11 @@ def chosen_of(
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)
-            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
+            warnings += [f"{told_path(path)}: {warning}" for warning in one.warnings]
         else:
             error = errors.NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one
             failed.append(error)
-            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(error)}")
+            warnings.append(f"{told_path(path)} was skipped: {why_skipped(error)}")
     if not read:
         raise failed[0]
     if not any(trace.ranks or trace.missed for trace in read):

@@ -15,6 +15,7 @@ from traces.formats.nsys_stacks import read_frames
 from traces.formats.sqlite_tables import RowFilter, SqliteTables
 from traces.formats.tables import Table
 from traces.launches import distinct_shapes
+from traces.names.file_names import told_path
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
@@ -65,7 +66,7 @@ def _info(tables: SqliteTables, path: Path, kind: str, gpus: tuple[Gpu, ...], un
     left_out = (f"host rows without times, left out: {untimed}",) if untimed else ()
     export = nsys_info.metadata(tables)
     return TraceInfo(
-        name=known_texts.trace_name(path),
+        name=told_path(path),
         kind=kind,
         exporter_version=known_texts.version(export.get("EXPORT_PRODUCT_VERSION")),
         schema=known_texts.version(export.get("EXPORT_SCHEMA_VERSION")),
