@@ -136,7 +136,7 @@ def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
             yield EffectiveChange(f"version.{package}", one, other, base.name, new.name, "log", False, "may")
     gpus = base.run.gpu, new.run.gpu
     if None not in gpus and gpus[0] != gpus[1]:
-        yield EffectiveChange("gpu", *gpus, base.name, new.name, "configuration", False, "may")
+        yield EffectiveChange("gpu", *gpus, "configuration", False, base.name, new.name, "may")
 
 
 def versions_of(side: FileSide) -> Mapping[str, str]:
