@@ -1,8 +1,10 @@
 """What to record or type to learn what a trace does not say, in the terms of what recorded it."""
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from traces.recording.line import schedule
+from traces.recording.line import recording, schedule
+from traces.recording.recorder import NSYS, TORCH, recorded_by
 
 _BOTH: Final = {
     # what is missing: (for nsys, for the PyTorch profiler)
@@ -68,6 +70,14 @@ _BOTH: Final = {
     "graphs": (
         "record with --cuda-graph-trace=node",
         "record the kernels of graph replays, which CUPTI does by default",
+    ),
+    "dropped_graphs": (
+        "record with --cuda-graph-trace=node, or export with nsys 2024.3 or newer",
+        "record the kernels of graph replays, which CUPTI does by default",
+    ),
+    "work": (
+        "<nsys>",
+        "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     ),
     "names": (
         "record with --cuda-graph-trace=node, and export all tables",
@@ -145,13 +155,35 @@ _BOTH: Final = {
 }
 
 
+_OF_OTHERS: Final = {
+    "process": "give the trace of each process as its own file",
+    "rank": "give analyze --ranks MAP.csv",
+    "steps": "name a range with --nvtx",
+    "collectives": "Record with nsys or the PyTorch profiler, which note what each NCCL kernel is for.",
+    "startup": "Record later, when the first steps are over",
+    "look": "Open the recording at the times above, largest bucket first.",
+}
+"""The same for traces of a recorder that we do not know; for all else one sentence."""
+_OTHERWISE: Final = "record the run with nsys or the PyTorch profiler (moe-diag capture), which can note it"
+_FILLED: Final[Mapping[str, Callable[[], str]]] = {
+    "<schedule>": schedule,
+    "<nsys>": lambda: recording().nsys,
+}
+
+
 def cure(missing: str, kind: str | None) -> str:
-    """The cure for what is missing in a trace of this kind (`traces[].kind`); nsys's where it has none.
+    """The cure for what is missing in a trace of this kind (`traces[].kind`); nsys's where there is none.
 
     Raises KeyError for something that no recording would tell.
     """
     nsys, torch = _BOTH[missing]
-    return (torch if kind == "kineto" else nsys).replace("<schedule>", schedule())
+    recorder = NSYS if kind is None else recorded_by(kind)
+    other = nsys if nsys == torch else _OF_OTHERS.get(missing, _OTHERWISE)
+    text = {NSYS: nsys, TORCH: torch}.get(recorder, other)
+    for place, fill in _FILLED.items():
+        if place in text:
+            text = text.replace(place, fill())
+    return text
 
 
 def cures(kind: str) -> dict[str, str]:

@@ -20,13 +20,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from bench.workload.nsys_recorded import OPTIONS, Report, profile_line, report_of
+from bench.workload.nsys_scrub import scrub_exports
 from bench.workload.rank import Files, ask
 from bench.workload.record import Request
 from diagnoser.megatron import INSTALL
 from traces.errors import InputError, NsysUnavailable
 from traces.formats.export_cache import exported
-from traces.formats.nsys_scrub import scrub_exports
-from traces.formats.nsys_tool import OPTIONS, Nsys, Report, profile_line, report_of
+from traces.formats.nsys_tool import Nsys
 from traces.formats.open import read_trace
 from traces.limits import Limit
 from traces.progress import Progress

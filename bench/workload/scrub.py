@@ -11,10 +11,21 @@ from typing import Final, cast
 
 from traces.columns import NULL
 from traces.files.aside import write_whole
-from traces.formats.kineto_collectives import KnownWords
+from traces.formats.kineto_collectives import (
+    BYTES,
+    EXCHANGE_OF,
+    NOTHING,
+    descriptions_of,
+    fingerprint,
+    listed,
+    purpose_of,
+    ranks,
+    text_of,
+)
 from traces.formats.kineto_json import GZIP_MAGIC, Event, parsed
 from traces.formats.kineto_rows import Numbers, Row, whole
 from traces.formats.kineto_schema import FRAMES
+from traces.patterns import compiled
 
 _GPU_KEYS: Final = (
     "id",
@@ -31,6 +42,38 @@ _GPU_KEYS: Final = (
 _EVENT_KEYS: Final = ("cat", "name", "ph", "pid", "tid")
 _ARGUMENT_KEYS: Final = Numbers.__struct_encode_fields__
 _NS_PER_US: Final = 1000
+_CUT_RANKS: Final = compiled(r"\[[\s\d,.]*\]")
+"""A list of ranks and nothing else; long ones end with points."""
+
+
+class KnownWords:
+    """What of collectives' arguments may be written again: known words, numbers, and groups without a name.
+
+    A group's own number stands for it, or one made of its name, so that it is the same on every rank.
+    """
+
+    def __init__(self, header: Mapping[str, object]) -> None:
+        self._described = descriptions_of(header)
+        self._listed = listed(header)
+
+    def of(self, given: Event) -> Event:
+        kept: Event = {}
+        if (name := text_of(given, "Collective name")) in EXCHANGE_OF:
+            kept["Collective name"] = name
+        if group := text_of(given, "Process Group Name"):
+            is_number = group.isascii() and group.isdigit()
+            kept["Process Group Name"] = group if is_number else str(fingerprint(group) % (1 << 64))
+        members = text_of(given, "Process Group Ranks")
+        if ranks(members) is None and group in self._listed:
+            members = str(list(self._listed[group]))
+        if _CUT_RANKS.fullmatch(members):
+            kept["Process Group Ranks"] = members
+        if (dtype := text_of(given, "dtype")) in BYTES:
+            kept["dtype"] = dtype
+        described = text_of(given, "Process Group Description") or self._described.get(group, "")
+        if purpose_of(described) != NOTHING:
+            kept["Process Group Description"] = described
+        return kept
 
 
 def scrub(recorded: Path, out: Path) -> int:

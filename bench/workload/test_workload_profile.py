@@ -18,6 +18,7 @@ import pytest
 
 from bench.simulate.export import write_export
 from bench.workload.__main__ import main
+from bench.workload.nsys_recorded import Report
 from bench.workload.profile import RankRecording, made_how, rank_environment
 from bench.workload.record import Request
 from bench.workload.states import SIZES
@@ -26,7 +27,7 @@ from tests.hostile.secrets import SECRET
 from tests.places import ROOT
 from tests.recordings.moe_pattern import moe_recording
 from traces.errors import InputError
-from traces.formats.nsys_tool import Nsys, Report
+from traces.formats.nsys_tool import Nsys
 from traces.formats.open import read_trace
 from traces.progress import Progress
 

@@ -49,6 +49,7 @@ def open(
     from reports.write.perfetto.place import place_in
     from traces.files.cache_folder import default_cache_dir
     from traces.missing import known
+    from traces.recording.recorder import NSYS, recorded_by
     from traces.steps.selection import seconds
 
     result = _result(source, redact, nsys, cache_dir)
@@ -61,7 +62,7 @@ def open(
     title, said = f"{base_name(source)}: {found.said}", f"{found.said} ({where})"
     given = Handover(written, title, said, start_ns, end_ns, ui)
     given.page()  # what is wrong with it is said before anything opens
-    is_nsys = any(one.name == rank.trace and one.kind.startswith("nsys") for one in result.traces)
+    is_nsys = any(one.name == rank.trace and recorded_by(one.kind) is NSYS for one in result.traces)
     clock = "as nsys' GUI counts it" if is_nsys else "on the recording's own clock"
     show(f"{found.said}\n{where}: {seconds(found.start_ns)} to {seconds(found.end_ns)}, {clock}\n")
     say(f"your browser loads Perfetto's page from {ui}. The trace is served on 127.0.0.1 and stays here.")

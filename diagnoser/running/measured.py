@@ -22,17 +22,17 @@ from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.errors import EmptySelection, InputError, out_of_memory
 from traces.files.beneath import opened
-from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
 from traces.measure.capture import measure_messages
 from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
+from traces.names.file_names import told_path
 from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.summaries.codec import SUFFIX, is_summary
-from traces.recording.line import recording
+from traces.recording.recorder import recorded_by
 from traces.replay.changes.change import Joint, Together
 from traces.sections.trace import Messages
 from traces.spelling import duration
@@ -237,11 +237,11 @@ def chosen_of(
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)
-            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
+            warnings += [f"{told_path(path)}: {warning}" for warning in one.warnings]
         else:
             error = errors.NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one
             failed.append(error)
-            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(error)}")
+            warnings.append(f"{told_path(path)} was skipped: {why_skipped(error)}")
     if not read:
         raise failed[0]
     if not any(trace.ranks or trace.missed for trace in read):
@@ -254,25 +254,16 @@ def chosen_of(
     return measured, tuple(map(str, failed)), warnings
 
 
-def _dropped(kind: str) -> str:
-    """What shows the work of graph launches that left none."""
-    return cure("graphs", kind) + ("" if kind == "kineto" else ", or export with nsys 2024.3 or newer")
-
-
 def _what_to_record(trace: MeasuredTrace) -> str:
     path, kind = trace.path, trace.info.kind
     if trace.graph_launches:
         return (
             f"{path} has {trace.graph_launches} CUDA graph launches, but {NO_WORK}: "
-            f"this export dropped them. To diagnose it, {_dropped(kind)}."
-        )
-    if kind == "kineto":
-        return (
-            f"{path} has no kernels: nothing to diagnose. Record the GPU: "
-            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+            f"this export dropped them. To diagnose it, {cure('dropped_graphs', kind)}."
         )
     nothing = "no CUDA data, " if CALLS in trace.info.missing_tables else ""
-    return f"{path} has {nothing}{NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
+    work = "no kernels" if "graph replays" in recorded_by(kind).never else NO_WORK
+    return f"{path} has {nothing}{work}: nothing to diagnose. Record the GPU: {cure('work', kind)}"
 
 
 def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
@@ -293,7 +284,7 @@ def recording_gaps(index: int, trace: MeasuredTrace) -> Iterator[Missing]:
             f"traces[{index}].graph_launches",
             f"{trace.opaque_graph_launches} of {trace.graph_launches} CUDA graph launches show "
             "neither kernels nor a replay, so idle time may be work",
-            _dropped(trace.info.kind),
+            cure("dropped_graphs", trace.info.kind),
         )
     if any(rank.kernel_count and rank.replay_count for rank in trace.ranks):
         yield Missing(

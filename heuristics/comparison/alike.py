@@ -25,9 +25,9 @@ from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from traces.limits import HALF_A_WALL, NEARLY_ALL, QUARTER
 from traces.missing import known
+from traces.recording.recorder import recorded_by
 from traces.spelling import counted, percent
 
-_RECORDERS: Final = {"nsys-sqlite": "nsys", "kineto": "PyTorch profiler"}
 TELLING_TABLES: Final = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
     "NVTX_EVENTS": "NVTX ranges",
@@ -125,7 +125,7 @@ def moe_layers(side: Subject) -> int | None:
 
 @_shows
 def recorder(side: Subject) -> str | None:
-    return _RECORDERS.get(side.trace.kind, side.trace.kind) if side.trace else None
+    return recorded_by(side.trace.kind).name if side.trace else None
 
 
 @_shows

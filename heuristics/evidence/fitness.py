@@ -12,6 +12,7 @@ from traces.columns import TraceInfo
 from traces.limits import NEARLY_ALL
 from traces.measure.capture import Capture
 from traces.missing import known
+from traces.recording.recorder import recorded_by
 from traces.sections.tables import WallId
 from traces.toml_tables import read_table
 
@@ -33,6 +34,10 @@ def _has_few_launches(info: TraceInfo, capture: Capture) -> bool:
     return found is not None and capture.rows["CUDA calls"] > 0 and found < NEARLY_ALL.value
 
 
+def _lacks_os_calls(info: TraceInfo, capture: Capture) -> bool:
+    return not capture.rows["OS calls"] and "OS calls" not in recorded_by(info.kind).never
+
+
 _LACKS: Final[Mapping[str, Callable[[TraceInfo, Capture], bool]]] = {
     "no_work": lambda _, it: not it.rows["kernels"] and not it.rows["graph replays"],
     "only_replays": lambda _, it: not it.rows["kernels"] and it.rows["graph replays"] > 0,
@@ -44,7 +49,7 @@ _LACKS: Final[Mapping[str, Callable[[TraceInfo, Capture], bool]]] = {
     "no_memory": lambda _, it: not it.rows["memory events"],
     "no_ranges": lambda _, it: not it.rows["NVTX ranges"],
     "no_events": lambda _, it: not it.rows["event records"],
-    "no_os_calls": lambda info, it: info.kind != "kineto" and not it.rows["OS calls"],
+    "no_os_calls": _lacks_os_calls,
 }
 """Whether a recording lacks it, by the names of the table."""
 _Verdict = tuple[Grade, str]

@@ -30,6 +30,7 @@ from traces.cures import cure
 from traces.measure.capture import Capture
 from traces.recording.line import passes, profiler_call, question_for, recording
 from traces.recording.options import Question
+from traces.recording.recorder import TORCH, recorded_by
 from traces.recording.traps import Trap
 from traces.spelling import counted, duration, percent
 
@@ -43,7 +44,6 @@ _LACKING: Final = {
     "GPU counter samples": "how busy the SMs are inside kernels is not measured",
 }
 """What was not recorded -> what that makes impossible."""
-_NOT_IN_KINETO: Final = frozenset({"OS calls", "GPU counter samples"})
 _TRAPS: Final = {
     Trap.UNREAD_RANGES: "{count} domains of NVTX without any range: most often the program's NVTX library is "
     "newer than nsys can read. Record with a newer nsys, or with Python's nvtx before 0.2.12.",
@@ -77,7 +77,7 @@ def page(
     """
     facts = words(f"{info.kind}, schema {info.schema or 'unknown'}")
     walls = fitness(info, capture, result)
-    never = _NOT_IN_KINETO if info.kind == "kineto" else ()
+    never = recorded_by(info.kind).never
     lacking = [name for name in _LACKING if not capture.rows[name] and name not in never]
     counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
     launched = capture.correlation_frac
@@ -157,7 +157,7 @@ def _graphs(info: TraceInfo, capture: Capture) -> Iterator[str]:
 
 
 def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
-    if info.kind == "kineto":
+    if recorded_by(info.kind) is TORCH:
         yield Sentence(words("Record it like this, with what is missing:"))
         yield CodeBlock(profiler_call(lacking), "python")
         return

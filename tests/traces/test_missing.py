@@ -60,3 +60,5 @@ def test_every_cure_has_a_form_for_each_recorder() -> None:
     assert not [text for text in cures("kineto").values() if OF_NSYS.search(text)]
     assert cure("graphs", None) == cure("graphs", "nsys-report") == "record with --cuda-graph-trace=node"
     assert cure("host_waits", "kineto").startswith("record with enable_cuda_sync_events")
+    of_others = [*cures("rocprof").values()]  # a format that somebody else reads
+    assert not [text for text in of_others if OF_NSYS.search(text) or "torch." in text or "CUPTI" in text]

@@ -65,8 +65,7 @@ MADE_OF_DATA: Mapping[str, Callable[[], object] | None] = {
     "traces.patterns:starred": lambda: [starred(text) for text in ("moe_*", "*a*b*", "*")],
     "traces.training_log.blocks:_pattern": None,  # a table, which is read below
     "traces.toml_tables:_pattern": None,  # the tables, which are read below
-    "traces.formats.nsys_scrub:_if_all": None,  # called while its module is imported, as the next one is
-    "reports.write.danger:__init__": None,
+    "reports.write.danger:__init__": None,  # called while its module is imported
     "traces.steps.selection:_parse_nvtx": None,  # what the user types
     "traces.names.file_names:_machine": lambda: told_name("node042.sqlite"),
     "reports.redaction:public_name": lambda: public_name("node042", True, ("node042",)),

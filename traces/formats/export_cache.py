@@ -10,17 +10,17 @@ import os
 import shlex
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NotATrace, NsysUnavailable, TraceNotFound
+from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NsysUnavailable, TraceNotFound
 from traces.files.beneath import opened
 from traces.files.cache_folder import not_writable
 from traces.files.folder import Folder, is_own_file
 from traces.files.scratch import cache_opened, only_run, scratch_folder
 from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
+from traces.frozen import frozen
 from traces.patterns import compiled, literal
 from traces.progress import Progress
 
@@ -49,19 +49,19 @@ def is_stream(head: bytes) -> bool:
 def collector_version(path: Path) -> str | None:
     """The nsys that recorded a report, like `2022.4.2.1`, by both its ends; None where it does not say.
 
-    Raises `TraceNotFound` where it cannot be read, `NotATrace` where it is no report, and `DamagedTrace`
-    where it is empty or its end is missing.
+    Raises `TraceNotFound` where it cannot be read, and `DamagedTrace` where its end is missing.
     """
-    head, tail = _ends(path)
-    if not head:
-        raise DamagedTrace(f"{path} is empty. Copy it again from where it was recorded.")
-    if is_stream(head):
-        raise NotATrace(
-            f"{path} is a raw stream (.qdstrm), not yet a report. "
-            "Import it where it was recorded: QdstrmImporter -i run.qdstrm -o run.nsys-rep"
-        )
-    if not is_report(head):
-        raise NotATrace(f"{path} is no nsys report. Give an .nsys-rep, a .qdrep or an SQLite export of one.")
+    try:
+        with opened(path) as file:
+            head = file.read(_HEAD_BYTES)
+            size_bytes = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size_bytes - _TAIL_BYTES))
+            tail = file.read(_TAIL_BYTES)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise TraceNotFound(
+            f"{path} cannot be read ({reason}). Check the path and its permissions."
+        ) from None
     if not tail.endswith(_END):
         raise DamagedTrace(
             f"{path} is truncated: the end of the report is missing. "
@@ -70,20 +70,6 @@ def collector_version(path: Path) -> str | None:
     found = [*_VERSION_IN_TAIL.finditer(tail.decode("latin-1"))]
     version = found[-1] if found else _VERSION_IN_HEAD.match(head.decode("latin-1"))
     return ".".join(version.groups()) if version else None
-
-
-def _ends(path: Path) -> tuple[bytes, bytes]:
-    try:
-        with opened(path) as file:
-            head = file.read(_HEAD_BYTES)
-            size_bytes = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size_bytes - _TAIL_BYTES))
-            return head, file.read(_TAIL_BYTES)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise TraceNotFound(
-            f"{path} cannot be read ({reason}). Check the path and its permissions."
-        ) from None
 
 
 _NEWER: Final = compiled(r"missing required fields|Version number is invalid")
@@ -221,7 +207,7 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     return kept.export
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept:
     """An entry of the cache: an export, and what it was made from in a file of the same name."""
 

@@ -19,7 +19,7 @@ from traces.formats.kineto_json import Event, load
 from traces.formats.kineto_rows import joined, table, whole
 from traces.formats.tables import Table
 from traces.limits import MOST_RANKS, Limit
-from traces.names.file_names import recorder_of
+from traces.names.file_names import recorder_of, told_path
 from traces.names.gpus import WARP_THREADS
 from traces.progress import Progress, silent
 
@@ -54,7 +54,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     rank = _of_run(run, "rank")
     return Columns(
         info=TraceInfo(
-            name=known_texts.trace_name(path),
+            name=told_path(path),
             kind="kineto",
             exporter_version=None,
             schema=None if version == NULL else str(version),

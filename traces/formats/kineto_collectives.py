@@ -13,27 +13,25 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, codes_of, ints
 from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, ProcessGroup
 from traces.formats.kineto_json import Event
 from traces.formats.tables import Table
 from traces.patterns import compiled, compiled_rows
 
-_NOTHING: Final = -1
+NOTHING: Final = -1
 _RANKS: Final = compiled(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
 """A whole list of ranks; one that was cut ends with points."""
 _MOST: Final = 1 << 20
 """No run has more ranks."""
 
-_BYTES: Final = {
+BYTES: Final = {
     **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz"), 1),
     **dict.fromkeys(("Half", "BFloat16", "Short", "UInt16"), 2),
     **dict.fromkeys(("Float", "Int", "UInt32", "ComplexHalf"), 4),
     **dict.fromkeys(("Double", "Long", "UInt64", "ComplexFloat"), 8),
 }
 """Bytes of an element, by the name of its type (c10/core/ScalarType.h)."""
-_CUT_RANKS: Final = compiled(r"\[[\s\d,.]*\]")
-"""A list of ranks and nothing else; long ones end with points."""
 
 
 def process_groups(
@@ -49,8 +47,10 @@ def process_groups(
         if name in numbers:
             text = texts[members[row]] if members[row] >= 0 else ""
             told = ranks(text) or in_header.get(name)
-            count = int(size[row]) if 0 < size[row] <= _MOST else (len(told) if told else None)
-            key = _fingerprint(f"{name}\x00{told if told else text}", signed=True)
+            count = len(told) if told else None
+            if 0 < size[row] <= _MOST:
+                count = int(size[row])
+            key = fingerprint(f"{name}\x00{told if told else text}")
             found[numbers[name]] = ProcessGroup(key, count, told)
     return tuple(found[number] for number in range(len(found)))
 
@@ -58,10 +58,10 @@ def process_groups(
 def sizes(kernels: Table) -> IntArray:
     """Bytes that this rank gives to each collective; -1 where it is not told."""
     dtype, names = kernels.texts["dtype"]
-    of_type = np.array([*(_BYTES.get(name, 0) for name in names), 0], dtype=np.int64)[dtype]
+    of_type = ints([*(BYTES.get(name, 0) for name in names), 0])[dtype]
     elements = kernels["elements"]
     told = (of_type > 0) & (elements != NULL) & (elements >= 0) & (elements < 1 << 56)
-    return np.where(told, np.where(told, elements, 0) * of_type, _NOTHING)
+    return np.where(told, np.where(told, elements, 0) * of_type, NOTHING)
 
 
 def ranks(text: str) -> tuple[int, ...] | None:
@@ -86,12 +86,13 @@ def _groups(header: Mapping[str, object]) -> list[Event]:
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
-def _fingerprint(words: str, *, signed: bool) -> int:
+def fingerprint(words: str) -> int:
+    """A signed number of 64 bits for a text."""
     digest = blake2b(words.encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=signed)
+    return int.from_bytes(digest, "big", signed=True)
 
 
-_EXCHANGES: Final = {"all_to_all": "all_to_all", "all_to_allv": "all_to_all", "send": "p2p", "recv": "p2p"}
+EXCHANGE_OF: Final = {"all_to_all": "all_to_all", "all_to_allv": "all_to_all", "send": "p2p", "recv": "p2p"}
 """`Collective name` of what runs as sends and receives (PyTorch, ProcessGroupNCCL.cpp)."""
 
 _PURPOSES: Final = compiled_rows(
@@ -119,76 +120,49 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     """
     collective, group, own = (kernels.texts[key][0] for key in ("collective", "group", "description"))
     exchanged, names, texts = ((*kernels.texts[key][1], "") for key in ("collective", "group", "description"))
-    numbers = {name: number for number, name in enumerate(filter(None, names))}
+    numbers = codes_of(filter(None, names))
     pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
-    described, in_pairs = _descriptions(header), [divmod(each, len(texts)) for each in pairs.tolist()]
+    described, in_pairs = descriptions_of(header), [divmod(each, len(texts)) for each in pairs.tolist()]
     descriptions = [texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs]
     columns = (
-        _array(EXCHANGES.index(_EXCHANGES[name]) if name in _EXCHANGES else _NOTHING for name in exchanged)[
+        _array(EXCHANGES.index(EXCHANGE_OF[name]) if name in EXCHANGE_OF else NOTHING for name in exchanged)[
             collective
         ],
-        _array(numbers.get(name, _NOTHING) for name in names)[group],
-        _array(map(_purpose, descriptions))[pair],
+        _array(numbers.get(name, NOTHING) for name in names)[group],
+        _array(map(purpose_of, descriptions))[pair],
     )
-    if all((column == _NOTHING).all() for column in columns):
+    if all((column == NOTHING).all() for column in columns):
         return None
     return Collectives(
         *columns,
-        tuple(sorted({text for text in descriptions if _purpose(text) != _NOTHING})),
+        tuple(sorted({text for text in descriptions if purpose_of(text) != NOTHING})),
         process_groups(kernels, numbers, header),
-        _told(np.where(kernels["sequence"] < 0, _NOTHING, kernels["sequence"])),
+        _told(np.where(kernels["sequence"] < 0, NOTHING, kernels["sequence"])),
         _told(sizes(kernels)),
     )
 
 
 def _told(column: IntArray) -> IntArray | None:
-    return None if (column == _NOTHING).all() else column
+    return None if (column == NOTHING).all() else column
 
 
 def _array(numbers: Iterable[int]) -> IntArray:
     return np.fromiter(numbers, dtype=np.int64)
 
 
-class KnownWords:
-    """What of collectives' arguments may be written again: known words, numbers, and groups without a name.
-
-    A group's own number stands for it, or one made of its name, so that it is the same on every rank.
-    """
-
-    def __init__(self, header: Mapping[str, object]) -> None:
-        self._described = _descriptions(header)
-        self._listed = listed(header)
-
-    def of(self, given: Event) -> Event:
-        kept: Event = {}
-        if (name := _text(given, "Collective name")) in _EXCHANGES:
-            kept["Collective name"] = name
-        if group := _text(given, "Process Group Name"):
-            is_number = group.isascii() and group.isdigit()
-            kept["Process Group Name"] = group if is_number else str(_fingerprint(group, signed=False))
-        members = _text(given, "Process Group Ranks")
-        if ranks(members) is None and group in self._listed:
-            members = str(list(self._listed[group]))
-        if _CUT_RANKS.fullmatch(members):
-            kept["Process Group Ranks"] = members
-        if (dtype := _text(given, "dtype")) in _BYTES:
-            kept["dtype"] = dtype
-        described = _text(given, "Process Group Description") or self._described.get(group, "")
-        if _purpose(described) != _NOTHING:
-            kept["Process Group Description"] = described
-        return kept
-
-
 @cache
-def _purpose(description: str) -> int:
+def purpose_of(description: str) -> int:
+    """Place in `PURPOSES` of what a group's description says it is for; -1 where it does not."""
     found = (purpose for purpose, pattern in _PURPOSES if pattern.fullmatch(description))
-    return next((PURPOSES.index(purpose) for purpose in found), _NOTHING)
+    return next((PURPOSES.index(purpose) for purpose in found), NOTHING)
 
 
-def _descriptions(header: Mapping[str, object]) -> dict[str, str]:
-    return {_text(group, "pg_name"): _text(group, "pg_desc") for group in _groups(header)}
+def descriptions_of(header: Mapping[str, object]) -> dict[str, str]:
+    """Name of each group in the header -> its description."""
+    return {text_of(group, "pg_name"): text_of(group, "pg_desc") for group in _groups(header)}
 
 
-def _text(given: Event, key: str) -> str:
+def text_of(given: Event, key: str) -> str:
+    """A text of an event or a group; empty where there is none."""
     value = given.get(key)
     return value if isinstance(value, str) else ""

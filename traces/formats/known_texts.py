@@ -5,10 +5,8 @@ stood in some column: a version must be digits and dots, a GPU name must be buil
 diagnostic is answered in our own words.
 """
 
-from pathlib import Path
 from typing import Final
 
-from traces.names.file_names import told_path
 from traces.names.gpus import product_named
 from traces.patterns import compiled, compiled_rows, first_found
 
@@ -39,11 +37,6 @@ _DIAGNOSTICS: Final = compiled_rows(
     ("the profiler lost events", r"[Bb]uffer overflow|dropped|were lost|lost events"),
     ("GPU counters were not permitted", r"[Ii]nsufficient privilege|ERR_NVGPUCTRPERM"),
 )
-
-
-def trace_name(path: Path) -> str:
-    """A trace's base name, the only part of its path that is told, as far as it may be."""
-    return told_path(path)
 
 
 def version(text: object) -> str | None:

@@ -11,6 +11,7 @@ from reports.content.blocks import Command, words
 from traces.missing import known
 from traces.recording.line import schedule
 from traces.recording.options import Question, TrainedWith
+from traces.recording.recorder import TORCH, recorded_by
 from traces.spelling import counted, file_word
 
 _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.PYTORCH}
@@ -50,7 +51,7 @@ def _did_it_help(result: Result, path: str) -> Command:
 
 def _how_to_record(result: Result, question: Question) -> str:
     """By the recorder that made this one: a schedule, or what prints the line of nsys with the flags."""
-    if result.traces[0].kind == "kineto":
+    if recorded_by(result.traces[0].kind) is TORCH:
         return schedule()
     configured = known(result.configuration)
     said = known(configured.framework) if configured else None

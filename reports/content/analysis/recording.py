@@ -9,6 +9,7 @@ from reports.content.names import capital, ended, gpu_of, how_to_learn, name_of,
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
 from traces.missing import known
+from traces.recording.recorder import recorded_by
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
 from traces.spelling import percent
@@ -28,10 +29,10 @@ def _blocks(result: Result) -> Iterator[Block]:
 
 def _trace(trace: Trace) -> Iterator[Words]:
     exporter = known(trace.exporter_version)
-    origin = "PyTorch profiler" if trace.kind == "kineto" else f"nsys {exporter or 'of unknown version'}"
-    yield words(
-        Code(trace.name), f": {origin}, schema {known(trace.schema) or 'none'}, read by {trace.reader}"
-    )
+    recorder = recorded_by(trace.kind)
+    version = "" if "version" in recorder.never else f" {exporter or 'of unknown version'}"
+    layout = f"schema {known(trace.schema) or 'none'}, read by {trace.reader}"
+    yield words(Code(trace.name), f": {recorder.name}{version}, {layout}")
     capture = trace.capture
     if (share := known(capture.correlation_frac)) is not None:
         yield words(f"{percent(share)} of the kernels have a recorded launch")

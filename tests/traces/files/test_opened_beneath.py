@@ -190,7 +190,6 @@ OWN = {
     "traces/files/elsewhere.py": "the working folder itself",
     "traces/formats/export_cache.py": "exports that are kept, and their records",
     "traces/formats/nsys_tool.py": "what nsys wrote into our folder",
-    "traces/formats/nsys_scrub.py": "an export that is made",
     "traces/formats/sqlite_tables.py": "SQLite, within opens_only",
     "traces/loops.py": "our own modules",
     "traces/toml_tables.py": "our own tables",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.recordings.nsys import desk, fake_nsys, write_report
-from traces.errors import DamagedTrace, MoeDiagError, NotATrace, NsysUnavailable, OutputNotWritable
+from traces.errors import DamagedTrace, NsysUnavailable, OutputNotWritable
 from traces.files.cache_folder import default_cache_dir
 from traces.formats import nsys_tool
 from traces.formats.export_cache import collector_version, exported, is_report, is_stream
@@ -40,23 +40,12 @@ def test_reports_and_streams_are_told_apart_by_their_first_bytes(tmp_path: Path)
     assert (is_report(STREAM), is_stream(STREAM)) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("content", "error", "says"),
-    [
-        (b"", DamagedTrace, "is empty"),
-        (b"step 1: 0.8 s\n", NotATrace, "is no nsys report"),
-        (STREAM, NotATrace, "QdstrmImporter"),
-        (b"NVIDIA Tegra Profiler Report 1.\n" + bytes(500) + b"U3w[END", DamagedTrace, "truncated"),
-    ],
-)
-def test_what_is_no_whole_report_is_refused_before_nsys_runs(
-    tmp_path: Path, content: bytes, error: type[MoeDiagError], says: str
-) -> None:
+def test_what_is_no_whole_report_is_refused_before_nsys_runs(tmp_path: Path) -> None:
     here = desk(tmp_path)
-    here.report.write_bytes(content)
+    here.report.write_bytes(b"NVIDIA Tegra Profiler Report 1.\n" + bytes(500) + b"U3w[END")
     refused = here.refusal()
-    assert isinstance(refused, error)
-    assert says in str(refused)
+    assert isinstance(refused, DamagedTrace)
+    assert "truncated" in str(refused)
     assert not here.cache.exists()
     assert not (here.nsys.folder / "calls").exists()
 

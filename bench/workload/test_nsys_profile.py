@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.workload.nsys_recorded import profile_line, report_of
 from traces.errors import ExportFailed
-from traces.formats.nsys_tool import Nsys, profile_line, report_of
+from traces.formats.nsys_tool import Nsys
 from traces.recording.line import recording
 
 IMPORTS = 'shift; cp "$1" "$3"'

@@ -12,9 +12,9 @@ import pytest
 
 import diagnoser
 from bench.simulate.export import schema_versions, write_export
+from bench.workload.nsys_scrub import scrub_exports
 from tests.hostile.secrets import SECRET, plant, secrets_in
 from tests.recordings.moe_pattern import moe_recording
-from traces.formats.nsys_scrub import scrub_exports
 from traces.formats.open import read_trace
 
 TABLE_OF_STARTS = "TARGET_INFO_SESSION_START_TIME"
