@@ -77,7 +77,7 @@ class Side(Section, frozen=True):
 
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
 State = Literal["yes", "with_differences", "no"]
-Change = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
+KernelChange = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
 Source = Literal["configuration", "log", "given", "trace"]
 Number = Annotated[float, Meta(ge=0)]
 Grid = tuple[Count, Count, Count]
@@ -181,7 +181,7 @@ class KernelDelta(Section, frozen=True):
 
     name: Recorded
     key: Key
-    change: Change
+    change: KernelChange
     delta_ns: int
     base_grid: Grid | None
     new_grid: Grid | None
@@ -191,8 +191,8 @@ class KernelDelta(Section, frozen=True):
     new_each_ns: Ns | None
 
 
-class ComparedChange(Section, frozen=True):
-    """One thing that differs, and the rows it can explain.
+class Change(Section, frozen=True):
+    """One thing that differs, whatever shows it.
 
     `what` is a knob, `version.nccl`, `gpu`, `detected.dispatcher` and the like. A side that says nothing of
     it, or null, has None; a withheld text differs without being shown.
@@ -202,29 +202,42 @@ class ComparedChange(Section, frozen=True):
     base: Given
     new: Given
     source: Source
+    withheld: bool
+
+
+class ComparedChange(Change, frozen=True):
+    """One thing that differs in what two recordings hold, and the rows it can explain."""
+
     said_base: bool
     said_new: bool
-    withheld: bool
     can_explain: tuple[Key, ...]
 
 
-class Suspect(Section, frozen=True):
-    """One cause. `rows` are those it can move and that moved its way, `explains_ns` their sum per step.
+class PossibleCause(Section, frozen=True):
+    """One cause of the difference, whatever shows it. `next`: what to do to be sure.
 
-    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`), what
-    else changed (`version.torch`) or, without a proven cause, the row (`row.compute.gemm`). `confidence`:
-    high where it is said and the trace shows it, medium where one of the two, low where it is only
-    consistent. `because`: one sentence per piece of evidence. `next`: what to do to be sure. `source`: where
-    the rule comes from. `seen`: of `because` what is more than the figures of its rows.
+    `because`: one sentence per piece of evidence.
     """
 
     id: Key
     title: Said
-    rows: tuple[Key, ...]
-    explains_ns: int
     confidence: Level
     because: tuple[Said, ...]
     next: Said
+
+
+class Suspect(PossibleCause, frozen=True):
+    """A cause that two recordings show, by the `rows` it can move and that moved its way.
+
+    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`), what
+    else changed (`version.torch`) or, without a proven cause, the row (`row.compute.gemm`). `confidence`:
+    high where it is said and the trace shows it, medium where one of the two, low where it is only
+    consistent. `explains_ns`: the sum of its rows per step. `source`: where the rule comes from. `seen`: of
+    `because` what is more than the figures of its rows.
+    """
+
+    rows: tuple[Key, ...]
+    explains_ns: int
     source: Said
     seen: tuple[Said, ...] = ()
 
@@ -307,9 +320,9 @@ def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
 
 
 class TwoRuns(OfKind, frozen=True, kw_only=True):
-    """What a comparison says of its two sides, whatever it was made from.
+    """A comparison of two runs, whatever the evidence: recordings (`Compared`), or configurations and logs.
 
-    `record`: what would decide, where it is undecided.
+    `record`: what would decide, where it is undecided; `gate` is None where none was asked.
     """
 
     verdict: ComparisonVerdict
@@ -322,13 +335,15 @@ class TwoRuns(OfKind, frozen=True, kw_only=True):
     step_delta_ns: OrMissing[int]
     step_delta_frac: OrMissing[float]
     step_delta_ci95_ns: OrMissing[Ends]
+    changed: tuple[Change, ...]
+    gate: Gate | None
 
 
 class Compared(TwoRuns, frozen=True, kw_only=True):
-    """One comparison, version 1.x of its JSON document: keys may be added, none may change.
+    """Two recordings compared, version 1.x of its JSON document: keys may be added, none may change.
 
     `attribution` adds up to `step_delta_ns`, its last row being `noise`, of which `scattered` are the rows
-    that are much of the difference; `gate` is None where none was asked.
+    that are much of the difference.
     `run` is there where both sides hold several ranks.
     """
 
@@ -345,7 +360,6 @@ class Compared(TwoRuns, frozen=True, kw_only=True):
     changed: tuple[ComparedChange, ...]
     suspects: tuple[Suspect, ...]
     pairs: Annotated[tuple[ComparedPair, ...], Meta(min_length=1)]
-    gate: Gate | None
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
     whole: OrMissing[Whole] | UnsetType = UNSET

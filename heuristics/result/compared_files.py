@@ -6,12 +6,10 @@ positive is slower; integers of time are in ns.
 
 from typing import Literal
 
-from heuristics.result.compared import TwoRuns
-from heuristics.result.gate import Gate
-from heuristics.result.judged import Level
+from heuristics.result.compared import Change, PossibleCause, TwoRuns
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.texts import FileName, Given, GivenText, Key, Place, Said
+from traces.texts import FileName, GivenText, Key, Place, Said
 
 DriftState = Literal["rising", "falling", "none"]
 
@@ -86,20 +84,16 @@ class FilesSide(Section, frozen=True):
     log: OrMissing[FilesLog]
 
 
-class EffectiveChange(Section, frozen=True):
+class EffectiveChange(Change, frozen=True):
     """One setting, version or variable that the two runs have otherwise.
 
     `base_said`, `new_said`: where it was set, `default` where nobody did. `effect`: `none` where it differs
-    and does nothing on either side, as `because` says. `withheld`: texts that are not shown.
+    and does nothing on either side, as `because` says.
     """
 
-    what: Key
-    base: Given
-    new: Given
+    source: Literal["configuration", "log", "given"]
     base_said: Place
     new_said: Place
-    source: Literal["configuration", "log", "given"]
-    withheld: bool
     effect: Literal["may", "none"]
     because: Said = ""
 
@@ -117,7 +111,7 @@ class MeasuredElsewhere(Section, frozen=True):
     memory_frac: OrMissing[float]
 
 
-class Explanation(Section, frozen=True):
+class Explanation(PossibleCause, frozen=True):
     """A known change that the two configurations make, with what it did elsewhere.
 
     `explains`: what of the difference between the logs it can explain. `step_low_frac` to `step_high_frac`:
@@ -126,17 +120,12 @@ class Explanation(Section, frozen=True):
     where neither, `open` where no size is known. `knobs`: the settings that differ for it.
     """
 
-    id: Key
-    title: Said
     knobs: tuple[Key, ...]
     fit: Literal["covers", "direction", "against", "open"]
     explains: tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]
     step_low_frac: OrMissing[float]
     step_high_frac: OrMissing[float]
-    confidence: Level
-    because: tuple[Said, ...]
     measured: tuple[MeasuredElsewhere, ...]
-    next: Said
 
 
 class Together(Section, frozen=True):
@@ -157,4 +146,3 @@ class ComparedFiles(TwoRuns, frozen=True, kw_only=True):
     changed: tuple[EffectiveChange, ...]
     explanations: tuple[Explanation, ...]
     together: Together | None
-    gate: Gate | None

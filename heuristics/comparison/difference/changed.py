@@ -52,7 +52,7 @@ def difference(
     withheld: bool = False,
 ) -> ComparedChange:
     """One thing that differs; what it can explain is not looked at yet."""
-    return ComparedChange(what, base, new, source, said_base, said_new, withheld, ())
+    return ComparedChange(what, base, new, source, withheld, said_base, said_new, ())
 
 
 def changed(base: Subject, new: Subject) -> tuple[ComparedChange, ...]:

@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_capture
-from heuristics.result.compared import Change, Grid, KernelDelta
+from heuristics.result.compared import Grid, KernelChange, KernelDelta
 from traces.limits import LITTLE, WALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -70,7 +70,7 @@ def _errors(kernels: int) -> float:
 
 def _change(
     base: Kernels | None, new: Kernels | None, base_end_ns: Fraction, new_end_ns: Fraction, errors: float
-) -> Change | None:
+) -> KernelChange | None:
     """What is not the same on both sides, where a side lists all that it has of it."""
     if base is not None and new is not None and base.grid == new.grid:
         return _moved(base, new, errors)
@@ -81,7 +81,7 @@ def _change(
     return "new" if base is None else "gone" if new is None else "grid"
 
 
-def _moved(base: Kernels, new: Kernels, errors: float) -> Change | None:
+def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
     """What moved of the same kernels, of two things what moves more work; None where nothing did."""
     more, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
     count_moved = abs(more) > Fraction(int(BORDER.value), min(base.steps, new.steps))
@@ -105,7 +105,7 @@ def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) 
     return apart_ns > max(errors * error_ns, LITTLE.value * shorter_ns)
 
 
-def _delta(base: Kernels | None, new: Kernels | None, change: Change) -> KernelDelta:
+def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> KernelDelta:
     (there, *_) = [each for each in (base, new) if each is not None]
     work_ns = [each.work_per_step_ns if each else Fraction(0) for each in (base, new)]
     return KernelDelta(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any, Final, TypeVar
 
+from heuristics.comparison.causes import named
 from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at
-from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import DICTIONARY, enter
 from heuristics.result.result import rank_in_run

@@ -7,12 +7,12 @@ whole hides its own.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, get_args
 
+from heuristics.comparison.causes import named
 from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
-from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import fact
-from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
+from heuristics.result.compared import ComparedRow, KernelChange, KernelDelta, Worked
 from heuristics.words import say
 from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
@@ -68,7 +68,7 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
 
 
 Way = Literal["more", "number", "exchanged", "grid", "slower"]
-CHANGES: Final[Mapping[Way, tuple[Change, ...]]] = {
+CHANGES: Final[Mapping[Way, tuple[KernelChange, ...]]] = {
     "slower": ("slower",),
     "more": ("more", "new"),
     "number": ("new", "gone", "more", "fewer", "slower", "faster"),
@@ -83,7 +83,7 @@ def way_of(row_name: str, view: View) -> Way | None:
     row = view.rows.get(row_name)
     if row is None or row.delta_ns <= 0 or not seen_alike(view):
         return None
-    work_ns = dict[Change, float]()
+    work_ns = dict[KernelChange, float]()
     for one in view.facts.kernels:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
@@ -202,7 +202,7 @@ def unfused(view: View) -> bool | None:
     others = [one for one in small if one.change == "exchanged"]
     if sum(one.new_count for one in others) > sum(one.base_count for one in others) > 0:
         return True
-    numbers = dict[Change, float]()
+    numbers = dict[KernelChange, float]()
     for one in view.facts.kernels:
         if one.key in named("@small"):
             count = max(one.base_count, one.new_count)

@@ -22,7 +22,7 @@ def config(gpu: str | None = None, family: str | None = None, **knobs: Value) ->
 
 
 def change(what: str, base: Value, new: Value, effect: str = "may") -> EffectiveChange:
-    said = ("run.yaml:1", "run.yaml:1", "configuration", False)
+    said = ("configuration", False, "run.yaml:1", "run.yaml:1")
     return EffectiveChange(what, base, new, *said, effect)  # type: ignore[arg-type]
 
 
