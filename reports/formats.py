@@ -68,14 +68,10 @@ def _of_ranks(result: Whole) -> TypeIs[Merged]:
 
 def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
     """`rows`: of the terminal that shows it, where it is taller than a first screen needs."""
-    if _of_two(result):
+    if _of_two(result) or _of_files(result):
         from reports.content.comparison import page as compared
 
         return compared(result, detail)
-    if _of_files(result):
-        from reports.content.comparison.files import page as files
-
-        return files(result, detail)
     if _of_layouts(result):
         from reports.content.layouts import page as planned
 

@@ -65,8 +65,11 @@ class Configured(Rule, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> tuple[str, ...]:
-        options = () if self.by_option else [OPTIONS[field] for field in self.fields]
-        return (*(knob for one in options for knob in one.knobs[: 1 if one.is_knob else None]), *self.knobs)
+        found: list[str] = []
+        if not self.by_option:
+            for option in map(OPTIONS.__getitem__, self.fields):
+                found += option.knobs[:1] if option.is_knob else option.knobs
+        return (*found, *self.knobs)
 
     def common(self, base: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
         """What both sides say of it: fields, or knobs where they share no field."""
@@ -91,8 +94,25 @@ def text_of(name: str) -> str:
     return table().texts.get(name, name)
 
 
-def _difference(rule: Rule, values: tuple[str, str], state: State, because: str) -> Difference:
+def _difference(rule: Rule, values: Words, state: State, because: str) -> Difference:
     return Difference(rule.what, *values, state, text_of(because), text_of(rule.source))
+
+
+def held_to(rule: Configured, values: Words, alike: set[str], *, is_asked: bool = False) -> Difference:
+    """A configured thing that both sides have otherwise. `is_asked`: what it does is the very question."""
+    if rule.settled_by and alike.issuperset(rule.settled_by):
+        return _difference(rule, values, "with_differences", rule.settled)
+    if is_asked:
+        return _difference(rule, values, "with_differences", rule.because)
+    return _difference(rule, values, rule.state, rule.because)
+
+
+def in_order(found: Iterable[Difference]) -> Comparable:
+    """All differences, the gravest first, whose state is that of the whole."""
+    differences = tuple(sorted(found, key=lambda one: _ORDER.index(one.state)))
+    if not differences:
+        return Comparable("yes", ())
+    return Comparable(differences[0].state, differences)
 
 
 def judge_comparable(base: Subject, new: Subject) -> Comparable:
@@ -102,14 +122,17 @@ def judge_comparable(base: Subject, new: Subject) -> Comparable:
     differ = [rules[one.what] for one in configured]
     stack = tuple(rule.what for rule in differ if rule.stack)
     sides = Sides(base, new, any(rule.cuts for rule in differ), stack)
-    found = sorted((*configured, *_recorded(sides)), key=lambda one: _ORDER.index(one.state))
-    return Comparable(found[0].state if found else "yes", tuple(found))
+    return in_order((*configured, *_recorded(sides)))
 
 
 def _recorded(sides: Sides) -> Iterator[Difference]:
     for rule in table().recorded:
         base, new = (ALIKE.named(f"{side}.{rule.shows}").of(sides) for side in ("base", "new"))
-        if rule.when.holds(sides) if rule.when else None not in (base, new) and base != new:
+        if rule.when is None:
+            differs = None not in (base, new) and base != new
+        else:
+            differs = rule.when.holds(sides) is True
+        if differs:
             because = ALIKE.filled(text_of(rule.because), sides, table().texts)
             yield _difference(rule, (str(base), str(new)), rule.state, because)
 
@@ -121,17 +144,15 @@ def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]
     forced = _forced(base, sides[0]), _forced(new, sides[1])
     for rule in table().configured:
         values = (
-            _differ(rule, differ[rule.what], sides)
+            values_of(rule, differ[rule.what], sides)
             or _observed(rule, base, new)
             or _alone(rule, (base, new), sides)
         )
         if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
             modes = values or (_FORCED_WORDS[bool(forced[0])], _FORCED_WORDS[bool(forced[1])])
             yield _difference(rule, modes, "no", say("comparison.routing-forced"))
-        elif values and rule.settled_by and alike.issuperset(rule.settled_by):
-            yield _difference(rule, values, "with_differences", rule.settled)
         elif values:
-            yield _difference(rule, values, rule.state, rule.because)
+            yield held_to(rule, values, alike)
 
 
 def held_together(
@@ -145,9 +166,10 @@ def held_together(
 
 def _configured(side: Subject) -> dict[str, Value]:
     """What files and options set, by field of `Given` and by knob; not what a trace shows."""
-    container = side.container
     said = {knob: value for knob, value in side.values.items() if side.settings[knob].said != "trace"}
-    return {**said, **({"container": container} if container else {}), **side.given}
+    if side.container:
+        said["container"] = side.container
+    return {**said, **side.given}
 
 
 def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
@@ -157,20 +179,21 @@ def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
     if _FORCE in configured:
         return bool(configured[_FORCE])
     script = known(side.result.configuration)
-    is_silent = script and script.framework == "megatron_lm" and not side.withholds(_FORCE)
-    return False if is_silent else None
+    if script and script.framework == "megatron_lm" and not side.withholds(_FORCE):
+        return False
+    return None
 
 
-def _differ(rule: Configured, keys: Sequence[str], configured: Iterable[Mapping[str, Value]]) -> Words | None:
+def values_of(
+    rule: Configured, keys: Sequence[str], configured: Sequence[Mapping[str, Value]]
+) -> Words | None:
     """What each side has where it differs; by name where a rule has several names."""
     if not keys:
         return None
-    several = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
-    one, other = (
-        ", ".join(f"{key} {spelled(side[key])}" if several else spelled(side[key]) for key in keys)
-        for side in configured
-    )
-    return one, other
+    base, new = ([spelled(side[key]) for key in keys] for side in configured)
+    if len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1):
+        base, new = ([f"{key} {text}" for key, text in zip(keys, side, strict=True)] for side in (base, new))
+    return ", ".join(base), ", ".join(new)
 
 
 def _alone(
@@ -180,10 +203,13 @@ def _alone(
     if not rule.alone or any(known(side.result.configuration) is None for side in sides):
         return None
     keys = (*rule.fields, *rule.asked)
-    if any(side.withholds(key) for side in sides for key in keys):
+    for side in sides:
+        if any(map(side.withholds, keys)):
+            return None
+    base, new = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
+    if (base is None) == (new is None):
         return None
-    one, other = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
-    return (spelled(one), spelled(other)) if (one is None) != (other is None) else None
+    return spelled(base), spelled(new)
 
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
@@ -195,5 +221,5 @@ def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
         return spelled(one.value), spelled(other.value)
     if abs(one.value - other.value) <= HALF_A_WALL.value:
         return None
-    shares = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
-    return next(shares), next(shares)
+    before, after = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
+    return before, after

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from msgspec.structs import replace
-
-from heuristics.comparison.size import Judged, judge_gate
+from heuristics.comparison.size import Judged, counts_in_words, part_in_words
 from heuristics.result.compared import ComparedSize
 from heuristics.result.gate import Gate, GateAnswer, GateState
+from heuristics.words import say
+from traces.spelling import chosen
+from traces.statistics.interval import LEAST
 
 _ANSWERS: Final[dict[GateState, GateAnswer]] = {"passed": "pass", "tripped": "fail"}
 
@@ -21,11 +22,32 @@ class Asked:
     not_comparable: GateAnswer = "fail"
 
 
-def gate_of(size: ComparedSize, judged: Judged, asked: Asked) -> Gate:
-    return answered(judge_gate(size, judged, asked.limit_frac), judged, asked)
+def gate_of(size: ComparedSize | None, judged: Judged, asked: Asked) -> Gate:
+    """The gate with its answer, which decides how the command ends. `size`: None where there is none."""
+    open_ = asked.undecided
+    if judged.verdict == "not_comparable":
+        open_ = asked.not_comparable
+    state, because = _judged(size, judged, asked.limit_frac)
+    return Gate(asked.limit_frac, state, because, _ANSWERS.get(state, open_))
 
 
-def answered(gate: Gate, judged: Judged, asked: Asked) -> Gate:
-    """The gate with its answer, which decides how the command ends."""
-    open_ = asked.not_comparable if judged.verdict == "not_comparable" else asked.undecided
-    return replace(gate, answer=_ANSWERS.get(gate.state, open_))
+def _judged(size: ComparedSize | None, judged: Judged, limit_frac: float) -> tuple[GateState, str]:
+    """Tripped where the lower end of the interval, as part of the base's mean step, is above the limit."""
+    limit = chosen(limit_frac)
+    if judged.same:
+        return "passed", say("comparison.gate-of-one-recording")
+    if judged.verdict == "not_comparable":
+        return "undecided", say("comparison.gate-not-comparable", limit=limit)
+    if size is None:
+        return "undecided", judged.because[0]
+    if (ends := size.ends_ns) is None or not size.base_mean_ns:
+        return "undecided", say("comparison.gate-few", counts=counts_in_words(size), least=LEAST, limit=limit)
+    low, high = (part_in_words(one, size.base_mean_ns) for one in ends)
+    limit_ns = limit_frac * size.base_mean_ns
+    if ends[0] > limit_ns:
+        return "tripped", say("comparison.gate-tripped", low=low, limit=limit)
+    if ends[1] <= limit_ns:
+        return "passed", say("comparison.gate-passed", high=high, limit=limit)
+    if judged.verdict == "undecided":
+        return "undecided", say("comparison.gate-straddled-with-zero", low=low, high=high, limit=limit)
+    return "passed", say("comparison.gate-straddled", low=low, high=high, limit=limit)

@@ -1,11 +1,11 @@
-"""How much slower, how sure, and the verdict that follows."""
+"""How much slower, how sure, and the verdict that follows, whatever the evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from statistics import median
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import structs
 
@@ -17,7 +17,6 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
-from heuristics.result.gate import Gate
 from heuristics.words import say
 from traces.limits import LITTLE, Limit
 from traces.missing import known
@@ -33,6 +32,17 @@ RECORDABLE: Final = Limit(
 )
 
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
+_OF_INTERVAL: Final = (
+    "low_ns",
+    "high_ns",
+    "low_frac",
+    "high_frac",
+    "level_frac",
+    "method",
+    "shows_ns",
+    "shows_frac",
+)
+Lengths = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,21 @@ class Judged:
     same: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What one kind of evidence, recordings or logs, has to say beside a verdict.
+
+    `told` is said with every verdict; `lacking`: why there is no interval, and `record`: what would give one;
+    `longer`: what to record of so many steps a side; `other_runs`: what an interval of one run leaves open.
+    """
+
+    told: Sequence[str]
+    lacking: Iterable[str]
+    record: str
+    longer: Callable[[int], str]
+    other_runs: str
+
+
 def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ()) -> ComparedSize:
     """The size by the logs where both hold at least `MANY` iterations after their start, else by the steps.
 
@@ -55,31 +80,60 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     A side without steps, one window only, counts 0 and has the window's length as its mean and median.
     `more_base`: further recordings of base; with them base's mean is that of its runs.
     """
-    by_log = all(map(is_logged, (base, new, *more_base)))
-    base_ns, new_ns = (lengths_of(side, by_log) for side in (base, new))
+    if all(map(is_logged, (base, new, *more_base))):
+        return _size(base, new, more_base, "log", (len(base.logged_ns), len(new.logged_ns)))
+    return _size(base, new, more_base, "trace", (step_count(base.rank), step_count(new.rank)))
+
+
+def _size(
+    base: Subject,
+    new: Subject,
+    more_base: Sequence[Subject],
+    source: Literal["log", "trace"],
+    counts: tuple[int, int],
+) -> ComparedSize:
+    by_log = source == "log"
+    base_ns, new_ns = lengths_of(base, by_log), lengths_of(new, by_log)
     found = interval_of(base_ns, new_ns)
     if found and not by_log:
         found = counted_too(found, base.rank, new.rank)
     runs = runs_of((base, *more_base), by_log, LEVEL)
-    base_mean, new_mean = runs.mean_ns if runs else mean_ns(base_ns), mean_ns(new_ns)
-    if found and runs:
-        found = _between_runs(found, runs, round(new_mean - mean_ns(base_ns)), round(new_mean - base_mean))
-    counts = (len(base_ns), len(new_ns)) if by_log else (step_count(base.rank), step_count(new.rank))
-    size = size_of("log" if by_log else "trace", (base_ns, new_ns), counts, found, base_mean)
-    return structs.replace(size, between_runs=runs.told if runs else None)
+    if runs is None:
+        return size_of(source, base_ns, new_ns, counts, found)
+    if found:
+        found = _between_runs(found, runs, base_ns, new_ns)
+    size = size_of(source, base_ns, new_ns, counts, found, runs.mean_ns)
+    return structs.replace(size, between_runs=runs.told)
 
 
 def size_of(
     source: Literal["log", "trace"],
-    lengths_ns: tuple[Sequence[int], Sequence[int]],
+    base_ns: Lengths,
+    new_ns: Lengths,
     counts: tuple[int, int],
     found: Interval | None,
     base_mean: Fraction | None = None,
 ) -> ComparedSize:
     """The size as the document has it. `base_mean`: of base's runs, else it is that of its lengths."""
-    base_ns, new_ns = lengths_ns
-    base_mean, new_mean = mean_ns(base_ns) if base_mean is None else base_mean, mean_ns(new_ns)
+    if base_mean is None:
+        base_mean = mean_ns(base_ns)
+    new_mean = mean_ns(new_ns)
     base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
+    of_interval: dict[str, Any] = dict.fromkeys(_OF_INTERVAL, FEW)
+    p_frac = None
+    if found:
+        of_interval = {
+            "low_ns": found.low_ns,
+            "high_ns": found.high_ns,
+            "low_frac": part_of(found.low_ns, base_mean_ns),
+            "high_frac": part_of(found.high_ns, base_mean_ns),
+            "level_frac": found.level,
+            "method": found.method,
+            "shows_ns": found.shows_ns,
+            "shows_frac": part_of(found.shows_ns, min(base_mean_ns, round(new_mean))),
+        }
+        if found.p is not None:
+            p_frac = float(found.p)
     return ComparedSize(
         source=source,
         base_count=counts[0],
@@ -89,21 +143,16 @@ def size_of(
         base_median_ns=round(median(base_ns)),
         new_median_ns=round(median(new_ns)),
         delta_ns=delta_ns,
-        delta_frac=delta_ns / base_mean_ns if base_mean_ns else 0.0,
-        low_ns=found.low_ns if found else FEW,
-        high_ns=found.high_ns if found else FEW,
-        low_frac=part_of(found.low_ns, base_mean_ns) if found else FEW,
-        high_frac=part_of(found.high_ns, base_mean_ns) if found else FEW,
-        level_frac=found.level if found else FEW,
-        method=found.method if found else FEW,
-        shows_ns=found.shows_ns if found else FEW,
-        shows_frac=part_of(found.shows_ns, min(base_mean_ns, round(new_mean))) if found else FEW,
-        p_frac=float(found.p) if found and found.p is not None else None,
+        delta_frac=part_of(delta_ns, base_mean_ns) or 0.0,
+        p_frac=p_frac,
+        **of_interval,
     )
 
 
-def _between_runs(found: Interval, runs: Runs, pair_delta_ns: int, delta_ns: int) -> Interval:
+def _between_runs(found: Interval, runs: Runs, base_ns: Lengths, new_ns: Lengths) -> Interval:
     """The interval of the pair moved to the difference from the runs' mean, at least as wide as theirs."""
+    new_mean = mean_ns(new_ns)
+    pair_delta_ns, delta_ns = round(new_mean - mean_ns(base_ns)), round(new_mean - runs.mean_ns)
     down_ns = max(pair_delta_ns - found.low_ns, runs.half_ns)
     up_ns = max(found.high_ns - pair_delta_ns, runs.half_ns)
     method = f"{found.method}; Student's t over {len(runs.told.runs)} recordings of base"
@@ -111,26 +160,39 @@ def _between_runs(found: Interval, runs: Runs, pair_delta_ns: int, delta_ns: int
 
 
 def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: Subject) -> Judged:
-    traced = tuple(_traces_beside_logs(size, base.rank, new.rank))
+    """The verdict on two recordings."""
+    told = list(_traces_beside_logs(size, base.rank, new.rank))
+    if comparable.state != "no":
+        if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
+            return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
+        told += _left_out(size, base.rank, new.rank)
+    lacking, record = _lacking(size, base, new), _record_for(int(MANY.value))
+    beside = Beside(told, lacking, record, _record_for, say("comparison.other-runs"))
+    return judge(size, comparable, beside)
+
+
+def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> Judged:
+    """The verdict by the interval, and why; without one it is undecided. `size`: None where there is none."""
     if comparable.state == "no":
-        no = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
-        return Judged("not_comparable", (*no, *_means(size), *traced), "")
-    if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
-        return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
-    if (ends := size.ends_ns) is None:
-        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(int(MANY.value)))
-    traced = (*traced, *_left_out(size, base.rank, new.rank))
+        reasons = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
+        if size is not None:
+            reasons += _means(size)
+        return Judged("not_comparable", (*reasons, *beside.told), "")
+    if size is None or (ends := size.ends_ns) is None:
+        return Judged("undecided", (*beside.lacking, *beside.told), beside.record)
     if ends[0] <= 0 <= ends[1]:
-        return _judge_around_zero(size, ends, traced)
-    slower = ends[0] > 0
-    whole = say("comparison.interval-above-zero" if slower else "comparison.interval-below-zero")
-    because = (whole, *_by_chance(size, ends), *traced, _of_runs(size))
-    return Judged("regression" if slower else "improvement", because, "")
+        return _judge_around_zero(size, ends, beside)
+    verdict: ComparisonVerdict = "improvement"
+    whole = say("comparison.interval-below-zero")
+    if ends[0] > 0:
+        verdict, whole = "regression", say("comparison.interval-above-zero")
+    return Judged(verdict, (whole, *_by_chance(size, ends), *beside.told, _of_runs(size, beside)), "")
 
 
 def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
     """That hiccups are so many on a side that the difference has to hold with them."""
-    if size.source == "trace" and (leaves_out_many(base) or leaves_out_many(new)):
+    of_steps = size.source == "trace" and size.ends_ns is not None
+    if of_steps and (leaves_out_many(base) or leaves_out_many(new)):
         yield say("comparison.hiccups-counted", base=_hiccups(base), new=_hiccups(new))
 
 
@@ -144,16 +206,18 @@ def _by_chance(size: ComparedSize, ends: Ends) -> Iterator[str]:
     if not isinstance(size.p_frac, float):
         return
     p = Fraction(size.p_frac).limit_denominator(_DENOMINATORS)
-    spelled = f"{p} ({percent(size.p_frac)})" if p.numerator == 1 and p < 1 else percent(size.p_frac)
+    spelled = percent(size.p_frac)
+    if p.numerator == 1 and p < 1:
+        spelled = f"{p} ({spelled})"
     yield say("comparison.permutation", p=spelled)
     if size.p_frac <= 1 - LEVEL and ends[0] <= 0 <= ends[1]:
         yield say("comparison.unlike-scatter")
 
 
-def _of_runs(size: ComparedSize) -> str:
+def _of_runs(size: ComparedSize, beside: Beside) -> str:
     """What varies from run to run: in the interval, or what would put it there."""
     if not (told := size.between_runs):
-        return say("comparison.other-runs")
+        return beside.other_runs
     return say("comparison.between-runs", runs=len(told.runs), std_ns=told.std_ns, half_ns=told.half_ns)
 
 
@@ -162,77 +226,43 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
     if judged.verdict != "no_change":
         return judged
     for place, pair in enumerate(pairs[1:], 2):
-        base_ns, new_ns = (mean_step_ns(side) for side in (pair.base, pair.new))
+        base_ns, new_ns = mean_step_ns(pair.base), mean_step_ns(pair.new)
         if abs(new_ns - base_ns) > LITTLE.value * min(base_ns, new_ns):
+            delta_ns = round(new_ns - base_ns)
             other = say(
                 "comparison.another-pair",
                 pair=place,
                 pairs=len(pairs),
                 device=pair.base.device,
-                delta=signed_ms(round(new_ns - base_ns)),
-                part=_part(round(new_ns - base_ns), round(base_ns)),
+                delta=signed_ms(delta_ns),
+                part=part_in_words(delta_ns, round(base_ns)),
             )
             return Judged("undecided", (other, *judged.because), say("comparison.record-another-pair"))
     return judged
 
 
-def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
-    """Tripped where the lower end of the interval, as part of the base's mean step, is above the limit."""
-    limit = chosen(limit_frac)
-    if judged.same:
-        return Gate(limit_frac, "passed", say("comparison.gate-of-one-recording"))
-    if judged.verdict == "not_comparable":
-        return Gate(limit_frac, "undecided", say("comparison.gate-not-comparable", limit=limit))
-    if (ends := size.ends_ns) is None or not size.base_mean_ns:
-        few = say("comparison.gate-few", counts=_counts(size), least=LEAST, limit=limit)
-        return Gate(limit_frac, "undecided", few)
-    low, high = (_part(one, size.base_mean_ns) for one in ends)
-    limit_ns = limit_frac * size.base_mean_ns
-    if ends[0] > limit_ns:
-        return Gate(limit_frac, "tripped", say("comparison.gate-tripped", low=low, limit=limit))
-    if ends[1] <= limit_ns:
-        return Gate(limit_frac, "passed", say("comparison.gate-passed", high=high, limit=limit))
-    holds_zero = judged.verdict == "undecided"
-    straddles = say(
-        "comparison.gate-straddled-with-zero" if holds_zero else "comparison.gate-straddled",
-        low=low,
-        high=high,
-        limit=limit,
-    )
-    return Gate(limit_frac, "undecided" if holds_zero else "passed", straddles)
-
-
-def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
-    furthest_frac, shows_ns = furthest(size, ends), (ends[1] - ends[0]) // 2
-    smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / _shorter_ns(size))
-    is_narrow = furthest_frac <= LITTLE.value
-    held = say(
-        "comparison.interval-narrow" if is_narrow else "comparison.interval-wide",
-        furthest_frac=furthest_frac,
-        matters=chosen(LITTLE.value),
-    )
-    runs = (_of_runs(size),) if size.between_runs else ()
-    because = (held, *_by_chance(size, ends), smallest, *runs, *traced)
-    if is_narrow:
-        return Judged("no_change", because, "")
+def _judge_around_zero(size: ComparedSize, ends: Ends, beside: Beside) -> Judged:
+    shorter_ns, shows_ns = min(size.base_mean_ns, size.new_mean_ns), (ends[1] - ends[0]) // 2
+    furthest_frac = max(-ends[0], ends[1]) / shorter_ns
+    smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / shorter_ns)
+    because = [*_by_chance(size, ends), smallest]
+    if size.between_runs:
+        because.append(_of_runs(size, beside))
+    because += beside.told
+    figures = {"furthest_frac": furthest_frac, "matters": chosen(LITTLE.value)}
+    if furthest_frac <= LITTLE.value:
+        return Judged("no_change", (say("comparison.interval-narrow", **figures), *because), "")
+    record = beside.longer(_needed(size, ends))
     if size.between_runs and size.between_runs.half_ns >= shows_ns:
-        return Judged("undecided", because, say("comparison.record-runs"))
-    return Judged("undecided", because, _record_for(needed(size, ends)))
+        record = say("comparison.record-runs")
+    return Judged("undecided", (say("comparison.interval-wide", **figures), *because), record)
 
 
-def _shorter_ns(size: ComparedSize) -> int:
-    return min(size.base_mean_ns, size.new_mean_ns)
-
-
-def furthest(size: ComparedSize, ends: Ends) -> float:
-    """The largest difference, of either sign, that an interval around zero holds: as part of a step."""
-    return max(-ends[0], ends[1]) / _shorter_ns(size)
-
-
-def needed(size: ComparedSize, ends: Ends) -> int:
+def _needed(size: ComparedSize, ends: Ends) -> int:
     """About how many steps a side would tell the difference from zero, or what matters from it."""
     delta_ns, half_ns = abs(size.delta_ns), (ends[1] - ends[0]) / 2
-    narrow_ns = max(delta_ns, LITTLE.value * _shorter_ns(size) - delta_ns, 1)
+    matters_ns = LITTLE.value * min(size.base_mean_ns, size.new_mean_ns)
+    narrow_ns = max(delta_ns, matters_ns - delta_ns, 1)
     count = min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2
     return max(ceil(count), int(MANY.value))
 
@@ -250,11 +280,14 @@ def _record_for(count: int) -> str:
     return say("comparison.record", count=count, line=line, start=START, end=START + active, active=active)
 
 
-def _part(delta_ns: float, of_ns: int) -> str:
-    return signed(percent(delta_ns / of_ns)) if of_ns else "an unknown share"
+def part_in_words(delta_ns: float, of_ns: int) -> str:
+    """A difference as part of a step."""
+    if not of_ns:
+        return "an unknown share"
+    return signed(percent(delta_ns / of_ns))
 
 
-def _counts(size: ComparedSize) -> str:
+def counts_in_words(size: ComparedSize) -> str:
     base = f"{size.base_count:,}" if size.base_count else "no"
     new = f"{size.new_count:,}" if size.new_count else "none"
     return say(f"comparison.counts-by-{size.source}", base=base, new=new)
@@ -267,12 +300,12 @@ def _means(size: ComparedSize) -> Iterator[str]:
         base_ns=size.base_mean_ns,
         new_ns=size.new_mean_ns,
         delta=signed_ms(size.delta_ns),
-        part=_part(size.delta_ns, size.base_mean_ns),
-        counts=_counts(size),
+        part=part_in_words(size.delta_ns, size.base_mean_ns),
+        counts=counts_in_words(size),
     )
     level = known(size.level_frac)
     if size.ends_ns is not None and level is not None:
-        low, high = (_part(one, size.base_mean_ns) for one in size.ends_ns)
+        low, high = (part_in_words(one, size.base_mean_ns) for one in size.ends_ns)
         ends = " to ".join(map(signed_ms, size.ends_ns))
         yield say("comparison.interval", level=chosen(level), ends=ends, low=low, high=high)
 
@@ -281,16 +314,17 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
     """How much longer profiled steps are than logged ones, and whether they differ as the logs do."""
     if size.source != "log" or size.ends_ns is None or not (base.steps.found and new.steps.found):
         return
-    longer = [
-        _part(round(median(side.lengths_ns)) - logged_ns, logged_ns)
-        for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
-    ]
-    yield say("comparison.profiled-beside-logged", base=longer[0], new=longer[1])
+    logged = {"base": (base, size.base_median_ns), "new": (new, size.new_median_ns)}
+    longer = {
+        name: part_in_words(round(median(side.lengths_ns)) - logged_ns, logged_ns)
+        for name, (side, logged_ns) in logged.items()
+    }
+    yield say("comparison.profiled-beside-logged", **longer)
     traced_ns = round(mean_step_ns(new) - mean_step_ns(base))
     if not size.ends_ns[0] <= traced_ns <= size.ends_ns[1]:
-        other_way = traced_ns * size.delta_ns < 0
+        how = "the-other-way" if traced_ns * size.delta_ns < 0 else "outside"
         yield say(
-            "comparison.profiled-the-other-way" if other_way else "comparison.profiled-outside",
+            f"comparison.profiled-{how}",
             base=len(base.lengths_ns),
             new=len(new.lengths_ns),
             delta=signed_ms(traced_ns),
@@ -298,7 +332,7 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:
-    yield say("comparison.few", counts=_counts(size), least=LEAST)
+    yield say("comparison.few", counts=counts_in_words(size), least=LEAST)
     p = least_p(size.base_count, size.new_count)
     if size.base_count and size.new_count and p > 1 - Fraction(str(LEVEL)):
         yield say("comparison.few-show-none", p=f"{p} ({percent(float(p))})")

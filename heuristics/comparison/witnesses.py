@@ -6,7 +6,7 @@ most.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache
 from math import comb
@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct, UnsetType
 
 from heuristics.comparison.difference.subject import Subject, same_count
-from heuristics.comparison.same_work import NEAR, per_step, same_amount, shared_work_frac
+from heuristics.comparison.same_work import NEAR, Family, per_step, same_amount, shared_work_frac
 from traces.limits import FEWEST, MOST, NEARLY_ALL, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
@@ -77,59 +77,68 @@ def table() -> tuple[Witness, ...]:
 
 def weigh(base: Subject, new: Subject) -> Weighed:
     """Hear all witnesses. Swapped sides are weighed the same."""
-    heard = [(one, HEARD[one.figure](base, new)) for one in table()]
-    told = [(one, agrees) for one, agrees in heard if agrees is not None]
-    answers = [
-        _answer([weights[0] if agrees else -weights[1] for weights, agrees in votes])
-        for votes in (
-            [(one.amount, agrees) for one, agrees in told],
-            [(one.size, agrees) for one, agrees in told],
-        )
-    ]
-    same = False if False in answers else True if answers[0] else None
-    return Weighed(
-        same,
-        tuple(one.what for one, agrees in told if agrees),
-        tuple(one.what for one, agrees in told if not agrees),
-    )
+    agree, contradict = list[str](), list[str]()
+    amount, size = list[int](), list[int]()
+    for witness in table():
+        heard = HEARD[witness.figure](base, new)
+        if heard is True:
+            agree.append(witness.what)
+            amount.append(witness.amount[0])
+            size.append(witness.size[0])
+        elif heard is False:
+            contradict.append(witness.what)
+            amount.append(-witness.amount[1])
+            size.append(-witness.size[1])
+    same = _answer(amount)
+    if _answer(size) is False:
+        same = False
+    return Weighed(same, tuple(agree), tuple(contradict))
 
 
 def _answer(votes: list[int]) -> bool | None:
     total = sum(votes)
-    return total > 0 if total else False if any(vote < 0 for vote in votes) else None
+    if total:
+        return total > 0
+    return False if any(vote < 0 for vote in votes) else None
 
 
 def _input_bytes(base: Subject, new: Subject) -> Heard:
     """To the byte; silent where some tensors are in another format, and the others as large as before."""
-    totals = [sum(size * count for size, count in copied(side.rank).items()) for side in (base, new)]
-    if min(totals) < LEAST_BYTES.value:
+    before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
+    if min(sum(before), sum(after)) < LEAST_BYTES.value:
         return None
-    if totals[0] == totals[1]:
+    if sum(before) == sum(after):
         return True
-    factors = _factors(base.rank, new.rank)
+    factors = _factors(before, after)
     return None if 1 in factors and factors <= FORMATS else False
 
 
 def _batch(base: Subject, new: Subject) -> Heard:
     """Whether not all of several input copies are larger by one factor."""
-    if _input_bytes(base, new) is not False or len(copied(base.rank)) < 2:
+    before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
+    if _input_bytes(base, new) is not False or len(before) < 2:
         return None
-    return False if len(_factors(base.rank, new.rank)) == 1 else None
+    return False if len(_factors(before, after)) == 1 else None
 
 
-def _factors(base: Rank, new: Rank) -> frozenset[Fraction]:
+def _copied_bytes(rank: Rank) -> list[int]:
+    """Bytes of each input copy of a typical step, the largest first."""
+    return [size * number for size, number in copied(rank).items()]
+
+
+def _factors(before: list[int], after: list[int]) -> frozenset[Fraction]:
     """By what the bytes of each input copy grew, the largest beside the largest; none: others are copied."""
-    one, other = ([size * number for size, number in copied(side).items()] for side in (base, new))
-    if len(one) != len(other):
+    if len(before) != len(after):
         return frozenset()
-    return frozenset(Fraction(more, size) for size, more in zip(one, other, strict=True))
+    return frozenset(map(Fraction, after, before))
 
 
 def copied(rank: Rank) -> dict[int, int]:
     """How often a typical step copies input of each size, largest first; empty where that is unknown."""
-    steps, work = len(rank.lengths_ns), rank.work
-    copies = () if isinstance(work, UnsetType) else work.input_sizes
-    numbers = {one.size_bytes: round(one.count / steps) for one in copies}
+    if isinstance(rank.work, UnsetType):
+        return {}
+    steps = len(rank.lengths_ns)
+    numbers = {one.size_bytes: round(one.count / steps) for one in rank.work.input_sizes}
     return {size: number for size, number in numbers.items() if number}
 
 
@@ -138,19 +147,23 @@ def _ranges(base: Subject, new: Subject) -> Heard:
     works = base.rank.work, new.rank.work
     if not isinstance(works[0], Work) or not isinstance(works[1], Work):
         return None
-    one, other = works[0].ranges, works[1].ranges
-    shared = _often(one, other)
-    backward = [name for name in shared if is_backward_name(name)]
-    names = backward if beyond_chance(len(backward), len(backward)) else shared
-    return _alike([same_count(one[name], other[name]) for name in names])
+    same = _often_the_same(works[0].ranges, works[1].ranges)
+    backward = [alike for name, alike in same.items() if is_backward_name(name)]
+    if beyond_chance(len(backward), len(backward)):
+        return _alike(backward)
+    return _alike(same.values())
 
 
-def _often(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
-    """Families that both have, of which a side has enough that as many are no chance."""
-    return [name for name in one.keys() & other.keys() if max(one[name], other[name]) >= FEWEST.value]
+def _often_the_same(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, bool]:
+    """Families that both have, of which a side has enough that as many are no chance: whether as many."""
+    found = {}
+    for name in one.keys() & other.keys():
+        if max(one[name], other[name]) >= FEWEST.value:
+            found[name] = same_count(one[name], other[name])
+    return found
 
 
-def _alike(same: list[bool]) -> Heard:
+def _alike(same: Collection[bool]) -> Heard:
     """Whether most are, beyond chance; silent where even all of so few would not be."""
     if not beyond_chance(len(same), len(same)):
         return None
@@ -166,10 +179,12 @@ def beyond_chance(alike: int, count: int) -> bool:
 
 
 def _kinds(base: Subject, new: Subject) -> Heard:
-    one, other = (
-        {name: float(n) for name, (n, _) in per_step(side.rank, _kind).items()} for side in (base, new)
-    )
-    return _alike([same_count(one[name], other[name]) for name in _often(one, other)])
+    return _alike(_often_the_same(_counts(base.rank, _kind), _counts(new.rank, _kind)).values())
+
+
+def _counts(rank: Rank, family: Family) -> dict[str, float]:
+    """Kernels a step by family."""
+    return {name: float(count) for name, (count, _) in per_step(rank, family).items()}
 
 
 def _kind(kernel: Kernel) -> str | None:
@@ -201,10 +216,7 @@ def _without_arguments(name: str) -> str:
 
 def _products(base: Subject, new: Subject) -> Heard:
     """Whether each class multiplies as often; attention that was fused is another class, and silent."""
-    one, other = (
-        {name: float(number) for name, (number, _) in per_step(side.rank, _product).items()}
-        for side in (base, new)
-    )
+    one, other = _counts(base.rank, _product), _counts(new.rank, _product)
     few, many = sorted((sum(one.values()), sum(other.values())))
     if few < BODY.value:
         return None
@@ -222,33 +234,32 @@ def _product(kernel: Kernel) -> str | None:
 
 def _names(base: Subject, new: Subject) -> Heard:
     """Two recorders spell one name differently: then by family."""
-    kinds = {side.trace.kind for side in (base, new) if side.trace}
-    shared = shared_work_frac(base.rank, new.rank)
-    if len(kinds) > 1:
+    if len({side.trace.kind for side in (base, new) if side.trace}) > 1:
         shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
-    if shared is None:
+    else:
+        shared = shared_work_frac(base.rank, new.rank)
+    return _by_part(shared, NEARLY_ALL)
+
+
+def _by_part(part: float | None, enough: Limit) -> Heard:
+    """Whether a part is enough of the whole, or far too little."""
+    if part is None or QUARTER.value <= part < enough.value:
         return None
-    return True if shared >= NEARLY_ALL.value else False if shared < QUARTER.value else None
+    return part >= enough.value
 
 
 def _grids(base: Subject, new: Subject) -> Heard:
     """By kernels of one name that both launch as often, with grids that come again in each step."""
     one, other = _steady_grids(base.rank), _steady_grids(new.rank)
-    shared = [
-        name
-        for name in one.keys() & other.keys()
-        if same_count(float(sum(one[name].values())), float(sum(other[name].values())))
-    ]
-    launches = float(sum(sum(one[name].values()) for name in shared))
+    launches = same = Fraction(0)
+    for name in one.keys() & other.keys():
+        number = sum(one[name].values())
+        if same_count(float(number), float(sum(other[name].values()))):
+            launches += number
+            same += sum(min(number, other[name][grid]) for grid, number in one[name].items())
     if launches < BODY.value:
         return None
-    same = sum(
-        min(number, other[name].get(grid, Fraction(0)))
-        for name in shared
-        for grid, number in one[name].items()
-    )
-    part = float(same) / launches
-    return True if part >= MOST.value else False if part < QUARTER.value else None
+    return _by_part(float(same) / float(launches), MOST)
 
 
 def _steady_grids(rank: Rank) -> dict[str, dict[tuple[int, ...], Fraction]]:
@@ -256,20 +267,19 @@ def _steady_grids(rank: Rank) -> dict[str, dict[tuple[int, ...], Fraction]]:
 
     Those whose grids follow the data are left out, and grids of one block, which cover anything.
     """
-    found: dict[str, dict[tuple[int, ...], Fraction]] = defaultdict(dict)
-    unsteady, steps = set[str](), len(rank.lengths_ns)
+    found: dict[str, dict[tuple[int, ...], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    unsteady = set[str]()
     for kernel in rank.kernel_table.rows:
-        kind, grid = classify_kernel(kernel.name), known(kernel.grid)
-        class_ = kernel.key.removeprefix("compute.")
-        if class_ == kernel.key or class_ in _ROUTED or is_matrix_work(kernel.name, kind):
+        grid, class_ = known(kernel.grid), kernel.key.removeprefix("compute.")
+        if class_ == kernel.key or class_ in _ROUTED or grid == _ONE_BLOCK:
             continue
-        if grid == _ONE_BLOCK:
+        if is_matrix_work(kernel.name, classify_kernel(kernel.name)):
             continue
-        number = Fraction(kernel.count, steps)
+        number = Fraction(kernel.count, len(rank.lengths_ns))
         if grid is None or number < Fraction(str(NEARLY_ALL.value)):
             unsteady.add(kernel.name)
         else:
-            found[kernel.name][grid] = found[kernel.name].get(grid, Fraction(0)) + number
+            found[kernel.name][grid] += number
     return {name: grids for name, grids in found.items() if name not in unsteady}
 
 

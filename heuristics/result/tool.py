@@ -22,6 +22,11 @@ class Tool(Section, frozen=True):
     guidance: Key | None
 
 
+def tool_of(base: Key | None, new: Key | None) -> Tool:
+    """What compared two runs of which each has its guide; who asked fills in the version."""
+    return Tool("moe-diag", "", base if base == new else None)
+
+
 class OfKind(Section, frozen=True, kw_only=True):
     """How a document that names its kind begins."""
 

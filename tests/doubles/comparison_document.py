@@ -95,8 +95,6 @@ CHANGED = (
 GRAPHS = Suspect(
     "graphs_stopped",
     "CUDA graphs stopped replaying",
-    ("launch_starved.launch",),
-    4 * MS,
     "high",
     (
         "cuda_graph_impl went from local to none",
@@ -104,17 +102,19 @@ GRAPHS = Suspect(
         "launch calls a step went from 100 to 500",
     ),
     "set --cuda-graph-impl local again and record 8 steps",
+    ("launch_starved.launch",),
+    4 * MS,
     "Megatron-Core user guide on CUDA graphs",
     ("cuda_graph_impl went from local to none",),
 )
 NCCL = Suspect(
     "nccl_host_cpu",
     "NCCL 2.30 takes more of the host's CPU where its threads are not bound",
-    ("launch_starved.launch",),
-    4 * MS,
     "low",
     ("version.nccl went from 2.29 to 2.30",),
     "bind each rank to its CPUs, or go back to 2.29",
+    ("launch_starved.launch",),
+    4 * MS,
     "NCCL release notes 2.30",
     ("version.nccl went from 2.29 to 2.30",),
 )

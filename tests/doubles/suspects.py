@@ -7,7 +7,7 @@ from typing import Any
 from heuristics.comparison.difference.changed import difference
 from heuristics.comparison.difference.rows import Attribution, Facts
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta, Source
+from heuristics.result.compared import ComparedChange, ComparedRow, KernelChange, KernelDelta, Source
 from tests.doubles.comparison import rank, result, row
 from traces.sections.rank import Rank
 
@@ -49,7 +49,7 @@ def change(what: str, base: Value, new: Value, source: Source = "configuration")
     return difference(what, base, new, source)
 
 
-def kernel_delta(key: str, change_: Change, base_ms: float | None, new_ms: float | None) -> KernelDelta:
+def kernel_delta(key: str, change_: KernelChange, base_ms: float | None, new_ms: float | None) -> KernelDelta:
     """Kernels of one name that run once a step."""
     base_ns, new_ns = (None if ms is None else round(ms * MS) for ms in (base_ms, new_ms))
     return KernelDelta(

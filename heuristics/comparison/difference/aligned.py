@@ -8,8 +8,7 @@ group, or in what is the same on both sides.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Final
@@ -39,64 +38,63 @@ _NO_PURPOSE: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm
 
 Name = tuple[str, str]
 """Name and key of a kernel; a copy is called by its key."""
-Side = dict[Name, "_Amount"]
+Places = list[tuple[Kind, Place]]
 
 
-@dataclass(slots=True)
-class _Amount:
-    count: Fraction = Fraction(0)
-    work_ns: Fraction = Fraction(0)
+class _Side:
+    """Work of one side: how many, and their time, by name."""
 
-    def add(self, count: Fraction, work_ns: Fraction) -> None:
-        self.count += count
-        self.work_ns += work_ns
+    def __init__(self) -> None:
+        self.counts: dict[Name, Fraction] = defaultdict(Fraction)
+        self.works_ns: dict[Name, Fraction] = defaultdict(Fraction)
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+    @property
+    def count(self) -> float:
+        return float(sum(self.counts.values()))
+
+    @property
+    def work_ns(self) -> Fraction:
+        return sum(self.works_ns.values(), Fraction(0))
+
+    def add(self, name: Name, count: Fraction, work_ns: Fraction) -> None:
+        self.counts[name] += count
+        self.works_ns[name] += work_ns
 
 
-@dataclass(slots=True)
 class _Group:
     """Work of either side that stands in the same places."""
 
-    base: Side = field(default_factory=lambda: defaultdict(_Amount))
-    new: Side = field(default_factory=lambda: defaultdict(_Amount))
-    phases: set[Phase | None] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.base, self.new = _Side(), _Side()
+        self.phases: set[Phase | None] = set()
 
     @property
     def phase(self) -> Phase | None:
         return _phase(self.phases)
 
     @property
-    def sides(self) -> tuple[Side, Side]:
-        return self.base, self.new
+    def names(self) -> set[Name]:
+        return {*self.base.counts, *self.new.counts}
 
-    def add(self, part: _Part) -> None:
-        for side, places in zip(self.sides, (part.base, part.new), strict=True):
+    def swapped(self) -> _Group:
+        self.base, self.new = self.new, self.base
+        return self
+
+    def place(self, base: Places, new: Places) -> None:
+        """Add places of either side that stand against each other."""
+        for side, places in ((self.base, base), (self.new, new)):
             for kind, place in places:
                 self.phases.add(kind.phase)
-                side[kind_name(kind)].add(place.count, place.work_ns)
+                side.add(kind_name(kind), place.count, place.work_ns)
 
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Places of either side that stand against each other."""
-
-    base: list[tuple[Kind, Place]]
-    new: list[tuple[Kind, Place]]
-
-    @property
-    def names(self) -> tuple[frozenset[Name], frozenset[Name]]:
-        base, new = (frozenset(kind_name(kind) for kind, _ in side) for side in (self.base, self.new))
-        return base, new
-
-    @property
-    def is_replaced(self) -> bool:
-        return all(0 < len(side) <= REPLACED.value for side in self.names)
-
-    def by_bucket(self) -> Iterator[_Part]:
-        """Compute against compute, copies against copies: none is done in place of another."""
-        for bucket in sorted({_bucket(kind) for kind, _ in (*self.base, *self.new)}):
-            yield _Part(
-                *([one for one in side if _bucket(one[0]) == bucket] for side in (self.base, self.new))
-            )
+    def add(self, other: _Group) -> None:
+        self.phases |= other.phases
+        for mine, theirs in ((self.base, other.base), (self.new, other.new)):
+            for name, count in theirs.counts.items():
+                mine.add(name, count, theirs.works_ns[name])
 
 
 def _bucket(kind: Kind) -> str:
@@ -117,7 +115,7 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
         return gap(say("comparison.step-against-window"), say("comparison.no-steps-cure"))
     if len({_REPLAY in {kind.key for kind in side.kinds} for side in (one, other)}) > 1:
         return gap(say("comparison.replays-against-kernels"), say("comparison.replays-against-kernels-cure"))
-    return _summed(list(_groups(one, other)))
+    return _summed(_groups(one, other))
 
 
 def _sequence(rank: Rank) -> Recorded | Missing:
@@ -127,21 +125,18 @@ def _sequence(rank: Rank) -> Recorded | Missing:
     return found
 
 
-def _groups(base: Recorded, new: Recorded) -> Iterator[_Group]:
+def _groups(base: Recorded, new: Recorded) -> list[_Group]:
     """All groups, each key once. Swapped sides give the same groups, as one order of both is aligned."""
-    swapped = _signature(base) > _signature(new)
-    pair = (new, base) if swapped else (base, new)
-    for group in _merged(_Sides(*pair)):
-        yield _Group(group.new, group.base, group.phases) if swapped else group
+    if _signature(base) > _signature(new):
+        return [group.swapped() for group in _merged(_Sides(new, base))]
+    return list(_merged(_Sides(base, new)))
 
 
 def _signature(one: Recorded) -> tuple[object, ...]:
     kinds = [(kind.key, kind.name or "", kind.phase or "") for kind in one.kinds]
-    return [kinds[of] for of in one.of], one.run_length, one.work_ns, *_columns(one)
-
-
-def _columns(one: Recorded) -> tuple[tuple[int, ...], ...]:
-    return one.loops.first_run, one.loops.run_count, one.loops.times
+    loops = one.loops
+    names = [kinds[of] for of in one.of]
+    return names, one.run_length, one.work_ns, loops.first_run, loops.run_count, loops.times
 
 
 class _Sides:
@@ -161,28 +156,41 @@ class _Sides:
         base, new = (side[rows[0]].kind for side, rows in zip(self.places, block, strict=True))
         return int(self.scores[base][new])
 
-    def of(self, side: int, rows: Iterable[int]) -> list[tuple[Kind, Place]]:
-        return [(self.kinds[side][self.places[side][row].kind], self.places[side][row]) for row in rows]
+    def of(self, side: int, rows: Iterable[int]) -> Places:
+        places = [self.places[side][row] for row in rows]
+        return [(self.kinds[side][place.kind], place) for place in places]
 
 
 def _merged(sides: _Sides) -> Iterator[_Group]:
     """Groups by what they hold: kernels that stand for each other; one kernel that both have, or only one."""
     found: dict[object, _Group] = defaultdict(_Group)
     for block in _stretches(sides):
-        parts = _Part(sides.of(0, block[0]), sides.of(1, block[1]))
+        base, new = sides.of(0, block[0]), sides.of(1, block[1])
         if sides.worth(block) == SAME:
-            (kind, one), (_, other) = parts.base[0], parts.new[0]
-            found[kind_name(kind), one.count == other.count].add(parts)
+            (kind, one), (_, other) = base[0], new[0]
+            found[kind_name(kind), one.count == other.count].place(base, new)
             continue
-        for part in parts.by_bucket():
-            if part.is_replaced:
-                found[part.names, _phase(kind.phase for kind, _ in (*part.base, *part.new))].add(part)
+        # compute against compute, copies against copies: none is done in place of another
+        for bucket in sorted({_bucket(kind) for kind, _ in (*base, *new)}):
+            mine, theirs = _in_bucket(base, bucket), _in_bucket(new, bucket)
+            names = _names(mine), _names(theirs)
+            if all(0 < len(several) <= REPLACED.value for several in names):
+                phase = _phase(kind.phase for kind, _ in (*mine, *theirs))
+                found[names, phase].place(mine, theirs)
                 continue
-            for each in part.base:
-                found[kind_name(each[0]), False].add(_Part([each], []))
-            for each in part.new:
-                found[kind_name(each[0]), False].add(_Part([], [each]))
+            for each in mine:
+                found[kind_name(each[0]), False].place([each], [])
+            for each in theirs:
+                found[kind_name(each[0]), False].place([], [each])
     yield from _by_purpose(found.values())
+
+
+def _in_bucket(places: Places, bucket: str) -> Places:
+    return [(kind, place) for kind, place in places if _bucket(kind) == bucket]
+
+
+def _names(places: Places) -> frozenset[Name]:
+    return frozenset(kind_name(kind) for kind, _ in places)
 
 
 def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
@@ -192,7 +200,7 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
     """
     alone: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
-        keys = {key for side in group.sides for _, key in side}
+        keys = {key for _, key in group.names}
         key = keys.pop()
         if not keys and _has_purpose(key) and not (group.base and group.new):
             alone[key].append(group)
@@ -208,10 +216,7 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
 def _one(groups: Iterable[_Group]) -> _Group:
     whole = _Group()
     for group in groups:
-        whole.phases |= group.phases
-        for mine, theirs in zip(whole.sides, group.sides, strict=True):
-            for name, one in theirs.items():
-                mine[name].add(one.count, one.work_ns)
+        whole.add(group)
     return whole
 
 
@@ -256,19 +261,19 @@ def _belong(sides: _Sides, one: Block, other: Block) -> bool:
 
 
 def _classes(sides: _Sides, block: Block) -> set[str]:
-    return {kind.key for side, rows in enumerate(block) for kind, _ in sides.of(side, rows)}
+    return {kind.key for kind, _ in (*sides.of(0, block[0]), *sides.of(1, block[1]))}
 
 
 def _summed(groups: Sequence[_Group]) -> Exchanges:
     """Rows of the document, the largest difference first; rounded so that each side adds up."""
     differing = sorted((one for one in groups if not _is_same(one)), key=_size)
-    most = int(ROWS.value)
-    shown, rest, same = differing[:most], _one(differing[most:]), _one(filter(_is_same, groups))
-    whole = (*shown, rest, same)
-    base_ns, new_ns = (_rounded([_work(one.sides[side]) for one in whole]) for side in (0, 1))
+    shown, left_out = differing[: int(ROWS.value)], differing[int(ROWS.value) :]
+    whole = [*shown, _one(left_out), _one(filter(_is_same, groups))]
+    base_ns = _rounded(one.base.work_ns for one in whole)
+    new_ns = _rounded(one.new.work_ns for one in whole)
     rows = tuple(map(_row, shown, base_ns, new_ns))
-    rest_sum, same_sum = map(_sum, (rest, same), base_ns[len(shown) :], new_ns[len(shown) :])
-    return Exchanges(rows, same_sum, len(differing) - len(shown), rest_sum)
+    rest, same = map(_sum, whole[-2:], base_ns[-2:], new_ns[-2:])
+    return Exchanges(rows, same, len(left_out), rest)
 
 
 def _rounded(works_ns: Iterable[Fraction]) -> list[int]:
@@ -279,25 +284,17 @@ def _rounded(works_ns: Iterable[Fraction]) -> list[int]:
 
 def _is_same(group: _Group) -> bool:
     """Whether it is one kernel, as often on both sides, whatever either takes its purpose for."""
-    names = {name for side in group.sides for name, _ in side}
-    return len(names) == 1 and _count(group.base) == _count(group.new)
+    names = {name for name, _ in group.names}
+    return len(names) == 1 and group.base.count == group.new.count
 
 
 def _size(group: _Group) -> tuple[object, ...]:
-    delta_ns = _work(group.new) - _work(group.base)
-    return -abs(delta_ns), *sorted(map(sorted, group.sides)), group.phase or ""
-
-
-def _work(side: Side) -> Fraction:
-    return sum((one.work_ns for one in side.values()), Fraction(0))
-
-
-def _count(side: Side) -> float:
-    return float(sum((one.count for one in side.values()), Fraction(0)))
+    delta_ns = group.new.work_ns - group.base.work_ns
+    return -abs(delta_ns), *sorted((sorted(group.base.counts), sorted(group.new.counts))), group.phase or ""
 
 
 def _sum(group: _Group, base_ns: int, new_ns: int) -> ExchangeSum:
-    return ExchangeSum(_count(group.base), _count(group.new), base_ns, new_ns)
+    return ExchangeSum(group.base.count, group.new.count, base_ns, new_ns)
 
 
 def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
@@ -307,8 +304,8 @@ def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
         phase=group.phase,
         base=_worked(group.base, base_ns),
         new=_worked(group.new, new_ns),
-        base_count=_count(group.base),
-        new_count=_count(group.new),
+        base_count=group.base.count,
+        new_count=group.new.count,
         base_ns=base_ns,
         new_ns=new_ns,
         delta_ns=new_ns - base_ns,
@@ -318,27 +315,27 @@ def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
 def _change(group: _Group) -> ExchangeChange:
     if not group.base or not group.new:
         return "gone" if group.base else "new"
-    if {name for name, _ in group.base} != {name for name, _ in group.new}:
+    if {name for name, _ in group.base.counts} != {name for name, _ in group.new.counts}:
         return "exchanged"
-    return "more" if _count(group.new) > _count(group.base) else "fewer"
+    return "more" if group.new.count > group.base.count else "fewer"
 
 
 def _key(group: _Group) -> str:
     """The key that most of the work of both sides has."""
     works: dict[str, Fraction] = defaultdict(Fraction)
-    for side in group.sides:
-        for (_, key), one in side.items():
-            works[key] += one.work_ns
+    for side in (group.base, group.new):
+        for (_, key), work_ns in side.works_ns.items():
+            works[key] += work_ns
     return min(works, key=lambda key: (-works[key], key))
 
 
-def _worked(side: Mapping[Name, _Amount], work_ns: int) -> tuple[Worked, ...]:
+def _worked(side: _Side, work_ns: int) -> tuple[Worked, ...]:
     """Kernels of one side, those with the most work first; rounded so that they add up to its work."""
-    ordered = sorted(side.items(), key=lambda one: (-one[1].work_ns, one[0]))
-    works_ns = _rounded([one.work_ns for _, one in ordered])
+    ordered = sorted(side.counts, key=lambda name: (-side.works_ns[name], name))
+    works_ns = _rounded(side.works_ns[name] for name in ordered)
     if works_ns:
         works_ns[0] += work_ns - sum(works_ns)
     return tuple(
-        Worked(name, key, float(one.count), each_ns)
-        for ((name, key), one), each_ns in zip(ordered, works_ns, strict=True)
+        Worked(*name, float(side.counts[name]), each_ns)
+        for name, each_ns in zip(ordered, works_ns, strict=True)
     )

@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_capture
-from heuristics.result.compared import Change, Grid, KernelDelta
+from heuristics.result.compared import Grid, KernelChange, KernelDelta
 from traces.limits import LITTLE, WALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -55,11 +55,19 @@ def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
     """What is not the same on both sides; nothing where only one recorded what its CUDA graphs hold."""
     if not same_capture(base, new):
         return ()
-    ends_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
+    base_end_ns, new_end_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
     pairs = list(_pair_kernels(base, new))
     errors = _errors(len(pairs))
-    changes = (_change(one, other, *ends_ns, errors) for one, other in pairs)
-    found = (_delta(*pair, change) for pair, change in zip(pairs, changes, strict=True) if change)
+    found = []
+    for one, other in pairs:
+        change: KernelChange | None = None
+        if one is None or other is None or one.grid != other.grid:
+            listed = _is_listed(one, new_end_ns) and _is_listed(other, base_end_ns)
+            change = _apart(one, other) if listed else None
+        else:
+            change = _moved(one, other, errors)
+        if change:
+            found.append(_delta(one, other, change))
     return tuple(sorted(found, key=_place))
 
 
@@ -68,27 +76,26 @@ def _errors(kernels: int) -> float:
     return NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / max(kernels, 1))
 
 
-def _change(
-    base: Kernels | None, new: Kernels | None, base_end_ns: Fraction, new_end_ns: Fraction, errors: float
-) -> Change | None:
-    """What is not the same on both sides, where a side lists all that it has of it."""
-    if base is not None and new is not None and base.grid == new.grid:
-        return _moved(base, new, errors)
-    if base is not None and base.work_per_step_ns <= new_end_ns:
-        return None
-    if new is not None and new.work_per_step_ns <= base_end_ns:
-        return None
-    return "new" if base is None else "gone" if new is None else "grid"
+def _is_listed(kernels: Kernels | None, end_ns: Fraction) -> bool:
+    """Whether so much work would stand in the list of the other side, which ends at `end_ns`."""
+    return kernels is None or kernels.work_per_step_ns > end_ns
 
 
-def _moved(base: Kernels, new: Kernels, errors: float) -> Change | None:
+def _apart(base: Kernels | None, new: Kernels | None) -> KernelChange:
+    if base is None:
+        return "new"
+    return "gone" if new is None else "grid"
+
+
+def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
     """What moved of the same kernels, of two things what moves more work; None where nothing did."""
     more, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
+    by_count_ns = by_each_ns = Fraction(0)
     count_moved = abs(more) > Fraction(int(BORDER.value), min(base.steps, new.steps))
-    by_count_ns = abs(more) * (base.each_ns + new.each_ns) if count_moved else 0
-    by_each_ns = abs(longer_ns) * (base.per_step + new.per_step)
-    if not _duration_moved(base, new, errors, alone=not count_moved):
-        by_each_ns = Fraction(0)
+    if count_moved:
+        by_count_ns = abs(more) * (base.each_ns + new.each_ns)
+    if _duration_moved(base, new, errors, alone=not count_moved):
+        by_each_ns = abs(longer_ns) * (base.per_step + new.per_step)
     if not by_count_ns and not by_each_ns:
         return None
     if by_count_ns > by_each_ns:
@@ -105,18 +112,20 @@ def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) 
     return apart_ns > max(errors * error_ns, LITTLE.value * shorter_ns)
 
 
-def _delta(base: Kernels | None, new: Kernels | None, change: Change) -> KernelDelta:
-    (there, *_) = [each for each in (base, new) if each is not None]
-    work_ns = [each.work_per_step_ns if each else Fraction(0) for each in (base, new)]
+def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> KernelDelta:
+    there = base or new
+    assert there is not None
+    nothing = replace(there, grid=None, count=0, work_ns=0)
+    one, other = base or nothing, new or nothing
     return KernelDelta(
         name=there.name,
         key=there.key,
         change=change,
-        delta_ns=round(work_ns[1] - work_ns[0]),
-        base_grid=base.grid if base else None,
-        new_grid=new.grid if new else None,
-        base_count=float(base.per_step) if base else 0.0,
-        new_count=float(new.per_step) if new else 0.0,
+        delta_ns=round(other.work_per_step_ns - one.work_per_step_ns),
+        base_grid=one.grid,
+        new_grid=other.grid,
+        base_count=float(one.per_step),
+        new_count=float(other.per_step),
         base_each_ns=round(base.each_ns) if base else None,
         new_each_ns=round(new.each_ns) if new else None,
     )
@@ -137,9 +146,10 @@ def _pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     whole = not (base.kernel_table.left_out.rows or new.kernel_table.left_out.rows)
     one, other = _by_name(base), _by_name(new)
     for name in sorted(one.keys() | other.keys()):
-        sides = _same_keys(one.get(name, []), other.get(name, []))
-        for key in sorted({each.key for side in sides for each in side}):
-            mine, theirs = ([each for each in side if each.key == key] for side in sides)
+        before, after = _same_keys(one.get(name, []), other.get(name, []))
+        for key in sorted({each.key for each in (*before, *after)}):
+            mine = [each for each in before if each.key == key]
+            theirs = [each for each in after if each.key == key]
             if _has_own_grids(mine) and _has_own_grids(theirs):
                 yield from _by_grid(mine, theirs)
             elif whole:
@@ -168,18 +178,15 @@ def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[list[Kernels], 
 
     Then a key of `_UNRESOLVED` is on one side only, and another key has the kernels that it lacks.
     """
-    one, other = _count_by_key(base), _count_by_key(new)
-    differing = [key for key in one.keys() | other.keys() if one.get(key) != other.get(key)]
-    if not (base and new and _UNRESOLVED & (one.keys() ^ other.keys()) and len(differing) > 1):
+    counts: dict[str, Fraction] = defaultdict(Fraction)
+    for each in new:
+        counts[each.key] += each.per_step
+    for each in base:
+        counts[each.key] -= each.per_step
+    on_one_side = {each.key for each in base} ^ {each.key for each in new}
+    if not (base and new and _UNRESOLVED & on_one_side and sum(map(bool, counts.values())) > 1):
         return base, new
     return _with_key_cut(base), _with_key_cut(new)
-
-
-def _count_by_key(side: Iterable[Kernels]) -> dict[str, Fraction]:
-    counts: dict[str, Fraction] = defaultdict(Fraction)
-    for each in side:
-        counts[each.key] += each.per_step
-    return counts
 
 
 def _with_key_cut(side: Iterable[Kernels]) -> list[Kernels]:
@@ -201,12 +208,13 @@ def _has_own_grids(side: Sequence[Kernels]) -> bool:
 def _by_grid(base: Sequence[Kernels], new: Sequence[Kernels]) -> Iterator[Pair]:
     one, other = ({each.grid: each for each in side} for side in (base, new))
     yield from ((one[grid], other[grid]) for grid in one if grid in other)
-    alone = (
-        [side[grid] for grid in side if grid not in against] for side, against in ((one, other), (other, one))
-    )
-    yield from zip_longest(
-        *(sorted(side, key=lambda each: (-each.work_per_step_ns, _grid(each))) for side in alone)
-    )
+    gone = [each for grid, each in one.items() if grid not in other]
+    came = [each for grid, each in other.items() if grid not in one]
+    yield from zip_longest(sorted(gone, key=_by_work), sorted(came, key=_by_work))
+
+
+def _by_work(kernels: Kernels) -> tuple[Fraction, tuple[int, ...]]:
+    return -kernels.work_per_step_ns, _grid(kernels)
 
 
 def _added(side: Sequence[Kernels]) -> Kernels | None:

@@ -8,10 +8,12 @@ the nearest run; where memory ran out or a step drifts, the ones that can do tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import exp, log
 from typing import Final, Literal, get_args
+
+from msgspec.structs import replace
 
 from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
 from heuristics.config.hardware import family_named
@@ -21,7 +23,7 @@ from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
 from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import gap
+from traces.missing import OrMissing, gap, or_gap
 from traces.sections.section import copied
 from traces.spelling import percent, signed
 
@@ -45,6 +47,9 @@ Explained = Literal["step", "drift", "memory", "out_of_memory"]
 _ORDER: Final[tuple[Here, ...]] = get_args(Here)
 _FITS: Final = get_args(Fit)
 Observed = Literal["out_of_memory", "drift"]
+SideName = Literal["base", "new"]
+Range = tuple[float, float]
+"""Both ends of what is done to a step, as natural logarithms."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,12 @@ class Size:
     """How much longer the new step is, as natural logarithms: its most likely value and both ends.
 
     None where no logs tell it. `memory`: how many times as large the peak is. `moved`: what else differs
-    between the logs, each with the side that has it (`new`, or `base`).
+    between the logs, each with the side that has it.
     """
 
     ratio: tuple[float, float, float] | None = None
     memory: float | None = None
-    moved: Mapping[Observed, Literal["base", "new"]] | None = None
+    moved: Mapping[Observed, SideName] = field(default_factory=dict)
 
     @property
     def is_certain(self) -> bool:
@@ -75,15 +80,21 @@ class Made:
     changed: tuple[EffectiveChange, ...]
 
     @property
+    def title(self) -> str:
+        return self.known.titled(self.mirrored)
+
+    @property
     def knobs(self) -> tuple[str, ...]:
         """The settings that differ for it."""
         return tuple(one.what for one in self.changed if one.what in self.known.knobs)
 
     @cached_property
     def nearest(self) -> tuple[tuple[Here, Measured], ...]:
-        """Its measurements, the nearest first."""
-        made = [(self._here(one), one) for one in measurements(self.known.id)]
-        return tuple(sorted(made, key=lambda pair: _ORDER.index(pair[0])))
+        """Its measurements in the direction in which it is made, the nearest first."""
+        found = [
+            (self._here(one), replace(one, is_turned=self.mirrored)) for one in measurements(self.known.id)
+        ]
+        return tuple(sorted(found, key=lambda pair: _ORDER.index(pair[0])))
 
     @property
     def here(self) -> Here:
@@ -91,66 +102,65 @@ class Made:
         return next((here for here, one in self.nearest if one.times is not None), "other")
 
     @cached_property
-    def range(self) -> tuple[float, float] | None:
-        """What it does to a step by the nearest measurements, in logarithms; None without one."""
+    def range(self) -> Range | None:
+        """What it does to a step by the nearest measurements; None without one."""
         times = [one.times for here, one in self.nearest if here == self.here and one.times is not None]
-        logs = sorted(log(one) * (-1 if self.mirrored else 1) for one in times)
-        return (logs[0], logs[-1]) if logs else None
+        return (log(min(times)), log(max(times))) if times else None
 
     @cached_property
-    def wide(self) -> tuple[float, float] | None:
+    def wide(self) -> Range | None:
         """The same, as far as it may go here."""
         if self.range is None:
             return None
         factor = SAME.value if self.here == "same" else ELSEWHERE.value
-        ends = [end * by for end in self.range for by in (factor, 1 / factor)]
-        return min(ends) - EXACT.value, max(ends) + EXACT.value
+        low, high = self.range
+        return min(low * factor, low / factor) - EXACT.value, max(high * factor, high / factor) + EXACT.value
 
     @property
     def memory(self) -> float | None:
         """How many times as large it makes the memory, by the nearest measurement of that."""
-        times = next((one.memory_times for _, one in self.nearest if one.memory_times is not None), None)
-        return None if times is None else 1 / times if self.mirrored else times
+        return next((one.memory_times for _, one in self.nearest if one.memory_times is not None), None)
 
     def _here(self, one: Measured) -> Here:
         """How near a measurement was made: GPU and model, one of both or the generation, or neither."""
-        of_model = one.when is not None and True in (one.when.holds(self.base), one.when.holds(self.new))
-        not_model = one.when is not None and False in (one.when.holds(self.base), one.when.holds(self.new))
+        held = {one.when.holds(side) for side in (self.base, self.new)} if one.when else set()
+        of_model, of_another = True in held, False in held and True not in held
         gpu = self.new.gpu or self.base.gpu
-        if gpu in one.gpu:
-            return "same" if of_model else "other" if not_model and one.when is not None else "near"
-        own, theirs = family_named(gpu or ""), [family_named(name) for name in one.gpu]
-        alike = own is not None and any(their and their.hardware == own.hardware for their in theirs)
-        return "near" if of_model or (alike and not not_model) else "other"
+        if of_model and gpu in one.gpu:
+            return "same"
+        own = _generation(gpu)
+        is_like = gpu in one.gpu or (own is not None and own in map(_generation, one.gpu))
+        if of_another or not (of_model or is_like):
+            return "other"
+        return "near"
+
+
+def _generation(gpu: str | None) -> str | None:
+    family = family_named(gpu or "")
+    return None if family is None else family.hardware
 
 
 def made_changes(base: Config, new: Config, changed: Sequence[EffectiveChange]) -> list[Made]:
     """The known changes from base to new, those whose settings differ in effect."""
     effective = tuple(one for one in changed if one.effect == "may")
-    found = (
-        Made(known, mirrored, base, new, effective)
-        for known in known_changes().values()
-        if (mirrored := _way(known, base, new)) is not None
-    )
-    return [one for one in found if one.knobs]
+    found = []
+    for known in known_changes().values():
+        for mirrored, sides in ((False, (base, new)), (True, (new, base))):
+            made = Made(known, mirrored, base, new, effective)
+            if _is_made(known, *sides) and made.knobs:
+                found.append(made)
+    return found
 
 
-def _way(known: Known, base: Config, new: Config) -> bool | None:
-    """Whether the change is made mirrored; None where it is not made, or nobody knows."""
-    sides = (base, new)
-    ways = [True, True]
-    if known.before is not None and known.after is not None:
-        before, after = ([one.holds(side) for side in sides] for one in (known.before, known.after))
-        ways = [
-            before == [False, True] and after == [True, False],
-            before == [True, False] and after == [False, True],
-        ]
+def _is_made(known: Known, before: Config, after: Config) -> bool:
+    """Whether the change leads from one configuration to the other, as far as that is known."""
+    for condition, sides in ((known.before, (before, after)), (known.after, (after, before))):
+        if condition is not None and [condition.holds(side) for side in sides] != [True, False]:
+            return False
     if known.more:
-        one, other = (CONFIGURED.named(known.more).of(side) for side in sides)
-        if not isinstance(one, int | float) or not isinstance(other, int | float):
-            return None
-        ways = [ways[0] and one > other, ways[1] and one < other]
-    return None if True not in ways else ways.index(True) == 0
+        less, more = (CONFIGURED.named(known.more).of(side) for side in (before, after))
+        return isinstance(less, int | float) and isinstance(more, int | float) and less < more
+    return True
 
 
 @dataclass(frozen=True)
@@ -178,48 +188,46 @@ class _Held:
 
     @cached_property
     def explains(self) -> tuple[Explained, ...]:
-        found: list[Explained] = []
-        size, known, ends = self.size, self.made.known, self.made.range
-        moved = size.moved or {}
-        bears = ends is not None and max(map(abs, ends)) > EXACT.value
-        if bears and (size.ratio is None or self.fit in ("covers", "direction")):
-            found.append("step")
-        toward = "base" if self.made.mirrored else "new"
-        if "drift" in known.moves and moved.get("drift") == toward:
-            found.append("drift")
-        more = self.made.memory
-        if size.memory is not None and more is not None and (size.memory - 1) * (more - 1) > 0:
-            found.append("memory")
-        if "out_of_memory" in known.moves and (side := moved.get("out_of_memory")):
-            needs = toward if more is None or more == 1 else "new" if more > 1 else "base"
-            if needs == side:
-                found.append("out_of_memory")
-        return tuple(found)
+        size, made = self.size, self.made
+        toward: SideName = "base" if made.mirrored else "new"
+        more = made.memory or 1.0
+        short: SideName = toward  # the side whose memory it needs
+        if more != 1:
+            short = "new" if more > 1 else "base"
+        bears = made.range is not None and max(map(abs, made.range)) > EXACT.value
+        able: dict[Explained, bool] = {
+            "step": bears and (size.ratio is None or self.fit in ("covers", "direction")),
+            "drift": "drift" in made.known.moves and size.moved.get("drift") == toward,
+            "memory": ((size.memory or 1.0) - 1) * (more - 1) > 0,
+            "out_of_memory": "out_of_memory" in made.known.moves and size.moved.get("out_of_memory") == short,
+        }
+        return tuple(what for what, is_able in able.items() if is_able)
 
     @property
     def rank(self) -> tuple[float, ...]:
         """What comes first: what memory or drift asks for, how the range fits, how near, and how close."""
         asked = bool(self.size.moved) and not {*self.explains} & {"out_of_memory", "drift"}
-        middle = 0.0 if self.made.range is None else sum(self.made.range) / 2
-        far = -abs(middle) if self.size.ratio is None else abs(middle - self.size.ratio[0])
+        middle = sum(self.made.range or (0.0,)) / 2
+        far = -abs(middle)
+        if self.size.ratio is not None:
+            far = abs(middle - self.size.ratio[0])
         return float(asked), float(_FITS.index(self.fit)), float(_ORDER.index(self.made.here)), far
 
     def confidence(self, several: bool) -> Level:
         """High where it alone was measured on such a run and covers the size, low where it points its way."""
         if "out_of_memory" in self.explains:
             return "medium"
-        if self.fit != "covers":
+        if self.fit != "covers" or self.made.here == "other":
             return "low"
-        here = self.made.here
-        return "high" if here == "same" and not several else "low" if here == "other" else "medium"
+        return "high" if self.made.here == "same" and not several else "medium"
 
     @property
     def because(self) -> Iterator[str]:
         made, ratio = self.made, self.size.ratio
         if made.range is not None and made.wide is not None:
-            yield _range(made, made.range, made.wide)
-        if ratio is not None and made.range is not None:
-            yield say(f"files.fit-{self.fit}", size=_part(ratio[0]))
+            yield _range(made.here, made.range, made.wide)
+            if ratio is not None:
+                yield say(f"files.fit-{self.fit}", size=_part(ratio[0]))
         for what in ("drift", "out_of_memory", "memory"):
             if what in self.explains:
                 yield say(f"files.moves-{what.replace('_', '-')}")
@@ -233,31 +241,34 @@ def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
 
 
 def _explanation(held: _Held, several: bool) -> Explanation:
-    made, known = held.made, held.made.known
     none = gap(say("files.no-step"), say("files.no-step-cure"))
-    low, high = (exp(end) - 1 for end in made.wide) if made.wide else (none, none)
+    low: OrMissing[float] = none
+    high: OrMissing[float] = none
+    if held.made.wide is not None:
+        low, high = (exp(end) - 1 for end in held.made.wide)
     return copied(
         Explanation,
-        known,
-        made,
+        held.made.known,
+        held.made,
         held,
-        title=known.mirrored if made.mirrored else known.title,
         step_low_frac=low,
         step_high_frac=high,
         confidence=held.confidence(several),
         because=tuple(held.because),
-        measured=tuple(_elsewhere(made, here, each) for here, each in made.nearest),
+        measured=tuple(_elsewhere(here, each) for here, each in held.made.nearest),
     )
 
 
-def _range(one: Made, range_: tuple[float, float], wide: tuple[float, float]) -> str:
+def _range(here: Here, range_: Range, wide: Range) -> str:
     """What was measured elsewhere, and what it may be here."""
-    where, (low, high), (least, most) = say(f"files.here-{one.here}"), map(_part, range_), map(_part, wide)
+    low, high = map(_part, range_)
+    least, most = map(_part, wide)
+    kind = "measured"
     if max(map(abs, range_)) <= EXACT.value:
-        return say("files.measured-none", where=where)
-    if low == high:
-        return say("files.measured-one", where=where, low=low, least=least, most=most)
-    return say("files.measured", where=where, low=low, high=high, least=least, most=most)
+        kind = "measured-none"
+    elif low == high:
+        kind = "measured-one"
+    return say(f"files.{kind}", where=say(f"files.here-{here}"), low=low, high=high, least=least, most=most)
 
 
 def _part(ratio: float) -> str:
@@ -265,27 +276,26 @@ def _part(ratio: float) -> str:
     return signed(percent(exp(ratio) - 1))
 
 
-def _elsewhere(one: Made, here: Here, measured: Measured) -> MeasuredElsewhere:
+def _elsewhere(here: Here, measured: Measured) -> MeasuredElsewhere:
+    step = None if measured.times is None else measured.times - 1
+    memory = None if measured.memory_times is None else measured.memory_times - 1
     none = gap(say("files.not-measured"), say("files.not-measured-cure"))
-
-    def frac(times: float | None) -> float | None:
-        return None if times is None else (1 / times if one.mirrored else times) - 1
-
-    step, memory = frac(measured.times), frac(measured.memory_times)
-    return MeasuredElsewhere(
-        of=measured.of,
-        source=measured.source,
+    return copied(
+        MeasuredElsewhere,
+        measured,
         here=here,
-        step_frac=none if step is None else step,
-        memory_frac=none if memory is None else memory,
+        step_frac=or_gap(step, none),
+        memory_frac=or_gap(memory, none),
     )
 
 
 def together(made: Sequence[Made], size: Size) -> Together | None:
     """What all of them come to where there are several; None else."""
-    ranged = [one for one in made if one.wide is not None]
-    if len(ranged) < 2:
+    ends = {one.known.id: one.wide for one in made if one.wide is not None}
+    if len(ends) < 2:
         return None
-    low, high = (sum(one.wide[end] for one in ranged if one.wide) for end in (0, 1))
-    covers = None if size.ratio is None else low <= size.ratio[2] and size.ratio[1] <= high
-    return Together(tuple(one.known.id for one in ranged), exp(low) - 1, exp(high) - 1, covers)
+    low, high = map(sum, zip(*ends.values(), strict=True))
+    covers = None
+    if size.ratio is not None:
+        covers = low <= size.ratio[2] and size.ratio[1] <= high
+    return Together(tuple(ends), exp(low) - 1, exp(high) - 1, covers)

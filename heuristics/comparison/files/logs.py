@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
+
+import numpy as np
+from msgspec import structs
 
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
 from heuristics.words import say
@@ -16,7 +19,7 @@ from traces.sections.section import copied
 from traces.statistics.drift import Drift, drift_of
 from traces.statistics.interval import MANY
 from traces.training_log.iterations import steady_step
-from traces.training_log.log import Iteration, LoggedMemory, TrainingLog
+from traces.training_log.log import Iteration, TrainingLog
 
 _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_reserved"], ...]] = (
     "allocated",
@@ -31,33 +34,44 @@ _UNPRINTED: Final = gap(say("files.not-printed"), say("files.not-printed-cure"))
 
 def section(log: TrainingLog) -> FilesLog:
     """What is said of a log."""
-    steady = steady_step(log)
-    used = steady.used if steady else ()
-    lengths = sorted(one.length_ns for one in used)
-    low, high = _middle(lengths)
-    return FilesLog(
+    found = FilesLog(
         name=log.name,
         iteration_count=len(log.iterations),
-        steady_count=len(used),
-        left_out=steady.left_out_by_reason if steady else {},
-        first_iteration=used[0].index if used else _NONE,
-        last_iteration=used[-1].index if used else _NONE,
-        median_ns=or_gap(steady.median_ns if steady else None, _NONE),
-        mean_ns=or_gap(steady.mean_ns if steady else None, _NONE),
-        low_ns=or_gap(low, _NONE),
-        high_ns=or_gap(high, _NONE),
-        drift=drift_section(used),
-        tflops_per_gpu=_typical([one.tflops_per_gpu for one in used]),
-        tokens_per_s_per_gpu=_typical([one.tokens_per_s_per_gpu for one in used]),
+        steady_count=0,
+        left_out={},
+        first_iteration=_NONE,
+        last_iteration=_NONE,
+        median_ns=_NONE,
+        mean_ns=_NONE,
+        low_ns=_NONE,
+        high_ns=_NONE,
+        drift=_FEW,
+        tflops_per_gpu=_UNPRINTED,
+        tokens_per_s_per_gpu=_UNPRINTED,
         global_batch_size=_batch(log),
         memory=tuple(_memory(log)),
         out_of_memory=len(log.out_of_memory),
     )
-
-
-def drift_section(used: Sequence[Iteration]) -> OrMissing[DriftOf]:
-    found = drift_of_steps(used)
-    return _FEW if found is None else told(found)
+    steady = steady_step(log)
+    if steady is None:
+        return found
+    used = steady.used
+    lengths = sorted(one.length_ns for one in used)
+    outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
+    return structs.replace(
+        found,
+        steady_count=len(used),
+        left_out=steady.left_out_by_reason,
+        first_iteration=used[0].index,
+        last_iteration=used[-1].index,
+        median_ns=steady.median_ns,
+        mean_ns=steady.mean_ns,
+        low_ns=lengths[outside],
+        high_ns=lengths[-1 - outside],
+        drift=told(drift_of_steps(used), _FEW),
+        tflops_per_gpu=_typical(one.tflops_per_gpu for one in used),
+        tokens_per_s_per_gpu=_typical(one.tokens_per_s_per_gpu for one in used),
+    )
 
 
 def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
@@ -68,8 +82,10 @@ def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
     return drift_of(places, [one.length_ns for one in used])
 
 
-def told(found: Drift) -> DriftOf:
-    """A drift as the document has it."""
+def told(found: Drift | None, few: Missing) -> OrMissing[DriftOf]:
+    """A drift as the document has it; `few`: why there is none."""
+    if found is None:
+        return few
     first, last = round(found.first), round(found.last)
     return copied(
         DriftOf,
@@ -94,62 +110,46 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
     Where one drifts, those whose numbers both logs hold, less the line that both follow together: it is part
     of no difference, and would pass for how steps vary.
     """
-    both = [steady.used if (steady := steady_step(log)) else () for log in (base, new)]
-    one, other = (tuple(each.length_ns for each in used) for used in both)
-    if not drifts:
-        return one, other
-    by_index = [{each.index: each.length_ns for each in used} for used in both]
-    shared = sorted(by_index[0].keys() & by_index[1].keys())
-    if len(shared) < MANY.value:
-        return one, other
-    kept = [[lengths[place] for place in shared] for lengths in by_index]
-    line = drift_of(shared, [sum(pair) / 2 for pair in zip(*kept, strict=True)])
-    if line is None:
-        return tuple(kept[0]), tuple(kept[1])
-    middle = sum(shared) / len(shared)
-    off = [round(line.slope * (place - middle)) for place in shared]
-    level, other_level = (
-        tuple(length - less for length, less in zip(lengths, off, strict=True)) for lengths in kept
-    )
-    return level, other_level
+    one, other = _steady(base), _steady(new)
+    numbered, numbered_new = dict(one), dict(other)
+    shared = sorted(numbered.keys() & numbered_new.keys())
+    if not drifts or len(shared) < MANY.value:
+        return tuple(length for _, length in one), tuple(length for _, length in other)
+    kept = np.array([[numbered[place], numbered_new[place]] for place in shared])
+    line = drift_of(shared, kept.mean(axis=1).tolist())
+    if line is not None:
+        off = line.slope * (np.array(shared) - sum(shared) / len(shared))
+        kept -= np.rint(off).astype(np.int64)[:, None]
+    return tuple(kept[:, 0].tolist()), tuple(kept[:, 1].tolist())
 
 
-def _middle(lengths: Sequence[int]) -> tuple[int | None, int | None]:
-    """Between which the middle of the sorted lengths lies."""
-    if not lengths:
-        return None, None
-    outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
-    return lengths[outside], lengths[len(lengths) - 1 - outside]
+def _steady(log: TrainingLog) -> list[tuple[int, int]]:
+    """Number and length of its steady iterations."""
+    steady = steady_step(log)
+    return [(one.index, one.length_ns) for one in steady.used] if steady else []
 
 
-def _typical(rates: Sequence[float | None]) -> float | Missing:
-    known = [rate for rate in rates if rate is not None]
-    return median(known) if known else _UNPRINTED
+def _typical(rates: Iterable[float | None]) -> float | Missing:
+    printed = [rate for rate in rates if rate is not None]
+    return median(printed) if printed else _UNPRINTED
 
 
 def _batch(log: TrainingLog) -> int | Missing:
     sizes = {one.global_batch_size for one in log.iterations} - {None}
-    return or_gap(next(iter(sizes)) if len(sizes) == 1 else None, _UNPRINTED)
+    return or_gap(sizes.pop() if len(sizes) == 1 else None, _UNPRINTED)
 
 
 def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     """Each figure that is reported; its drift by the rank that reports it most often."""
-    by_rank: dict[int | None, list[LoggedMemory]] = defaultdict(list)
-    for report in log.memory:
-        by_rank[report.rank].append(report)
     few = gap(say("files.no-report", least=f"{MANY.value:.0f}"), say("files.no-report-cure"))
     for figure in _FIGURES:
-        series = [
-            [size for one in reports if (size := getattr(one, f"{figure}_bytes")) is not None]
-            for reports in by_rank.values()
-        ]
-        if not any(series):
-            continue
-        longest = max(series, key=len)
-        found = drift_of([*range(1, len(longest) + 1)], longest)
-        yield MemoryOf(
-            figure=figure,
-            most_bytes=max(size for sizes in series for size in sizes),
-            reports_count=len(longest),
-            drift=few if found is None else told(found),
-        )
+        sizes: dict[int | None, list[int]] = defaultdict(list)
+        for report in log.memory:
+            size = getattr(report, f"{figure}_bytes")
+            if size is not None:
+                sizes[report.rank].append(size)
+        if sizes:
+            longest = max(sizes.values(), key=len)
+            found = drift_of([*range(1, len(longest) + 1)], longest)
+            most = max(map(max, sizes.values()))
+            yield MemoryOf(figure, most_bytes=most, reports_count=len(longest), drift=told(found, few))

@@ -8,7 +8,7 @@ changes, whose range widens the result. What differs and was measured nowhere is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp
 from typing import Final, Literal
@@ -47,16 +47,24 @@ _FORCE: Final = "moe_router_force_load_balancing"
 Standing = Literal["inside", "below", "above"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Brought:
-    """A published row brought here: how many times as long a step takes, at least and at most."""
+    """A published row brought here: how much longer a step is at least and at most, as natural logarithms."""
 
     row: Reference
-    low: float
-    high: float
-    made: tuple[Made, ...]
-    left: tuple[Made, ...]
+    low: float = 0.0
+    high: float = 0.0
+    made: list[Made] = field(default_factory=list)
+    left: list[Made] = field(default_factory=list)
     """Changes that were measured on other models and GPUs alone: they say too little here."""
+
+    @property
+    def tokens_low(self) -> float:
+        return self.row.tokens_per_s_per_gpu / min(exp(self.high), WIDEST.value)
+
+    @property
+    def tokens_high(self) -> float:
+        return self.row.tokens_per_s_per_gpu / max(exp(self.low), 1 / WIDEST.value)
 
 
 def normal_throughput(run: Run) -> NormalThroughput | Missing:
@@ -86,19 +94,18 @@ def held_against(
     """The range with where a measured throughput lies, and where its replay without the largest wall does."""
     if found is None or isinstance(found, Missing) or tokens is None:
         return found
-    replayed = tokens / (1 - removable_frac) if removable_frac is not None and removable_frac < 1 else None
-    return with_fields(
-        found,
-        step_low_ns=None,  # the measured one stands beside it, of whatever batch it had
-        step_high_ns=None,
-        standing=_standing(found, tokens),
-        replayed_tokens_high=replayed,
-        replayed_standing=None if replayed is None else _standing(found, replayed),
-    )
+    # no step stands beside a measured one, of whatever batch it had
+    held = with_fields(found, step_low_ns=None, step_high_ns=None, standing=_standing(found, tokens))
+    if removable_frac is None or removable_frac >= 1:
+        return held
+    replayed = tokens / (1 - removable_frac)
+    return with_fields(held, replayed_tokens_high=replayed, replayed_standing=_standing(found, replayed))
 
 
 def _standing(found: NormalThroughput, tokens: float) -> Standing:
-    return "below" if tokens < found.tokens_low else "above" if tokens > found.tokens_high else "inside"
+    if tokens < found.tokens_low:
+        return "below"
+    return "above" if tokens > found.tokens_high else "inside"
 
 
 def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
@@ -106,9 +113,9 @@ def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
     found = [row for row in rows if row.gpu == gpu]
     bits = (run.precision or "").lower()
     routing = "balanced" if run.config.on(_FORCE) else "natural"
-    same = [row for row in found if row.precision and _alike(row.precision.lower(), bits)]
-    found = same or found
-    return ([row for row in found if row.routing == routing] or found)[: int(NEAREST.value)]
+    found = [row for row in found if row.precision and _alike(row.precision.lower(), bits)] or found
+    found = [row for row in found if row.routing == routing] or found
+    return found[: int(NEAREST.value)]
 
 
 def _alike(published: str, here: str) -> bool:
@@ -118,19 +125,26 @@ def _alike(published: str, here: str) -> bool:
 def _brought(row: Reference, run: Run) -> _Brought:
     there = FileSide(name="published", settings=_settings_of(row, run), given=Given(gpu=row.gpu))
     here = FileSide(name="here", settings=run.config.settings, given=replace(run.given, gpu=run.gpu))
-    made = made_changes(there.against(here), here.against(there), differences(there, here))
-    counted = tuple(one for one in made if one.wide is not None and one.here != "other")
-    low = sum(min(0.0, one.wide[0]) if one.wide[1] > 0 else one.wide[0] for one in counted if one.wide)
-    high = sum(max(0.0, one.wide[1]) if one.wide[0] < 0 else one.wide[1] for one in counted if one.wide)
-    left = tuple(one for one in made if one.wide is not None and one.here == "other")
-    return _Brought(row, max(exp(low), 1 / WIDEST.value), min(exp(high), WIDEST.value), counted, left)
+    found = _Brought(row)
+    for made in made_changes(there.against(here), here.against(there), differences(there, here)):
+        if made.wide is None:
+            continue
+        if made.here == "other":
+            found.left.append(made)
+            continue
+        found.made.append(made)
+        low, high = made.wide  # what may do nothing here shortens or lengthens nothing for sure
+        found.low += min(0.0, low) if high > 0 else low
+        found.high += max(0.0, high) if low < 0 else high
+    return found
 
 
 def _settings_of(row: Reference, run: Run) -> Settings:
     """What the published run sets: its preset; else this run's settings in its layout and precision."""
     found = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
-    routing = {} if row.routing == "unknown" else {_FORCE: row.routing == "balanced"}
-    return found.changed(routing, "published")
+    if row.routing == "unknown":
+        return found
+    return found.changed({_FORCE: row.routing == "balanced"}, "published")
 
 
 @cache
@@ -146,27 +160,32 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
 
 
 def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:
-    low = min(one.row.tokens_per_s_per_gpu / one.high for one in brought)
-    high = max(one.row.tokens_per_s_per_gpu / one.low for one in brought)
+    low, high = min(one.tokens_low for one in brought), max(one.tokens_high for one in brought)
     each = sum(flops_per_token(model).values()) / 1e12
-    ceiling = peak(run.gpu, peak_precision(run.precision))
-    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
-    tokens = batch * model.seq_length / world if batch and world else None
-    first = brought[0]
-    return NormalThroughput(
+    changes = [one for each_row in brought for one in each_row.made]
+    found = NormalThroughput(
         tokens_low=low,
         tokens_high=high,
         tflops_low=low * each,
         tflops_high=high * each,
-        mfu_low_frac=low * each / ceiling.tflops if ceiling else None,
-        mfu_high_frac=high * each / ceiling.tflops if ceiling else None,
-        step_low_ns=round(tokens / high * 1e9) if tokens else None,
-        step_high_ns=round(tokens / low * 1e9) if tokens else None,
+        mfu_low_frac=None,
+        mfu_high_frac=None,
+        step_low_ns=None,
+        step_high_ns=None,
         published=tuple(map(_published, brought)),
-        counted=tuple(dict.fromkeys(_change(one) for each in brought for one in each.made)),
-        not_counted=tuple(_not_counted(first, run)),
+        counted=tuple(dict.fromkeys(map(_change, changes))),
+        not_counted=tuple(_not_counted(brought[0], run)),
         sources=tuple(dict.fromkeys(_sources(brought))),
     )
+    if ceiling := peak(run.gpu, peak_precision(run.precision)):
+        peaks = low * each / ceiling.tflops, high * each / ceiling.tflops
+        found = with_fields(found, mfu_low_frac=peaks[0], mfu_high_frac=peaks[1])
+    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
+    if batch and world:
+        tokens = batch * model.seq_length / world
+        steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
+        found = with_fields(found, step_low_ns=steps_ns[0], step_high_ns=steps_ns[1])
+    return found
 
 
 def _published(one: _Brought) -> str:
@@ -178,19 +197,17 @@ def _published(one: _Brought) -> str:
 
 
 def _change(one: Made) -> str:
-    assert one.wide is not None
-    title = one.known.mirrored if one.mirrored else one.known.title
-    least, most = (signed(percent(exp(end) - 1)) for end in one.wide)
-    return f"{title}: a step of {between(least, most)}"
+    least, most = (signed(percent(exp(end) - 1)) for end in one.wide or ())
+    return f"{one.title}: a step of {between(least, most)}"
 
 
 def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
     """What differs from the nearest row and has no measured change."""
-    settings = run.config.settings
-    found = nearest(one.row, one.row.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+    found = nearest(one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision)
     names: Mapping[str, str] = _ASPECTS
+    counted = [knob for made in one.made for knob in made.knobs]
     for each in found.differs:
-        if not any(each.what in knob for made in one.made for knob in made.knobs):
+        if not any(each.what in knob for knob in counted):
             yield f"{names.get(each.what, each.what)} {each.here} (published: {each.published})"
     yield from map(_change, one.left)
 

@@ -1,17 +1,19 @@
 """What one side of a difference shows, by the names that causes ask for."""
 
 from collections.abc import Callable
+from functools import partial
 from operator import methodcaller
 from typing import Any, Final, TypeVar
 
+from heuristics.comparison.causes import named
 from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at
-from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import DICTIONARY, enter
 from heuristics.result.result import rank_in_run
 from traces.missing import known
 from traces.patterns import Pattern, compiled
+from traces.sections.tables import Kernel
 from traces.spelling import in_ms, percent
 
 _SIDES: Final = ("before", "after")
@@ -99,8 +101,11 @@ def perturbed(side: Subject) -> float | None:
 @shows(in_ms)
 def waiting(side: Subject) -> int | None:
     a2a = known(side.rank.a2a)
-    waiting_ns = known(a2a.waiting_like_ns) if a2a else None
-    return None if waiting_ns is None else waiting_ns // len(side.rank.lengths_ns)
+    return _a_step(side, known(a2a.waiting_like_ns)) if a2a else None
+
+
+def _a_step(side: Subject, whole_ns: int | None) -> int | None:
+    return None if whole_ns is None else whole_ns // len(side.rank.lengths_ns)
 
 
 @shows(in_ms)
@@ -112,8 +117,12 @@ def waited(side: Subject) -> int | None:
 @shows(whole)
 def broadcasts(side: Subject) -> float:
     """NCCL's broadcasts a step."""
-    rows = (one for one in side.rank.kernel_table.rows if one.key.startswith("comm."))
-    return sum(one.count for one in rows if "Broadcast" in one.name) / len(side.rank.lengths_ns)
+    return _kernels(side, lambda one: one.key.startswith("comm.") and "Broadcast" in one.name)
+
+
+def _kernels(side: Subject, counts: Callable[[Kernel], object]) -> float:
+    """Kernels a step that count."""
+    return sum(one.count for one in side.rank.kernel_table.rows if counts(one)) / len(side.rank.lengths_ns)
 
 
 @shows()
@@ -122,7 +131,9 @@ def workers(side: Subject) -> int | None:
     loading = side.rank.data_loading
     found = known(loading.workers) if loading else None
     said = side.value("num_workers", "dataset.num_workers")
-    return found if found is not None else said if isinstance(said, int) else None
+    if found is None and isinstance(said, int):
+        return said
+    return found
 
 
 @shows({True: "worker processes", False: "the step's own process"}.__getitem__)
@@ -147,8 +158,10 @@ def input_copies(side: Subject) -> int | None:
 def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
     loading = side.rank.data_loading
-    count = known(loading.input_copies_pageable) if loading else None
-    return count / loading.input_copies if loading and count is not None and loading.input_copies else None
+    if not loading or not loading.input_copies:
+        return None
+    count = known(loading.input_copies_pageable)
+    return None if count is None else count / loading.input_copies
 
 
 @shows(percent)
@@ -161,7 +174,7 @@ def wide(side: Subject) -> float | None:
 def beside_ns(side: Subject) -> int | None:
     """Work of compute beside communication, a step."""
     stretch = known(side.rank.sm.stretch)
-    return None if stretch is None else stretch.beside_ns // len(side.rank.lengths_ns)
+    return _a_step(side, stretch.beside_ns) if stretch else None
 
 
 BACKWARD: Final = compiled(r"(?i)bwd|backward|dgrad|wgrad")
@@ -170,12 +183,7 @@ FORWARD: Final = compiled(r"(?i)fwd|forward")
 
 def _named_like(name: str, like: Pattern) -> None:
     """Kernels a step with such a name."""
-
-    def per_step(side: Subject) -> float:
-        rows = (one for one in side.rank.kernel_table.rows if like.search(one.name))
-        return sum(one.count for one in rows) / len(side.rank.lengths_ns)
-
-    _enter(name, per_step, whole)
+    _enter(name, partial(_kernels, counts=lambda one: like.search(one.name)), whole)
 
 
 @shows(lambda modules: ", ".join(modules) or "none")

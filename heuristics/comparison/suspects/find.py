@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.comparison.causes import named
 from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
 from heuristics.comparison.difference.subject import Value
-from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import asked
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.table import Movable, Rule, causes, looks, movable

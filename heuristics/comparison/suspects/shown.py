@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Literal
 
+from heuristics.comparison.causes import named, table
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC
 from heuristics.comparison.difference.subject import Subject, same_count
-from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from heuristics.comparison.causes import PLACE, Cause, expanded, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
-from heuristics.comparison.suspects.causes import expanded, table
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import Given
@@ -72,8 +72,8 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
         return low <= base < border <= new < high
 
 
-class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
+class Rule(Cause, frozen=True, kw_only=True):
+    """A cause that two recordings show to come up on the new side.
 
     `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `hides`: rows
     that it keeps from being seen on one side, so that it explains nothing of them. `observed`: what else a
@@ -83,10 +83,6 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `at_least`: between which its confidence lies.
     """
 
-    id: str
-    title: str
-    mirrored: str
-    next: str
     source: str
     slower: tuple[str, ...] = ()
     faster: tuple[str, ...] = ()
@@ -133,7 +129,7 @@ def causes() -> Causes:
         "rules": [*_rules()],
         "looks": [expanded(row, {}, "") for row in table()["looks"]],
     }
-    return read_rows(rows, Causes, "heuristics/comparison/suspects/causes.toml", VIEWED.readers)
+    return read_rows(rows, Causes, PLACE, VIEWED.readers)
 
 
 def looks() -> tuple[Look, ...]:
@@ -141,8 +137,7 @@ def looks() -> tuple[Look, ...]:
 
 
 def _rules() -> Iterator[dict[str, Any]]:
-    written = [{"id": id_, **row} for id_, row in table()["causes"].items()]
-    for each, several in groupby(written, lambda row: row.pop("each", "")):
+    for each, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
         rows = [*several]
         if each == "family":
             for key, family in table()["families"].items():

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Subject
 from heuristics.facts.dictionary import Remembering
-from heuristics.result.compared import Change, ComparedChange, ComparedRow, ExchangeChange
+from heuristics.result.compared import ComparedChange, ComparedRow, ExchangeChange, KernelChange
 from traces.missing import Missing
 from traces.patterns import starred
 
-_TURNED: Final[dict[Change | ExchangeChange, Change | ExchangeChange]] = {
+_TURNED: Final[dict[KernelChange | ExchangeChange, KernelChange | ExchangeChange]] = {
     "slower": "faster",
     "faster": "slower",
     "more": "fewer",

@@ -4,15 +4,17 @@ Counts of kernels say something only where both sides record them alike: a repla
 whole hides its own.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 from typing import Final, Literal, get_args
 
+from heuristics.comparison.causes import named
 from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
-from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import fact
-from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
+from heuristics.result.compared import ComparedRow, Exchange, KernelChange, KernelDelta, Worked
 from heuristics.words import say
 from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
@@ -50,25 +52,27 @@ def same_products(view: View) -> bool:
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     """What rows moved by number, by duration and by overlap; empty where that is unknown of one."""
-    found = [[known(one) for one in (row.count_ns, row.duration_ns, row.overlap_ns)] for row in rows]
-    if any(one[0] is None for one in found):
-        return {}
-    sums = (sum(one or 0 for one in part) for part in zip(*found, strict=True))
-    return dict(zip(_PARTS, sums, strict=False))
+    sums: dict[Part, int] = {}
+    for row in rows:
+        moved = known(row.count_ns), known(row.duration_ns), known(row.overlap_ns)
+        if moved[0] is None:
+            return {}
+        for part, ns in zip(_PARTS, moved, strict=True):
+            sums[part] = sums.get(part, 0) + (ns or 0)
+    return sums
 
 
 def main_part(patterns: Iterable[str], view: View) -> Part | None:
     """What makes most of what rows grew by; None where nothing does, or that is unknown."""
     rows = view.grew(patterns)
-    told = parts(rows)
-    if not told:
-        return None
-    part = max(_PARTS, key=lambda one: told[one])
-    return part if told[part] >= MOST.value * sum(row.delta_ns for row in rows) else None
+    moved = parts(rows)
+    least_ns = MOST.value * sum(row.delta_ns for row in rows)
+    found = max(_PARTS, key=lambda part: moved.get(part, 0))
+    return found if moved and moved[found] >= least_ns else None
 
 
 Way = Literal["more", "number", "exchanged", "grid", "slower"]
-CHANGES: Final[Mapping[Way, tuple[Change, ...]]] = {
+CHANGES: Final[Mapping[Way, tuple[KernelChange, ...]]] = {
     "slower": ("slower",),
     "more": ("more", "new"),
     "number": ("new", "gone", "more", "fewer", "slower", "faster"),
@@ -83,25 +87,27 @@ def way_of(row_name: str, view: View) -> Way | None:
     row = view.rows.get(row_name)
     if row is None or row.delta_ns <= 0 or not seen_alike(view):
         return None
-    work_ns = dict[Change, float]()
+    work_ns: dict[KernelChange, float] = defaultdict(float)
     for one in view.facts.kernels:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
-            work_ns[one.change] = work_ns.get(one.change, 0.0) + max(sides)
-    gone, came = _part(work_ns.get("gone"), row.base_ns), _part(work_ns.get("new"), row.new_ns)
+            work_ns[one.change] += max(sides)
+    gone, came = _part(work_ns["gone"], row.base_ns), _part(work_ns["new"], row.new_ns)
     if min(gone, came) >= QUARTER.value:
         return "exchanged"
-    if _part(work_ns.get("grid"), max(row.base_ns, row.new_ns)) >= QUARTER.value:
+    if _part(work_ns["grid"], max(row.base_ns, row.new_ns)) >= QUARTER.value:
         return "grid"
-    part, alike = main_part([row_name], view), same_count(row.base_count, row.new_count)
-    if part == "duration":
-        is_mixed = min(gone, came) > HALF_A_WALL.value or max(gone, came) >= QUARTER.value
-        return "number" if not alike else None if is_mixed else "slower"
-    return "more" if part == "count" and row.new_count > row.base_count and not alike else None
+    part = main_part([row_name], view)
+    if not same_count(row.base_count, row.new_count):
+        if part == "duration":
+            return "number"
+        return "more" if part == "count" and row.new_count > row.base_count else None
+    is_mixed = min(gone, came) > HALF_A_WALL.value or max(gone, came) >= QUARTER.value
+    return "slower" if part == "duration" and not is_mixed else None
 
 
-def _part(ns: float | None, of_ns: int) -> float:
-    return (ns or 0.0) / of_ns if of_ns else 0.0
+def _part(ns: float, of_ns: int) -> float:
+    return ns / of_ns if of_ns else 0.0
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
@@ -110,30 +116,37 @@ def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
 
 
 def _kernel(view: View, kernel: KernelDelta) -> str:
-    times = ("none" if ns is None else in_ms(ns) for ns in (kernel.base_each_ns, kernel.new_each_ns))
-    found = f"{kernel.name[:60]}: {view.arrow(*times)}"
+    found = f"{kernel.name[:60]}: {view.arrow(_time(kernel.base_each_ns), _time(kernel.new_each_ns))}"
     if kernel.base_grid == kernel.new_grid or not kernel.base_grid or not kernel.new_grid:
         return found
     grids = ("x".join(map(str, grid)) for grid in (kernel.base_grid, kernel.new_grid))
     return f"{found}, grid: {view.arrow(*grids)}"
 
 
+def _time(ns: int | None) -> str:
+    return "none" if ns is None else in_ms(ns)
+
+
+def _exchanges(view: View) -> tuple[Exchange, ...]:
+    """What stands in the same places of both steps; nothing where these are not aligned."""
+    aligned = known(view.facts.exchanged)
+    return aligned.rows if aligned else ()
+
+
 def places_of(row_name: str, view: View) -> tuple[str, ...]:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
-    aligned = known(view.facts.exchanged)
-    rows = (
-        [one for one in aligned.rows if one.key == row_name and one.change == "exchanged"] if aligned else []
-    )
+    rows = [one for one in _exchanges(view) if one.key == row_name and one.change == "exchanged"]
     return tuple(view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)) for one in rows[:2])
 
 
 def _done(kernels: Sequence[Worked], work_ns: int) -> str:
+    if not kernels:
+        return f"{in_ms(work_ns)} (none)"
     several = " and others" if len(kernels) > 1 else ""
-    name = f"{kernels[0].count:.0f} x {kernels[0].name[:40]}" if kernels else "none"
-    return f"{in_ms(work_ns)} ({name}{several})"
+    return f"{in_ms(work_ns)} ({kernels[0].count:.0f} x {kernels[0].name[:40]}{several})"
 
 
-def _mean_ns(side: Subject) -> dict[str, tuple[float, int]]:
+def _works(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
     rows = (row for row in known(side.rank.ledger) or () if row.row in CLASSES and row.count and row.work_ns)
     return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
@@ -142,25 +155,25 @@ def _mean_ns(side: Subject) -> dict[str, tuple[float, int]]:
 @fact
 def slower_alike(view: View) -> str | None:
     """All large classes of compute that have as many kernels take longer by the same factor."""
-    base, new = view.before, view.after
-    before, after = _mean_ns(base), _mean_ns(new)
+    before, after = _works(view.before), _works(view.after)
     total_ns = sum(work_ns for _, work_ns in before.values())
-    times = {
-        name: (after[name][0] / each_ns - 1, work_ns)
-        for name, (each_ns, work_ns) in before.items()
-        if work_ns >= HALF_A_WALL.value * total_ns
-        and name in after
-        and same_count(base.counts.get(name, 0.0), new.counts.get(name, 0.0))
-    }
-    told_ns = sum(work_ns for _, work_ns in times.values())
-    if len(times) < FEWEST.value or told_ns < MOST.value * total_ns:
+    longer, works_ns = list[float](), list[int]()
+    for name, (each_ns, work_ns) in before.items():
+        counts = (side.counts.get(name, 0.0) for side in (view.before, view.after))
+        if work_ns >= HALF_A_WALL.value * total_ns and name in after and same_count(*counts):
+            longer.append(after[name][0] / each_ns - 1)
+            works_ns.append(work_ns)
+    if len(longer) < FEWEST.value or sum(works_ns) < MOST.value * total_ns:
         return None
-    mean = sum(longer * work_ns for longer, work_ns in times.values()) / told_ns
-    if mean < SAME_COUNT.value or any(abs(one - mean) > MOST.value * mean for one, _ in times.values()):
+    mean = sum(map(mul, longer, works_ns)) / sum(works_ns)
+    if mean < SAME_COUNT.value or any(abs(one - mean) > MOST.value * mean for one in longer):
         return None
-    least, most = min(times.values())[0], max(times.values())[0]
     return say(
-        "comparison.slower-alike", classes=len(times), mean_frac=mean, least_frac=least, most_frac=most
+        "comparison.slower-alike",
+        classes=len(longer),
+        mean_frac=mean,
+        least_frac=min(longer),
+        most_frac=max(longer),
     )
 
 
@@ -197,15 +210,15 @@ def ungrouped(view: View) -> bool:
 @fact
 def unfused(view: View) -> bool | None:
     """Small kernels are gone where more of other names came; None where neither order nor list shows it."""
-    aligned = known(view.facts.exchanged)
-    small = [one for one in aligned.rows if one.key in named("@small")] if aligned else []
-    others = [one for one in small if one.change == "exchanged"]
-    if sum(one.new_count for one in others) > sum(one.base_count for one in others) > 0:
+    gone = came = 0.0
+    for one in _exchanges(view):
+        if one.key in named("@small") and one.change == "exchanged":
+            gone, came = gone + one.base_count, came + one.new_count
+    if came > gone > 0:
         return True
-    numbers = dict[Change, float]()
-    for one in view.facts.kernels:
-        if one.key in named("@small"):
-            count = max(one.base_count, one.new_count)
-            numbers[one.change] = numbers.get(one.change, 0.0) + count
-    gone, new = numbers.get("gone", 0.0), numbers.get("new", 0.0)
-    return True if 0 < gone < new else None
+    gone = came = 0.0
+    for kernel in view.facts.kernels:
+        if kernel.key in named("@small"):
+            gone += kernel.base_count if kernel.change == "gone" else 0.0
+            came += kernel.new_count if kernel.change == "new" else 0.0
+    return True if 0 < gone < came else None

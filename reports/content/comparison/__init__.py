@@ -1,12 +1,15 @@
 """The page of two runs held against each other: the first screen with its end, and everything behind it.
 
-The first screen ends with what to record to decide, warnings, and what to type next.
+One page, whatever the evidence: recordings (`Compared`), or configurations and logs (files.py). The first
+screen ends with what to record to decide, warnings, and what to type next.
 """
 
 from collections.abc import Iterator
 
-from heuristics.result.compared import Compared
+from heuristics.result.compared import Compared, TwoRuns
+from heuristics.result.compared_files import ComparedFiles
 from reports.content.blocks import Block, Command, Detail, Page, Sentence, Tone
+from reports.content.comparison import files
 from reports.content.comparison.causes import causes, expected, limits
 from reports.content.comparison.changed import changed
 from reports.content.comparison.details import details, ranks
@@ -16,13 +19,17 @@ from reports.content.names import sentence
 from traces.spelling import file_word
 
 
-def closing(compared: Compared) -> Iterator[Block]:
+def closing(compared: TwoRuns) -> Iterator[Block]:
     if compared.warnings:
-        more = f" ({len(compared.warnings) - 1} more in --full)" if len(compared.warnings) > 1 else ""
-        yield Sentence((f"{sentence(compared.warnings[0])}{more}",), "Warning", Tone.NOTICE)
+        more = len(compared.warnings) - 1
+        ends = f" ({more} more in --full)" if more else ""
+        yield Sentence((f"{sentence(compared.warnings[0])}{ends}",), "Warning", Tone.NOTICE)
     if compared.record:
         yield Sentence((sentence(compared.record),), "To decide")
-    elif compared.size.source == "trace" and compared.verdict in ("regression", "improvement"):
+    if not isinstance(compared, Compared):
+        yield Command(("Where the time goes:",), "moe-diag capture --for regression")
+        return
+    if compared.size.source == "trace" and compared.verdict in ("regression", "improvement"):
         yield Sentence(
             ("Profiling lengthens steps. For the size without it: --base-log, --new-log.",), "Note"
         )
@@ -30,22 +37,35 @@ def closing(compared: Compared) -> Iterator[Block]:
     yield Command(("What slows the new run:",), f"moe-diag analyze {name}")
 
 
-def page(compared: Compared, detail: Detail) -> Page:
+def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` every cause, change and limit on it, and all tables after it."""
     everything = detail is Detail.FULL
-    forbidden = compared.verdict == "not_comparable"
-    blocks: tuple[Block, ...] = (
-        headline(compared),
-        *(limits(compared, everything) if forbidden else ()),
-        *ranks(compared),
-        *expected(compared, everything),
-        *(() if forbidden else waterfall(compared)),
-        *(() if forbidden else exchanged(compared)),
-        *causes(compared, everything),
-        *changed(compared, everything),
-        *(() if forbidden else limits(compared, everything)),
-        *closing(compared),
-        *(details(compared) if everything else ()),
-    )
-    more = "" if everything else "--full: every row, kernel and change | page: -o out.html"
-    return Page(title(compared), facts(compared), blocks, detail, more)
+    behind: Iterator[Block]
+    if isinstance(compared, Compared):
+        head, under = title(compared), facts(compared)
+        found = _of_recordings(compared, everything)
+        behind, shown = details(compared), "row, kernel and change"
+    else:
+        head, under = files.title(compared), files.facts(compared)
+        found = files.found(compared, everything)
+        behind, shown = files.details(compared), "difference and measurement"
+    limited = list(limits(compared, everything))
+    blocks: list[Block] = [headline(compared)]
+    if compared.verdict == "not_comparable":
+        blocks += [*limited, *found]
+    else:
+        blocks += [*found, *limited]
+    blocks += closing(compared)
+    if everything:
+        return Page(head, under, (*blocks, *behind), detail, "")
+    return Page(head, under, tuple(blocks), detail, f"--full: every {shown} | page: -o out.html")
+
+
+def _of_recordings(compared: Compared, everything: bool) -> Iterator[Block]:
+    yield from ranks(compared)
+    yield from expected(compared, everything)
+    if compared.verdict != "not_comparable":
+        yield from waterfall(compared)
+        yield from exchanged(compared)
+    yield from causes(compared, everything)
+    yield from changed(compared, everything)

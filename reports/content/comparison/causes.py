@@ -3,11 +3,11 @@
 A fix has what was predicted and what was gained.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from heuristics.comparison.suspects.find import UNPROVEN
-from heuristics.result.compared import Compared, ComparisonVerdict, Difference, Ends, Suspect
+from heuristics.result.compared import Compared, ComparisonVerdict, Difference, Ends, Suspect, TwoRuns
 from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
 from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
@@ -15,6 +15,7 @@ from reports.content.names import ended, keyed, sentence
 from traces.missing import OrMissing, known
 from traces.spelling import between, counted, in_ms, milliseconds, signed_ms
 
+NO_CAUSE: Final = "No cause is named: the runs are not comparable."
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
 _BEFORE: Final[dict[ComparisonVerdict, str]] = {
@@ -25,8 +26,25 @@ _BEFORE: Final[dict[ComparisonVerdict, str]] = {
 """What the first cause is called where no difference of the step is certain."""
 _NONE: Final[dict[ComparisonVerdict, str]] = {
     "no_change": "Nothing to explain: the difference is within what steps vary.",
-    "not_comparable": "No cause is named: the runs are not comparable.",
+    "not_comparable": NO_CAUSE,
 }
+
+
+Told = tuple[str, Words, Sequence[Words]]
+"""A cause: what it is called, its sentence, and its evidence."""
+
+
+def named_causes(told: Iterable[Told]) -> Iterator[Block]:
+    """Causes, the likeliest first, each with its evidence."""
+    for label, said, evidence in told:
+        yield Sentence(said, label, Tone.NOTICE)
+        if evidence:
+            yield Items(tuple(evidence))
+
+
+def left_out(count: int, cause: str) -> Iterator[Block]:
+    if count:
+        yield Sentence((f"{counted(count, cause)}: --full",), tone=Tone.MUTED)
 
 
 def causes(compared: Compared, everything: bool) -> Iterator[Block]:
@@ -35,32 +53,37 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
     if not suspects:
         none = "Unknown: nothing that is known to have changed can change the parts that differ."
         yield Sentence((_NONE.get(verdict, none),), "Cause", Tone.NOTICE)
-    shown = suspects if everything else suspects[: 1 if verdict == "not_comparable" else _SHOWN]
-    for place, one in enumerate(shown):
-        sure = "POSSIBLE CAUSE" if one.confidence == "low" else "LIKELY CAUSE"
-        if one.id.startswith(UNPROVEN):
-            sure = "NO PROVEN CAUSE"
-        yield Sentence(_cause(compared, one), "OR" if place else _BEFORE.get(verdict, sure), Tone.NOTICE)
-        if evidence := tuple(_evidence(one, everything)):
-            yield Items(evidence)
-    if len({row for one in shown for row in one.rows}) < sum(len({*one.rows}) for one in shown):
+    shown = suspects
+    if not everything:
+        shown = suspects[: 1 if verdict == "not_comparable" else _SHOWN]
+    yield from named_causes(
+        (
+            "OR" if place else _BEFORE.get(verdict, _how_sure(one)),
+            _cause(compared, one),
+            tuple(_evidence(one, everything)),
+        )
+        for place, one in enumerate(shown)
+    )
+    rows = [row for one in shown for row in {*one.rows}]
+    if len({*rows}) < len(rows):
         yield Sentence(("Causes above explain the same parts: one of them may be enough.",))
-    if left := len(suspects) - len(shown):
-        yield Sentence((f"{counted(left, 'less likely cause')}: --full",), tone=Tone.MUTED)
+    yield from left_out(len(suspects) - len(shown), "less likely cause")
+
+
+def _how_sure(one: Suspect) -> str:
+    if one.id.startswith(UNPROVEN):
+        return "NO PROVEN CAUSE"
+    return "POSSIBLE CAUSE" if one.confidence == "low" else "LIKELY CAUSE"
 
 
 def _cause(compared: Compared, suspect: Suspect) -> Words:
     rows = named(suspect.rows)
-    through = words(", by ", rows) if rows else ()
     if suspect.id.startswith(UNPROVEN):
         moved, whole = delta(suspect.explains_ns), delta(compared.step_delta_ns)
         return words(keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}.")
-    return words(
-        keyed(sentence(suspect.title)),
-        f" {_explains(compared, suspect)}",
-        through,
-        f". Confidence {suspect.confidence}.",
-    )
+    through = words(", by ", rows) if rows else ()
+    said, explains = keyed(sentence(suspect.title)), _explains(compared, suspect)
+    return words(said, f" {explains}", through, f". Confidence {suspect.confidence}.")
 
 
 def _explains(compared: Compared, suspect: Suspect) -> str:
@@ -86,7 +109,7 @@ def _evidence(suspect: Suspect, everything: bool) -> Iterator[Words]:
 _LIMITS: Final = 4
 
 
-def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
+def limits(compared: TwoRuns, everything: bool) -> Iterator[Items | Sentence]:
     """What limits or forbids the comparison, the gravest first; a short page names what limits it alone."""
     found = compared.comparable.differences
     forbids = [one for one in found if one.state == "no"]
@@ -96,9 +119,14 @@ def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
         title = "Why not comparable" if forbids else "Limits of this comparison"
         yield Items(tuple(map(limit, shown)), title)
     if others and not everything:
-        names = ", ".join(one.what for one in others)
-        said = f"{'' if forbids else 'The recordings differ in '}{names}. Why that matters: --full"
-        yield Sentence((said,), "Also differ" if forbids else "Limits")
+        names = f"{', '.join(one.what for one in others)}. Why that matters: --full"
+        if forbids:
+            yield Sentence((names,), "Also differ")
+        else:
+            yield Sentence((f"The {_DIFFER[compared.kind]} differ in {names}",), "Limits")
+
+
+_DIFFER: Final = {"comparison": "recordings", "files_comparison": "configurations"}
 
 
 def limit(one: Difference) -> Words:
@@ -178,6 +206,7 @@ def _conclusion(one: Expected) -> Words:
     conclusion = _CONCLUSIONS[one.conclusion]
     if one.conclusion == "changed_together":
         return words(f"{conclusion}: {', '.join(one.together_with)}.")
-    if one.conclusion == "came_back_elsewhere":
-        return words(conclusion, *((". Longer now: ", named(one.grew)) if one.grew else ()), ".")
-    return words(conclusion)
+    if one.conclusion != "came_back_elsewhere":
+        return words(conclusion)
+    longer = words(". Longer now: ", named(one.grew)) if one.grew else ()
+    return words(conclusion, longer, ".")

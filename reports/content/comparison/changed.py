@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from heuristics.comparison.alike import TELLING_TABLES
-from heuristics.result.compared import Compared, ComparedChange
+from heuristics.result.compared import Change, Compared, ComparedChange
 from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
 from reports.content.comparison.difference import named
 from reports.content.names import STEPS_BY, VERSION, version_of
@@ -48,34 +48,50 @@ TABLES: Final = {
 def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     """What changed, what can explain something first; a short page shows that alone."""
     telling = [one for one in compared.changed if one.can_explain]
-    others = (one for one in compared.changed if not one.can_explain)
-    shown = [*telling, *others] if everything else telling[:_SHOWN]
-    lines = [_changed(one, everything) for one in shown]
+    shown = telling[:_SHOWN]
+    if everything:
+        shown = [*telling, *(one for one in compared.changed if not one.can_explain)]
     more = len(compared.changed) - len(shown)
-    if lines and more:
-        lines.append(words(f"{counted(more, 'more change')}: --full"))
-    if lines:
-        yield Items(tuple(lines), "What changed")
-    else:
+    if shown:
+        yield listed_changes([_changed(one, everything) for one in shown], more)
+        return
+    none = "nothing that either side records."
+    if more:
         none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
-        yield Sentence((none if more else "nothing that either side records.",), "What changed")
+    yield Sentence((none,), "What changed")
+
+
+def listed_changes(lines: Sequence[Words], more: int) -> Items:
+    """Changes, and how many others there are."""
+    if more:
+        lines = [*lines, words(f"{counted(more, 'more change')}: --full")]
+    return Items(tuple(lines), "What changed")
+
+
+def width_of(everything: bool) -> int:
+    """How many letters of a value are shown."""
+    return _WHOLE if everything else _WIDTH
+
+
+def change(name: Words, one: Change, base: Span | Words, new: Span | Words) -> Words:
+    """A change as a line."""
+    if one.withheld:
+        return words(name, ": differs, its texts are withheld")
+    return words(name, ": ", base, " -> ", new)
 
 
 def _changed(one: ComparedChange, everything: bool) -> Words:
-    if one.withheld:
-        values: Words = ("differs, its texts are withheld",)
-    else:
-        width = _WHOLE if everything else _WIDTH
-        sides = ((one.base, one.said_base), (one.new, one.said_new))
-        base, new = (_value(one.what, value, width) if said else _UNSAID for value, said in sides)
-        if base == new:  # alike as shortened
-            base, new = (plainly(value, width) for value, _ in sides)
-        values = (base, " -> ", new)
-    line = words(_name(one), ": ", *values, f" ({one.source})")
+    width = width_of(everything)
+    base = _value(one.what, one.base, width) if one.said_base else _UNSAID
+    new = _value(one.what, one.new, width) if one.said_new else _UNSAID
+    if base == new:  # alike as shortened
+        base, new = plainly(one.base, width), plainly(one.new, width)
+    line = words(change(_name(one), one, base, new), f" ({one.source})")
     if not everything:
         return line
-    rows = named(one.can_explain)
-    return words(line, *(("; can explain ", rows) if rows else ("; explains no part that differs",)))
+    if not one.can_explain:
+        return words(line, "; explains no part that differs")
+    return words(line, "; can explain ", named(one.can_explain))
 
 
 def _name(one: ComparedChange) -> Words:
@@ -89,7 +105,9 @@ def _name(one: ComparedChange) -> Words:
         return words("most blocks of a kernel of ", Term(last))
     if family == VERSION:
         return words(version_of(last))
-    return words(Term(last) if family == "detected" else one.what.replace(".", " ").replace("_", " "))
+    if family == "detected":
+        return words(Term(last))
+    return words(one.what.replace(".", " ").replace("_", " "))
 
 
 def _value(what: str, value: object, width: int) -> Span:
@@ -106,8 +124,10 @@ def _value(what: str, value: object, width: int) -> Span:
 def plainly(value: object, width: int) -> Code:
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         text = ", ".join(value) or "none"
+    elif isinstance(value, str):
+        text = value
     else:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
     return Code(printable(text, width))
 
 

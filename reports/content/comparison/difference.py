@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side, exit_of
+from heuristics.result.compared import (
+    Compared,
+    ComparedRow,
+    ComparedSize,
+    ComparisonVerdict,
+    Side,
+    TwoRuns,
+    exit_of,
+)
 from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate
 from reports.content.analysis.times import beside_mean
@@ -99,21 +107,23 @@ def _each(compared: Compared) -> str:
     return f" per {repeated(compared)}" if has_steps(compared) else ""
 
 
-def headline(compared: Compared) -> Headline:
+def headline(compared: TwoRuns) -> Headline:
     """The change of a step as the one number, with the verdict, what it rests on, and below it why."""
     label, tone = LABELS[compared.verdict]
-    size = compared.size
-    per = " per iteration" if size.source == "log" else _each(compared)
-    figure, amount = signed(percent(size.delta_frac)), f"{signed_ms(size.delta_ns)}{per}"
-    under = tuple(map(words, _under(compared)))
-    return Headline(label, (f"{_rests_on(compared)}.",), tone, under, figure, amount)
-
-
-def _rests_on(compared: Compared) -> str:
+    size = known(compared.size)
+    if size is None:
+        said, figure, amount = compared.because[0], "", ""
+    else:
+        figure = signed(percent(size.delta_frac))
+        amount = f"{signed_ms(size.delta_ns)}{_per(compared, size)}"
+        said = f"{_interval(size)}, {_counts(compared, size)}."
     if compared.verdict == "not_comparable":
-        return "not judged, as the runs are not comparable"
-    chance = "may be chance; " if compared.verdict == "undecided" else ""
-    return f"{chance}{_interval(compared.size)}, {_counts(compared)}"
+        said = "not judged, as the runs are not comparable."
+    elif compared.verdict == "undecided" and figure:
+        said = f"may be chance; {said}"
+    if not figure:
+        said = sentence(said)
+    return Headline(label, (said,), tone, tuple(map(words, _under(compared))), figure, amount)
 
 
 def _interval(size: ComparedSize) -> str:
@@ -123,29 +133,34 @@ def _interval(size: ComparedSize) -> str:
     return f"{chosen(level)} interval {' to '.join(map(delta, size.ends_ns))} ms"
 
 
-def _counts(compared: Compared) -> str:
-    size = compared.size
-    if size.source == "trace" and not has_steps(compared):
-        return _NO_STEPS
-    of = " of the logs" if size.source == "log" else ""
-    one, many = (
-        (f"iteration{of}", f"iterations{of}") if of else (repeated(compared), f"{repeated(compared)}s")
-    )
+def _per(compared: TwoRuns, size: ComparedSize) -> str:
+    if size.source == "log":
+        return " per iteration"
+    return _each(compared) if isinstance(compared, Compared) else ""
+
+
+def _counts(compared: TwoRuns, size: ComparedSize) -> str:
+    one, many = "iteration of the logs", "iterations of the logs"
+    if size.source == "trace" and isinstance(compared, Compared):
+        if not has_steps(compared):
+            return _NO_STEPS
+        one, many = repeated(compared), f"{repeated(compared)}s"
     if size.base_count == size.new_count:
         return f"{counted(size.base_count, one, many)} a side"
     return f"{size.base_count:,} and {size.new_count:,} {many}"
 
 
-def _under(compared: Compared) -> Iterator[str]:
+def _under(compared: TwoRuns) -> Iterator[str]:
     """Reasons, the traces beside logs, the gate. What forbids a comparison has a list of its own."""
     if compared.verdict != "not_comparable":
-        yield from map(sentence, compared.because)
-    if compared.size.source == "log":
+        said_above = known(compared.size) is None
+        yield from map(sentence, compared.because[said_above:])
+    if isinstance(compared, Compared):
         traced = f"{delta(compared.step_delta_ns)} {unit(compared)}"
-        yield f"In the traces it is {traced}; the rows below explain that."
-    elif compared.size.between_runs:
-        pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
-        yield f"Against the first recording of base alone it is {pair}; the rows below explain that."
+        if compared.size.source == "log":
+            yield f"In the traces it is {traced}; the rows below explain that."
+        elif compared.size.between_runs:
+            yield f"Against the first recording of base alone it is {traced}; the rows below explain that."
     if gate := compared.gate:
         yield _gate(gate, exit_of(compared.verdict, gate))
 

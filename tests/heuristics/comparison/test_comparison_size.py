@@ -8,7 +8,8 @@ from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.subject import Subject
-from heuristics.comparison.size import Judged, judge_gate, judge_size, measure_size
+from heuristics.comparison.gate import Asked, gate_of
+from heuristics.comparison.size import Judged, judge_size, measure_size
 from heuristics.comparison.whole_range import judge_whole, whole_range
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Difference
 from heuristics.result.compared_runs import Whole
@@ -55,7 +56,7 @@ def judged_at(low_ms: float, high_ms: float) -> Judged:
 
 
 def gate_at(low_ms: float, high_ms: float, limit_frac: float = 0.03) -> Gate:
-    return judge_gate(sized(low_ms, high_ms), judged_at(low_ms, high_ms), limit_frac)
+    return gate_of(sized(low_ms, high_ms), judged_at(low_ms, high_ms), Asked(limit_frac))
 
 
 def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> None:
@@ -102,7 +103,7 @@ def test_runs_that_cannot_be_compared_get_no_verdict_but_their_figures() -> None
 def test_a_run_against_itself_is_no_change_however_few_its_steps(count: int) -> None:
     size, judged = judged_steps(steps(*range(100, 100 + count)), steps(*range(100, 100 + count)))
     assert (judged.verdict, judged.same, judged.record) == ("no_change", True, "")
-    assert judge_gate(size, judged, 0.0).state == "passed"
+    assert gate_of(size, judged, Asked(0.0)).state == "passed"
 
 
 def test_one_recording_read_under_other_names_of_its_idle_time_is_one_recording() -> None:
@@ -170,11 +171,11 @@ def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit(
 
 def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
     few, judged = judged_steps(steps(100, 100), steps(200, 200))
-    gate = judge_gate(few, judged, 0.03)
+    gate = gate_of(few, judged, Asked(0.03))
     assert gate.state == "undecided"
     assert gate.because.startswith("2 steps in base, 2 in new, where 4 a side are needed")
     many, differ = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
-    assert judge_gate(many, differ, 0.03).state == "undecided"
+    assert gate_of(many, differ, Asked(0.03)).state == "undecided"
 
 
 S = 1_000_000_000

@@ -38,7 +38,7 @@ def run(tmp_path: Path, config: str, seconds: list[float], name: str) -> FileSid
 def test_what_makes_runs_another_is_said_before_what_differs() -> None:
     other = said(MODEL.replace("num_layers: 8", "num_layers: 12") + "  mtp_num_layers: 1\n")
     found = text(said(MODEL), other)
-    assert "NOT COMPARABLE Model: It is another model: its step does other work." in found
+    assert "NOT COMPARABLE Not judged, as the runs are not comparable." in found
     assert "Why not comparable - model: num_layers 8 -> num_layers 12." in found
     assert "No cause is named: the runs are not comparable." in found
     assert "MTP layers are trained" not in found
@@ -52,7 +52,7 @@ def test_the_known_change_that_fits_leads_and_the_rest_is_counted(tmp_path: Path
     assert "LIKELY CAUSE Whole layers are recomputed (recompute_granularity). Confidence low." in found
     assert "POSSIBLE CAUSE MTP layers are trained (mtp_num_layers)." in found
     assert "1 more known change: --full" in found
-    assert "more difference: --full" in found or "more differences: --full" in found
+    assert "more change: --full" in found or "more changes: --full" in found
     assert "Also moe_deepep_num_sms differs without an effect on a step." in found
     whole = text(base, new, Detail.FULL)
     assert "OTHER WAY A loss keeps the experts' loads even (moe_aux_loss_coeff)." in whole

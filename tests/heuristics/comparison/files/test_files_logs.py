@@ -11,8 +11,9 @@ from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.logs import compared_lengths, drift_of_steps, section
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked
+from heuristics.comparison.size import Beside, judge
 from heuristics.config.about import Given
-from heuristics.result.compared import ComparedSize
+from heuristics.result.compared import Comparable, ComparedSize
 from heuristics.result.compared_files import ComparedFiles, DriftOf, FilesLog, MemoryOf
 from tests.doubles.result import double
 from traces.missing import Missing, known
@@ -111,7 +112,7 @@ MIXED = [100.0] * 3 + [100.0, 130, 90, 140, 95, 125, 85, 110, 150, 99, 120, 80, 
         (EVEN, [one + 10 for one in EVEN], "regression", "above zero", ""),
         (EVEN, [one - 10 for one in EVEN], "improvement", "below zero", ""),
         (MIXED, [100.0] * 3 + MIXED[:2:-1], "undecided", "holds zero", "iterations"),
-        ([100.0] * 23, [100.0] * 23, "no_change", "holds zero: the logs show no difference, of 0 %", ""),
+        ([100.0] * 23, [100.0] * 23, "no_change", "holds zero, within 0 % of a step", ""),
         (EVEN, [100.0] * 5, "undecided", "", "--base-log"),
         (EVEN, None, "undecided", "only the base log", "--base-log"),
         (None, EVEN, "undecided", "only the new log", "--base-log"),
@@ -209,7 +210,7 @@ def test_a_size_is_a_ratio_and_a_new_step_is_a_nanosecond_at_least() -> None:
 def test_around_zero_a_hundredth_of_the_shorter_step_is_no_change_else_longer_logs_decide(
     delta: int, low: int, high: int, verdict: str, record: str
 ) -> None:
-    found = rules._around_zero(sized(delta, low, high), (low, high), ())
+    found = judge(sized(delta, low, high), Comparable("yes", ()), Beside((), (), "", rules._longer, ""))
     assert found.verdict == verdict
     assert record in found.record
     assert bool(found.record) == bool(record)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from heuristics.comparison.files import normal as rules
@@ -114,6 +116,6 @@ def test_the_range_goes_from_the_slowest_published_run_brought_here_to_the_faste
     settings = preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16)
     model = model_size(settings)
     assert not isinstance(model, Missing)
-    brought = [rules._Brought(row(1_000), 0.5, 2.0, (), ()), rules._Brought(row(900), 0.8, 1.5, (), ())]
+    brought = [rules._Brought(row(1_000), log(0.5), log(2)), rules._Brought(row(900), log(0.8), log(1.5))]
     found = rules._range(Run(given=Given(gpu="H100", precision="bf16"), settings=settings), model, brought)
-    assert (found.tokens_low, found.tokens_high) == (500, 2_000)
+    assert (found.tokens_low, found.tokens_high) == pytest.approx((500, 2_000))

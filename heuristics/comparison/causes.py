@@ -1,21 +1,46 @@
-"""The table of causes, `causes.toml`, as it stands, and the sets of names in it."""
+"""The one table of causes, `causes.toml`, as it stands: by what shows them, with the sets of names in it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from traces.names.kernels import compute_classes
-from traces.toml_tables import written
+from traces.toml_tables import place, written
 
+_TABLE: Final = ("heuristics.comparison", "causes.toml")
+PLACE: Final = place(*_TABLE)
 Written = Mapping[str, Any]
+Witness = Literal["traces", "files"]
+
+
+class Cause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cause, whatever shows it. `mirrored`: its title where it went away; `next`: how to be sure."""
+
+    id: str
+    title: str
+    mirrored: str
+    next: str
+
+    def titled(self, mirrored: bool) -> str:
+        return self.mirrored if mirrored else self.title
 
 
 @cache
 def table() -> Written:
     """The file; its set `classes` is all classes of compute."""
-    found = written("heuristics.comparison.suspects", "causes.toml")
+    found = written(*_TABLE)
     found["sets"]["classes"] = [f"compute.{class_}" for class_ in compute_classes()]
     return found
+
+
+def shown_by(witness: Witness) -> Iterator[dict[str, Any]]:
+    """Causes that a kind of evidence can show, each with what shows it there, in their order."""
+    for id_, row in table()["causes"].items():
+        if witness in row:
+            title, mirrored, next_ = (row[field] for field in ("title", "mirrored", "next"))
+            yield {"id": id_, "title": title, "mirrored": mirrored, "next": next_, **row[witness]}
 
 
 @cache
