@@ -65,10 +65,12 @@ def result_of_run(
     configuration are withheld where they could be a path or a name. `hang`: that of a second witness; without
     one, that of the log.
     """
-    if hang is None and (logged := judgement.run.log) is not None:
-        hang = hang_of_log(logged)
+    if hang is None and judgement.run.log is not None:
+        hang = hang_of_log(judgement.run.log)
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files or _NO_FILES
-    left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
+    left: list[Missing] = []
+    for place, one in enumerate(ranks):
+        left += notes(place, one)
     if isinstance(judgement.combined, Missing):
         left.append(judgement.combined)
     made = _plain(
