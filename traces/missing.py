@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
+from msgspec import UnsetType
+
 from traces.texts import Place, Said
 
 T = TypeVar("T")
@@ -55,6 +57,6 @@ def unless(why: Missing | None, value: T) -> T | Missing:
     return value if why is None else why
 
 
-def known(value: OrMissing[T]) -> T | None:
-    """The value where it is known; None where it is missing or does not apply."""
-    return None if isinstance(value, Missing) else value
+def known(value: OrMissing[T] | UnsetType) -> T | None:
+    """The value where it is known; None where it is missing, absent or does not apply."""
+    return None if isinstance(value, Missing | UnsetType) else value

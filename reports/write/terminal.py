@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from reports.content.blocks import Bar, Code, Hue, Piece, Quantity, Row, Table, Term, Tone, View, Words
-from reports.content.names import name_of
+from reports.content.names import name_of, when
 from traces.patterns import compiled
 from traces.spelling import percent, printable
 
@@ -56,7 +56,7 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
         if isinstance(span, Code):
             line.append(printable(span.text, len(span.text)), "cyan")
         elif isinstance(span, Term):
-            name = name_of(span.key) + (f" [{span.key}]" if view.keys else "")
+            name = name_of(span.key) + when(view.keys, f" [{span.key}]")
             line.append(printable(name, len(name)))
         else:
             line.append(printable(span, len(span)))
@@ -143,11 +143,8 @@ def printed(lines: Iterable[Text], view: View) -> str:
     console, written = Console(width=_ENDLESS, color_system="standard", force_terminal=True), []
     for line in lines:
         line.rstrip()
-        for segment in line.render(console, end="\n"):
-            style = segment.style
-            written.append(
-                style.render(segment.text, color_system=ColorSystem.STANDARD) if style else segment.text
-            )
+        for text, style, _ in line.render(console, end="\n"):
+            written.append(style.render(text, color_system=ColorSystem.STANDARD) if style else text)
     return "".join(written)
 
 
@@ -189,10 +186,8 @@ def _drawn(pieces: tuple[Piece, ...], width: int) -> Text:
         cells[cells.index(max(cells))] += room - sum(cells)
     line = plain("|")
     for piece, length in zip(pieces, cells, strict=True):
-        label = f" {piece.name} {percent(piece.share)} "
-        if len(label) + 2 > length:
-            label = f" {percent(piece.share)} "
-        inside = label if len(label) + 2 <= length else ""
+        labels = (f" {piece.name} {percent(piece.share)} ", f" {percent(piece.share)} ")
+        inside = next((label for label in labels if len(label) + 2 <= length), "")
         line += plain(inside.center(length, FILLS[piece.hue]), HUES[piece.hue]) + plain("|")
     return line
 
@@ -200,8 +195,8 @@ def _drawn(pieces: tuple[Piece, ...], width: int) -> Text:
 def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
     width = view.width or 200
-    rows = [*table.rows[:_MOST_ROWS], *([table.total] if table.total else [])]
-    cells = [[_cell(row, place, view) for place in range(len(table.columns))] for row in rows]
+    rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
+    cells = [_cells(row, view) for row in rows]
     grid = _grid(table, cells, width)
     lines = []
     heads = [plain(column.title, "dim") for column in table.columns]
@@ -210,7 +205,7 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     elif table.title:
         lines.append(plain(table.title, "bold"))
     if any(head.plain for head in heads):
-        last = heads[-1].plain if len(heads) > len(grid.sizes) else ""
+        last = "".join(head.plain for head in heads[len(grid.sizes) :])
         lines.append(grid.joined(heads, "") + plain(" " * (grid.words - grid.start) + last))
     for row, line in zip(rows, cells, strict=True):
         lines += _row_lines(row, line, grid, longest)
@@ -249,7 +244,8 @@ class _Grid:
 
 def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
-    count = len(table.columns) - (0 if table.columns[-1].number or len(table.columns) == 1 else 1)
+    count = len(table.columns)
+    count -= count > 1 and not table.columns[-1].number
     heads = [len(column.title) for column in table.columns[:count]]
     sizes = [max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)]
     if not table.columns[0].title:
@@ -258,14 +254,15 @@ def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     barred = [place for place, row in enumerate(table.rows[:_MOST_ROWS]) if _shares(row)]
     tails = [cells[place][-1].cell_len for place in barred] if count < len(table.columns) else [0]
     bar = min(_WIDEST_BAR, spare - max(tails, default=0) - len(_GAP))
-    bar = bar if barred and bar >= _NARROWEST_BAR else 0
+    if not barred or bar < _NARROWEST_BAR:
+        bar = 0
     return _Grid(tuple(sizes), tuple(column.number for column in table.columns[:count]), bar, width)
 
 
-def _cell(row: Row, place: int, view: View) -> Text:
-    cell = row.cells[place]
-    said = plain(cell.text) if isinstance(cell, Quantity) else text_of(cell, view)
-    return plain("  " * row.depth) + said if place == 0 else said
+def _cells(row: Row, view: View) -> list[Text]:
+    cells = [plain(one.text) if isinstance(one, Quantity) else text_of(one, view) for one in row.cells]
+    cells[0] = plain("  " * row.depth) + cells[0]
+    return cells
 
 
 def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[Text]:
@@ -276,9 +273,13 @@ def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[T
     tail = cells[len(grid.sizes) :]
     shares = _shares(row)
     bare = bool(tail) and not any(cell.plain for cell in cells[1 : len(grid.sizes)])
-    head = plain("  ") + cells[0] if bare else grid.joined(cells)
-    start = grid.words if shares else 2 + grid.sizes[0] + len(_GAP) if bare else grid.start
-    head += plain(" " * (start - head.cell_len)) if bare else plain("")
+    start = grid.words if shares else grid.start
+    if bare:
+        head = plain("  ") + cells[0]
+        start = grid.words if shares else 2 + grid.sizes[0] + len(_GAP)
+        head += plain(" " * (start - head.cell_len))
+    else:
+        head = grid.joined(cells)
     head.stylize(STYLES[row.tone])
     if shares and grid.bar:
         length = round(min(1.0, shares[0].share or 0.0) * grid.bar)

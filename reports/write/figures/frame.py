@@ -1,6 +1,7 @@
 """What every sheet has: the inputs, the one sentence with what it rests on, and what to type next."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
@@ -88,9 +89,8 @@ def _foot(area: Area, page: Page, version: str) -> None:
             area.text(0, area.height - 0.03, said, SMALL, color=SOFT)
             left = inches(said, SMALL)
             room = area.width - left - inches(made, SMALL) - 0.3
-            area.text(
-                left, area.height - 0.03, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
-            )
+            line = fitted(block.line, room, SMALL, bold=True)
+            area.text(left, area.height - 0.03, line, SMALL, weight="bold")
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
@@ -99,13 +99,14 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
     left, top = 0.0 if stacked else _LABELS, 0.08
     for block in blocks:
         if isinstance(block, Sentence):
-            label, texts = block.label, [plain(block.said)]
-            colour = TONES[block.tone][0] if block.tone is Tone.MUTED else INK
+            label, texts, colour = block.label, [plain(block.said)], INK
+            if block.tone is Tone.MUTED:
+                colour = TONES[block.tone][0]
         elif isinstance(block, Items):
             label, texts, colour = block.title, [plain(one) for one in block.items], SOFT
         else:
             continue
-        lines = [line for text in texts for line in wrapped(text, area.width - left, BODY)]
+        lines = chain.from_iterable(wrapped(text, area.width - left, BODY) for text in texts)
         if label and top + stacked * LINE < area.height:
             area.text(0, top, fitted(label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
             top += stacked * LINE

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step
-from reports.content.names import plain
+from reports.content.names import beyond, plain, when
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
@@ -49,10 +49,10 @@ def draw_plan(area: Area, plan: Plan) -> None:
         if sum(one.height for one in (*texts, title)) > area.height - _TOP:
             break
         texts.append(title)
-    left = plan.left_out + len(plan.steps) - len(texts)
-    said = [plain(plan.together)] if plan.together and len(texts) == len(plan.steps) else []
-    said += [f"{left} more: --full"] if left else []
-    beside = fitted(" ".join(said), area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
+    said = when(len(texts) == len(plan.steps), plain(plan.together))
+    left = beyond(plan.left_out + len(plan.steps), len(texts), "{} more: --full")
+    said = " ".join(filter(None, (said, left)))
+    beside = fitted(said, area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
     area.text(area.width, 0.08, beside, SMALL, color=SOFT, ha="right")
     top = _TOP
     for number, (step, one) in enumerate(zip(plan.steps, texts, strict=False), start=1):
@@ -62,7 +62,9 @@ def draw_plan(area: Area, plan: Plan) -> None:
 
 def _texts(step: Step, width: float, notes: int) -> _Texts:
     title = wrapped(plain(step.title), width - _saves_inches(step) - 0.5, BODY, bold=True)
-    said = [line for note in step.notes[:notes] for line in wrapped(plain(note), width - 0.3, SMALL)]
+    said: list[str] = []
+    for note in step.notes[:notes]:
+        said += wrapped(plain(note), width - 0.3, SMALL)
     return _Texts(tuple(title), tuple(_code(step, width - 0.3)), tuple(said))
 
 
@@ -93,9 +95,8 @@ def _code(step: Step, width: float) -> Iterator[str]:
     for one in step.in_use:
         if one.arm:
             yield f"{one.name}:"
-        yield from textwrap.wrap(
-            "  ".join(harmless(line) for line in one.code.lines), letters, break_on_hyphens=False
-        )
+        line = "  ".join(map(harmless, one.code.lines))
+        yield from textwrap.wrap(line, letters, break_on_hyphens=False)
 
 
 def _range(area: Area, low: float | None, high: float) -> None:
