@@ -39,7 +39,14 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
             CodeBlock((one.text,)),
             statement(f"It {one.why}. Cost: {one.cost}."),
         )
-    blocks = (head, *commands(how), *_flags(how), *reasons, *export)
+    if how.code:
+        marks = CodeBlock(how.code, "python")
+        flags: tuple[Block, ...] = (statement("Mark the steps in the training loop:"), marks)
+    else:
+        lines = CodeBlock(tuple(one.text for one in how.flags))
+        older = _before(how.flags, "Megatron-Core")
+        flags = (statement("Add to the arguments of the training:"), lines, *older)
+    blocks = (head, *commands(how), *flags, *reasons, *export)
     after = Command(words("Then:"), f"moe-diag doctor run_0.nsys-rep && {row.next}")
     facts = words(f"{words_of('trained_with')[framework]}; nothing is run")
     return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
@@ -61,16 +68,6 @@ def _before(rows: Iterable[Option], product: str) -> Iterator[Sentence]:
         if one.since:
             instead = words("type ", Code(one.older), " for ") if one.older else words("leave out ")
             yield Sentence(words(f"Before {product} {one.since} ", *instead, Code(one.text), "."))
-
-
-def _flags(how: Recording) -> Iterator[Block]:
-    if how.code:
-        yield statement("Mark the steps in the training loop:")
-        yield CodeBlock(how.code, "python")
-    else:
-        yield statement("Add to the arguments of the training:")
-        yield CodeBlock(tuple(one.text for one in how.flags))
-        yield from _before(how.flags, "Megatron-Core")
 
 
 def _reason(one: Option) -> Words:

@@ -1,12 +1,11 @@
 """What is wrong with a configuration, one entry a defect: what it is, its cure, where it was seen."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from heuristics.result import configured
-from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Detail, Words, words
@@ -59,7 +58,13 @@ def defects(result: Result) -> tuple[Defect, ...]:
     if configuration is None:
         return ()
     values = values_of(result)
-    return (*(_entry(one, values) for one in result.defects), *_unread(configuration))
+    found = [_entry(one, values) for one in result.defects]
+    for one in configuration.problems:
+        # one with a right spelling is a finding already, but for an older name
+        if not one.instead or one.effect == "older_name":
+            place = words(Code(one.where))
+            found.append(Defect("", Weight.UNREAD, one.text, "", place, place))
+    return tuple(found)
 
 
 def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
@@ -80,14 +85,6 @@ def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
 def cure_with_fix(one: configured.Defect | configured.Incident) -> str:
     """The cure, with the fix that is one where it does not name it."""
     return f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
-
-
-def _unread(configuration: Configuration) -> Iterator[Defect]:
-    """Problems of the file; one with a right spelling is a finding already, but for an older name."""
-    for one in configuration.problems:
-        if not one.instead or one.effect == "older_name":
-            place = words(Code(one.where))
-            yield Defect("", Weight.UNREAD, one.text, "", place, place)
 
 
 def defect_words(one: Defect, detail: Detail) -> Words:

@@ -22,10 +22,11 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_numbers import MEMORY_PARTS, memory_table
-from reports.content.names import beyond, capital, optional, statement, when
+from reports.content.names import beyond, capital, optional, statement, told, when
 from reports.content.normal import normal_details, normal_lines
 from reports.redaction import redaction_words
 from traces.missing import known
+from traces.sizes.memory import MemoryEstimate
 from traces.spelling import billions, counted, gigabytes, percent
 
 _FIRST: Final = 6
@@ -47,7 +48,8 @@ def page(found: Layouts, detail: Detail) -> Page:
         first = found.layouts[0]
         blocks.append(_table(found, everything))
         if not everything:  # the whole is in the parts of a long page
-            blocks += (*items("Why 1", first.because), statement(_memory_words(first), "Memory"))
+            held = told(first.memory, _memory_words)
+            blocks += (*items("Why 1", first.because), statement(held, "Memory"))
             blocks += lines_of(first)
         blocks += normal_lines(found.normal)
     most = None if everything else _FEW
@@ -123,10 +125,7 @@ def _row(one: PlannedLayout) -> Row:
     return row(cells, _NUMBERS, _TONES[one.room], f"layout-{one.place}")
 
 
-def _memory_words(one: PlannedLayout) -> str:
-    memory = known(one.memory)
-    if memory is None:
-        return "unknown"
+def _memory_words(memory: MemoryEstimate) -> str:
     parts = ((name, getattr(memory, f"{name}_bytes")) for name in MEMORY_PARTS)
     said = ", ".join(f"{name} {gigabytes(size)}" for name, size in parts if size)
     return f"{said} (pipeline stage {memory.stage}, the fullest)."

@@ -57,7 +57,14 @@ def lanes_of(one: Stretch) -> list[Drawn]:
     if (why := known(one.timeline.reasons)) and why.at_ns:
         keys = [why.reasons[reason] for reason in why.reason]
         lanes.append(Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys)))
-    return [*lanes, *sorted(_streams(one), key=_order), *functions]
+    streams = []
+    for lane in one.timeline.lanes:
+        if lane.at_ns:
+            keys = [one.words.keys[key] for key in lane.key]
+            title, under = _meaning(lane, keys), f"stream {lane.stream}"
+            columns = (lane.at_ns, lane.length_ns, keys, _names(one, lane))
+            streams.append(Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)]))
+    return [*lanes, *sorted(streams, key=_order), *functions]
 
 
 def title_of(key: str) -> str:
@@ -93,15 +100,6 @@ def _names(one: Stretch, lane: HostLane | Lane) -> list[str]:
     return [one.words.names[name] if name >= 0 else "" for name in lane.name]
 
 
-def _streams(one: Stretch) -> Iterator[Drawn]:
-    for lane in one.timeline.lanes:
-        if lane.at_ns:
-            keys = [one.words.keys[key] for key in lane.key]
-            title, under = _meaning(lane, keys), f"stream {lane.stream}"
-            columns = (lane.at_ns, lane.length_ns, keys, _names(one, lane))
-            yield Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)])
-
-
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
     times: dict[str, Counter[str]] = {}
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
@@ -120,8 +118,8 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
 
 def _order(lane: Drawn) -> tuple[int, int]:
     families = {key.partition(".")[0] for key in lane.key}
-    missing = [family not in families for family in _FAMILIES]
-    return (*missing, False).index(False), -sum(lane.length_ns)
+    places = (place for place, family in enumerate(_FAMILIES) if family in families)
+    return next(places, len(_FAMILIES)), -sum(lane.length_ns)
 
 
 def caption(lanes: Sequence[Drawn]) -> str:

@@ -186,8 +186,10 @@ class Writer:
             yield from ("", self.said(note))
 
     def _row(self, row: blocks.Row, said: Callable[[Sequence[Span]], str]) -> list[str]:
-        spans = ((cell.text,) if isinstance(cell, Quantity) else cell for cell in row.cells)
-        cells = [said(one) if any(one) else "" for one in spans]
+        cells = []
+        for cell in row.cells:
+            spans = (cell.text,) if isinstance(cell, Quantity) else cell
+            cells.append(said(spans) if any(spans) else "")
         if row.depth:
             cells[0] = f"└ {cells[0]}"
         return cells

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from msgspec import UNSET
-
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
 from reports.content.analysis.times import stretch_name
@@ -20,7 +18,7 @@ _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.P
 
 def next_command(result: Result) -> Command:
     trace = result.traces[0]
-    path = file_word(trace.name if trace.path is UNSET else trace.path)
+    path = file_word(known(trace.path) or trace.name)
     blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
     if result.verdict.startup_ns or blind:
         return Command(words("Record again:"), _how_to_record(result, Question.WALLS))

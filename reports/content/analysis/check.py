@@ -39,7 +39,7 @@ _MORE: Final = "--full: every rule and its reason, settings, memory by part"
 
 def page(result: Result, detail: Detail) -> Page:
     """The page of `check-config`: at most 40 lines, or everything."""
-    title = words(Code(result.about if isinstance(result.about, str) else "configuration"))
+    title = words(Code(known(result.about) or "configuration"))
     facts = words("a configuration, checked without a trace")
     configuration = known(result.configuration)
     if configuration is None:

@@ -51,7 +51,7 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     if loading is None or not rank.steps.found:  # without steps nothing tells input from weights
         return ""
     is_wall = any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls)
-    waits = _waits(rank, loading) if is_wall else ""
+    waits = when(is_wall, _waits(rank, loading))
     share = loading.input_copies_exposed_ns / rank.budget_ns.window
     if share < (LITTLE if is_wall else HALF_A_WALL).value:
         return waits
@@ -228,8 +228,8 @@ def _busy(result: Result) -> str:
 
 
 def _unjudged(result: Result) -> str:
-    reasons = [wall.missing[0] for wall in result.walls if wall.missing]
-    return sentence(reasons[0]) if reasons else "This recording does not show what the time is lost to."
+    reasons = (wall.missing[0] for wall in result.walls if wall.missing)
+    return sentence(next(reasons, "this recording does not show what the time is lost to"))
 
 
 def _under(result: Result) -> Iterator[str]:

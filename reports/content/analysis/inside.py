@@ -5,10 +5,10 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Items, Term, Words, table, words
-from reports.content.names import capital, ended, is_set, statement, told, unknown_words, when
+from reports.content.names import ended, is_set, sentence, statement, told, unknown_words, when
 from reports.measures import words_of
 from traces.missing import Missing, known
-from traces.sections.run import ExpertGroups, Pipeline, Run
+from traces.sections.run import Pipeline, Run
 from traces.spelling import counted, duration, gigabytes, milliseconds, numbers, percent, rounded
 
 
@@ -83,14 +83,12 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     at = f"Worst: layer {found.worst.layer} in step {found.worst.step}, "
     more = f": {rounded(found.worst.imbalance)} times the mean, {duration(found.worst.above_ns)} more."
     worst = words(at, name(found.worst.hot_index), more)
-    yield Items((words(_pattern(found)), worst, *notes), "What it points to")
-
-
-def _pattern(found: ExpertGroups) -> str:
-    unknown = "Whether routing or placement makes it uneven is unknown"
-    if isinstance(found.pattern, Missing):
-        return f"{unknown}: {ended(found.pattern.reason)}"
-    return f"{unknown}." if found.pattern is None else capital(words_of("hot_rank")[found.pattern])
+    pattern, said = found.pattern, "Whether routing or placement makes it uneven is unknown"
+    if isinstance(pattern, Missing):
+        said = f"{said}: {pattern.reason}"
+    elif pattern is not None:
+        said = words_of("hot_rank")[pattern]
+    yield Items((words(sentence(said)), worst, *notes), "What it points to")
 
 
 def traffic(run: Run) -> Iterator[Block]:

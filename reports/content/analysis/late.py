@@ -38,8 +38,11 @@ def late_words(run: Run, late: Late, called: Called) -> str:
     """The late ranks or their node, the cause, and what its repair saves."""
     ranks = _ranks(run, late, called)
     named = f"{late.host} ({ranks})" if late.host and ranks else ranks
-    saves = optional("; repair saves {}", saved_words(run, late))
-    return f"{optional('{}: ', named)}{name_of(late.cause)}{_times(run, late)}{saves}"
+    saves, longer = optional("; repair saves {}", saved_words(run, late)), ""
+    factors = [one for place in late.places if (one := known(run.ranks[place].device_factor))]
+    if late.cause is Cause.SLOW_DEVICE and factors and len(factors) == len(late.places):
+        longer = f", kernels take {rounded(sum(factors) / len(factors))} x"
+    return f"{optional('{}: ', named)}{name_of(late.cause)}{longer}{saves}"
 
 
 def saved_words(run: Run, late: Late) -> str | None:
@@ -63,16 +66,6 @@ def numbers_of(run: Run, places: Sequence[int]) -> list[int]:
     """The numbers of the ranks in some places, of those that have one."""
     numbered = (known(run.ranks[place].rank) for place in places)
     return [number for number in numbered if number is not None]
-
-
-def _times(run: Run, late: Late) -> str:
-    """How many times as long the kernels of slow GPUs take, where all of them are compared."""
-    if late.cause is not Cause.SLOW_DEVICE or not late.places:
-        return ""
-    factors = [one for place in late.places if (one := known(run.ranks[place].device_factor))]
-    if len(factors) < len(late.places):
-        return ""
-    return f", kernels take {rounded(sum(factors) / len(factors))} x"
 
 
 def why_words(run: Run, names: Names, late: Late) -> Words:

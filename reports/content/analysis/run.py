@@ -85,7 +85,9 @@ def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
 
 def _together(run: Run, otherwise: str) -> Sentence:
     world, parts = known(run.world_size), [_steps(run, otherwise)]
-    label = f"{run.ranks_seen:,} of {world:,} ranks" if world else counted(run.ranks_seen, "rank")
+    label = counted(run.ranks_seen, "rank")
+    if world:
+        label = f"{run.ranks_seen:,} of {world:,} ranks"
     few = world is not None and run.ranks_seen < world
     if few:
         parts.insert(0, "nothing is known of the others")
@@ -162,12 +164,16 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     return Part("Ranks", tuple(blocks), "ranks")
 
 
+def late_places(run: Run) -> tuple[int, ...]:
+    late = known(run.late)
+    return late.places if late else ()
+
+
 def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
     """The ranks that a table or a map shows: all, or of many those that others waited for the most."""
     if len(run.ranks) <= most:
         return list(run.ranks)
-    late = known(run.late)
-    places = late.places if late else ()
+    places = late_places(run)
     costly = sorted(run.ranks, key=lambda one: (one.index not in places, -(known(one.caused_ns) or 0)))
     return sorted(costly[:most], key=lambda one: one.index)
 
@@ -177,8 +183,12 @@ def _rows(run: Run, names: Names) -> Block:
     all_ns = sum(known(one.caused_ns) or 0 for one in run.ranks)
     for one in shown:
         tone = Tone.NOTICE if is_late(late, one) else Tone.PLAIN
-        cells = (names.short(one.index), f"{one.group + 1}", *_figures(one, all_ns))
-        rows.append(row(cells, tone=tone))
+        caused: Entry = told(one.caused_ns, milliseconds)
+        if (caused_ns := known(one.caused_ns)) and all_ns:
+            caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
+        times = (told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused)
+        factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
+        rows.append(row((names.short(one.index), f"{one.group + 1}", *times, factor), tone=tone))
     note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
     note += "kernels: how many times as long they take as on ranks with the same work"
     paired = any(len(one.ranks) == _PAIR for one in run.groups)
@@ -193,15 +203,6 @@ def _rows(run: Run, names: Names) -> Block:
 def is_late(late: Late | None, one: RankInRun) -> bool:
     """Whether a rank is the late one, or of the stage that is."""
     return late is not None and (one.index in late.places or late.group == one.group)
-
-
-def _figures(one: RankInRun, all_ns: int) -> tuple[Entry, ...]:
-    """Step, waiting, caused waiting with its share of all, and kernel time; unknown is never zero."""
-    caused: Entry = told(one.caused_ns, milliseconds)
-    if (caused_ns := known(one.caused_ns)) and all_ns:
-        caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
-    factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
-    return told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused, factor
 
 
 def _notes(run: Run, names: Names) -> Iterator[Words]:

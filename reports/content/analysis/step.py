@@ -118,13 +118,11 @@ def _reasons(absent: Absent) -> Iterator[Time]:
         ("launch_starved", absent.launch_starved, Hue.HOST),
         ("blocking", absent.blocking, Hue.COMMUNICATION),
         ("launch_latency", delays, Hue.IDLE),
-        ("graph_opaque", absent.graph_opaque, Hue.IDLE),
-        ("dependency_stalled", absent.dependency_stalled, Hue.IDLE),
-        ("trailing", absent.trailing, Hue.IDLE),
     )
     for key, parts, hue in families:
-        by_kind = {} if isinstance(parts, int) else parts
-        total_ns = parts if isinstance(parts, int) else sum(parts.values())
-        if total_ns:
+        if total_ns := sum(parts.values()):
             yield Time(Term(key), total_ns, hue)
-            yield from times_of(by_kind, hue, 1)
+            yield from times_of(parts, hue, 1)
+    for key in ("graph_opaque", "dependency_stalled", "trailing"):
+        if time_ns := getattr(absent, key):
+            yield Time(Term(key), time_ns, Hue.IDLE)

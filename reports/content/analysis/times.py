@@ -52,7 +52,7 @@ class Scale:
 
         Of an even number of steps the median may lie between two; the length of the nearest stands for it.
         """
-        mean_ns = self.rank.budget_ns.window / max(1, self.step_count)
+        mean_ns = mean_step_ns(self.rank)
         median_ns = known(self.rank.steps.median_ns) or mean_ns
         lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [round(mean_ns)]
         nearest_ns = min(sorted(lengths_ns), key=lambda one: abs(one - median_ns))
@@ -91,6 +91,11 @@ def telling_rank(result: Result) -> Rank:
         if place is not None and place < len(result.ranks):
             return result.ranks[place]
     return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
+
+
+def mean_step_ns(rank: Rank) -> float:
+    """A mean step of a rank; without steps its window."""
+    return rank.budget_ns.window / max(1, len(rank.steps.used))
 
 
 def all_windows_ns(result: Result) -> int:
@@ -154,7 +159,8 @@ def _figure_row(key: str, value: OrMissing[float], scale: Scale | None) -> tuple
         return Term(key), "", "does not apply"
     if isinstance(value, Missing):
         return Term(key), "", f"unknown: {value.reason}"
-    return Term(key), written(value, measures()[key].unit if key in measures() else "", scale), ""
+    measure = measures().get(key)
+    return Term(key), written(value, measure.unit if measure else "", scale), ""
 
 
 def written(value: float, unit: str, scale: Scale | None = None) -> str:

@@ -19,6 +19,7 @@ from reports.content.analysis.times import (
     all_windows_ns,
     figures_of,
     figures_table,
+    mean_step_ns,
     per_step_ns,
     scale_of,
     written,
@@ -150,9 +151,10 @@ def savings(result: Result) -> Table:
 def _shown_ns(rank: Rank, wall: WallId) -> int:
     if wall == "communication":
         return known(rank.budget_ns.exposed_comm) or 0
-    absent = known(rank.absent_ns)
-    late = absent.launch_starved if absent is not None else {}
-    return sum(ns for cause, ns in late.items() if cause not in ("allocator", "profiler", "lazy_init"))
+    if not (absent := known(rank.absent_ns)):
+        return 0
+    late = absent.launch_starved.items()
+    return sum(ns for cause, ns in late if cause not in ("allocator", "profiler", "lazy_init"))
 
 
 def _ceiling(result: Result, wall: Wall) -> float:
@@ -193,13 +195,12 @@ def alike(result: Result) -> str:
     length = between(milliseconds(lengths[0]), milliseconds(lengths[-1]))
     said = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
-        slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
-        said += f"; longest: {called(result, slowest)}"
+        said += f"; longest: {called(result, max(result.ranks, key=mean_step_ns))}"
     return said
 
 
 def _lengths(result: Result) -> list[float]:
-    return sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
+    return sorted(map(mean_step_ns, result.ranks))
 
 
 def _differ(result: Result) -> bool:

@@ -121,9 +121,9 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
     if (startup := judgement.evidence.startup) is None:
         return []
-    rest = (
-        "Hardly anything else was recorded. " if startup.is_nearly_all else "Walls are judged on the rest. "
-    )
+    rest = "Walls are judged on the rest. "
+    if startup.is_nearly_all:
+        rest = "Hardly anything else was recorded. "
     held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "

@@ -53,7 +53,10 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
         name = f"{lane.title} {optional('({})', lane.under)}"
         area.text(0, middle, fitted(name, _NAMES - 0.1, SMALL), SMALL)
         _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
-    _scale(area, inner, length_ns)
+    for tick in range(_TICKS + 1):
+        left, at = _NAMES + inner.width * tick / _TICKS, {0: "left", _TICKS: "right"}.get(tick, "center")
+        words = milliseconds(length_ns * tick / _TICKS) + when(tick == _TICKS, " ms")
+        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=at, gid=f"xtick_{tick}")
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
@@ -111,11 +114,3 @@ def _hue(lane: Drawn, key: str) -> Hue:
     if lane.kind == "why":
         return hue_of(key)
     return hue_of(key if key.startswith("compute.") else f"exposed_{key}")
-
-
-def _scale(area: Area, inner: Area, length_ns: int) -> None:
-    for tick in range(_TICKS + 1):
-        left = _NAMES + inner.width * tick / _TICKS
-        place = {0: "left", _TICKS: "right"}.get(tick, "center")
-        words = milliseconds(length_ns * tick / _TICKS) + when(tick == _TICKS, " ms")
-        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=place, gid=f"xtick_{tick}")

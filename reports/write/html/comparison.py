@@ -1,6 +1,5 @@
 """The page of a comparison: one number, from base to new part by part, why, both steps on one axis."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +23,7 @@ from reports.content.comparison.difference import delta, waterfall
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import HUE_NAMES, cell_text, hue_of
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
-from reports.write.html.timeline import Shown, length, step_words, timelines
+from reports.write.html.timeline import length, step_words, timelines
 from reports.write.lanes import Stretch
 from traces.missing import known
 from traces.spelling import chosen, in_ms
@@ -108,6 +107,13 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
             why += (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
     rows = (*compared.base.budget_rows, *compared.new.budget_rows)
     hues = {hue_of(row.row) for row in rows if row.mean_ns}
+    shown, sides = [], (("base", compared.base.timeline), ("new", compared.new.timeline))
+    longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
+    for name, timeline in sides:
+        if timeline.lanes and view.timelines:
+            stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
+            figure = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
+            shown.append(replace(figure, data={**figure.data, "axis_ns": longest_ns}, linked="both"))
     content = {
         **shared(Marks(view), page),
         "headline": headline,
@@ -119,7 +125,7 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "why": why,
         "around": around,
         "folds": [one for one in folds if one.id != _WHOLE],
-        "timelines": list(_timelines(compared)) if view.timelines else [],
+        "timelines": shown,
     }
     return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, (*STYLES, "comparison.css"))
 
@@ -181,13 +187,3 @@ def strips_of(compared: Compared) -> list[Strip]:
                 left_ns += time_ns
         strips.append(Strip(name, in_ms(side.step_ns), tuple(pieces)))
     return strips
-
-
-def _timelines(compared: Compared) -> Iterator[Shown]:
-    sides = (("base", compared.base.timeline), ("new", compared.new.timeline))
-    longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
-    for name, timeline in sides:
-        if timeline.lanes:
-            stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
-            drawn = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
-            yield replace(drawn, data={**drawn.data, "axis_ns": longest_ns}, linked="both")

@@ -11,7 +11,7 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.analysis.called import short_name
-from reports.content.analysis.run import is_late, shown_ranks
+from reports.content.analysis.run import is_late, late_places, shown_ranks
 from reports.content.blocks import Hue
 from reports.content.names import optional, plain, told
 from traces.missing import known
@@ -209,9 +209,14 @@ def pair_of(result: Result) -> Pair | None:
         for name, value in row.items():
             texts[-1].append(told(value, rounded if name == _TIMES else milliseconds))
             shares[-1].append(round((value or 0.0) / largest[name], 4))
+    # the late rank, or the one that others waited for the most; then one like it, that waited most
+    places = late_places(run)
+    first = max(shown, key=lambda one: (one.index in places, known(one.caused_ns) or 0))
+    others = [one for one in shown if one is not first]
+    second = max(others, key=lambda one: (one.group == first.group, one.waited_ns))
+    chosen = (shown.index(first), shown.index(second))
     names = tuple(plain(short_name(result, one.index)) for one in shown)
-    left_out = len(run.ranks) - len(shown)
-    return Pair(names, tuple(rows[0]), texts, shares, _first_two(run, shown), left_out)
+    return Pair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))
 
 
 _TIMES: Final = "kernels, times those of ranks that do the same work"
@@ -229,13 +234,3 @@ def _pair_figures(rank: Rank, one: RankInRun) -> Iterator[tuple[str, float | Non
     yield "waited for others, ms", one.waited_ns
     yield "others waited for it, ms", known(one.caused_ns)
     yield _TIMES, known(one.device_factor)
-
-
-def _first_two(run: Run, shown: list[RankInRun]) -> tuple[int, int]:
-    """The late rank, or the one that others waited for the most; then one like it, that waited most."""
-    late = known(run.late)
-    places = late.places if late else ()
-    first = max(shown, key=lambda one: (one.index in places, known(one.caused_ns) or 0))
-    others = [one for one in shown if one is not first]
-    second = max(others, key=lambda one: (one.group == first.group, one.waited_ns))
-    return shown.index(first), shown.index(second)

@@ -215,8 +215,14 @@ def timelines(
         drawn.append(data)
         shared = trial
     left_out = len(found) - len(drawn)
+    said = f"{capital(first.step)}: {caption(lanes_of(first))}."
+    if first.timeline.left_out:
+        said += f" {first.timeline.left_out:,} that begin later are left out."
+    if left_out:
+        are = "is" if left_out == 1 else "are"
+        said += f" {counted(left_out, 'other step')} {are} left out to keep the page small."
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
-    return Shown(id, _caption(first, left_out), data, tuple(_tables(first)))
+    return Shown(id, said, data, tuple(_tables(first)))
 
 
 def id_of(one: Stretch) -> tuple[str, str]:
@@ -274,16 +280,6 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
 def step_words(timeline: Timeline) -> str:
     what = optional("step {}", timeline.step) or "whole window"
     return f"{what}, {duration(timeline.end_ns - timeline.start_ns)}"
-
-
-def _caption(one: Stretch, left_out: int) -> str:
-    said = f"{capital(one.step)}: {caption(lanes_of(one))}."
-    if one.timeline.left_out:
-        said += f" {one.timeline.left_out:,} that begin later are left out."
-    if left_out:
-        steps = counted(left_out, "other step")
-        said += f" {steps} {'is' if left_out == 1 else 'are'} left out to keep the page small."
-    return said
 
 
 def _tables(one: Stretch) -> Iterator[Table]:
