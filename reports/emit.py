@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from msgspec import UNSET
 from msgspec.structs import asdict
 
 from heuristics.result.judged import Fix, Knobs
 from heuristics.result.result import Result
-from reports.content.blocks import Code, Words
+from reports.content.blocks import Code
 from reports.content.check_defects import answer_words, first_errors
-from reports.content.names import capital, name_of
+from reports.content.names import capital, name_of, optional, when
 from traces.missing import known
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -37,28 +36,33 @@ def emit_config(framework: str, result: Result) -> str:
 
 
 def _lines(result: Result, patch: Patch) -> Iterator[str]:
+    names = [trace.name for trace in result.traces]
+    if result.about:
+        names.append(result.about)
+    of = ", ".join(printable(name, 60) for name in names)
+    said = [f"moe-diag {result.tool.version}: first step of the plan for {of}"]
+    for error in first_errors(result):
+        texts = (one.text if isinstance(one, Code) else f"{one}" for one in error)
+        said.append(f"Fix first: {''.join(printable(text, len(text)) for text in texts)}")
     fix = _to_set(result.fixes or result.levers)
-    said = [f"moe-diag {result.tool.version}: first step of the plan for {_of(result)}"]
-    said += (f"Fix first: {_text(one)}" for one in first_errors(result))
     if fix is None:
-        yield from _comments(*said, f"No change is planned: {_why_none(result)}")
+        why = "; ".join(dict.fromkeys(result.verdict.because))
+        if result.judged is False:
+            why = "nothing was measured. Give --symptoms S.json, or analyze a trace with --config FILE"
+        yield from _comments(*said, f"No change is planned: {why}.")
         return
     upgrades = (one for one in result.fixes if one.id in fix.after and not _sets(one))
     said += (f"First: {one.id} {one.title}" for one in upgrades)
     yield from (*_comments(*said, *_about(result, fix)), "#")
-    if fix.arms:
-        yield from _arms(fix, patch)
-    elif fix.knobs.pytorch:
+    if not fix.arms:
         yield from _comments(*(f"PyTorch: {line}" for line in fix.knobs.pytorch))
-    else:
-        yield from patch(fix.knobs)
-
-
-def _arms(fix: Fix, patch: Patch) -> Iterator[str]:
-    """Every arm, commented out: which of them is set is the experiment's choice, not ours."""
-    names = " and ".join(arm.name for arm in fix.arms)
+        if not fix.knobs.pytorch:
+            yield from patch(fix.knobs)
+        return
+    # every arm, commented out: which of them is set is the experiment's choice, not ours
+    arms = " and ".join(arm.name for arm in fix.arms)
     yield from _comments(
-        f"The guide names no best one: measure {names} under the same routing, one run each. Remove the "
+        f"The guide names no best one: measure {arms} under the same routing, one run each. Remove the "
         "comment signs from one arm at a time."
     )
     for arm in fix.arms:
@@ -78,32 +82,14 @@ def _sets(fix: Fix) -> bool:
     return any(asdict(fix.knobs).values())
 
 
-def _of(result: Result) -> str:
-    names = [trace.name for trace in result.traces]
-    if result.about is not UNSET:
-        names.append(result.about)
-    return ", ".join(printable(name, 60) for name in names)
-
-
-def _text(words: Words) -> str:
-    spans = (one.text if isinstance(one, Code) else str(one) for one in words)
-    return "".join(printable(span, len(span)) for span in spans)
-
-
-def _why_none(result: Result) -> str:
-    if result.judged is False:
-        return "nothing was measured. Give --symptoms S.json, or analyze a trace with --config FILE."
-    return f"{'; '.join(dict.fromkeys(result.verdict.because))}."
-
-
 def _about(result: Result, fix: Fix) -> Iterator[str]:
     yield f"{fix.id} {fix.title}"
     yield f"Evidence: {_evidence(result, fix.wall)}."
-    if (gain := known(fix.gain_frac)) is not None:
+    if gain := known(fix.gain_frac):
         is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
         yield f"Gain: {is_most} {percent(gain[1])} of the step."
     yield from (f"Checked: {said}" for said in answer_words(fix.checked))
-    if (room := known(fix.room)) is not None:
+    if room := known(fix.room):
         yield f"Memory: {room.because}."
     yield from fix.how
     yield from (f"To check: {one.text}." for one in fix.preconditions if one.state != "met")
@@ -112,13 +98,12 @@ def _about(result: Result, fix: Fix) -> Iterator[str]:
 
 
 def _evidence(result: Result, wall_id: WallId) -> str:
-    wall = next((one for one in result.walls if one.id == wall_id), None)
-    cost = known(wall.cost_frac) if wall else None
-    if wall is None or cost is None:
-        return f"{name_of(wall_id)}, whose cost could not be measured"
-    said = f"{name_of(wall_id)} costs at most {percent(cost)} of the step"
-    parts = sorted((known(wall.cost_by_kind_ns) or {}).items(), key=lambda part: -part[1])
-    return f"{said} (most of it {name_of(parts[0][0])})" if parts else said
+    for wall in result.walls:
+        if wall.id == wall_id and (cost := known(wall.cost_frac)) is not None:
+            kinds = known(wall.cost_by_kind_ns) or {}
+            most = optional(" (most of it {})", max(kinds, key=kinds.__getitem__, default=None), name_of)
+            return f"{name_of(wall_id)} costs at most {percent(cost)} of the step{most}"
+    return f"{name_of(wall_id)}, whose cost could not be measured"
 
 
 _wrapped: Final = partial(textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -233,5 +218,4 @@ def _scalar(text: str) -> str:
 def _float(text: str) -> str:
     """With a point and a sign in the exponent: YAML 1.1 takes 1e-2 for a text."""
     digits, mark, exponent = repr(float(text)).partition("e")
-    with_point = digits if "." in digits else f"{digits}.0"
-    return f"{with_point}e{exponent}" if mark else with_point
+    return digits + when("." not in digits, ".0") + mark + exponent

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from heuristics.result.compared import Compared
-    from heuristics.result.compared_files import ComparedFiles
-    from heuristics.result.layouts import Layouts
     from heuristics.result.result import Merged, Result
     from heuristics.result.tool import OfKind
     from reports.content.blocks import Asked, Detail, Page
@@ -54,43 +53,32 @@ def _of_two(result: Whole) -> TypeIs[Compared]:
     return kind_of(result) is Kind.COMPARISON
 
 
-def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
-    return kind_of(result) is Kind.FILES
-
-
-def _of_layouts(result: Whole) -> TypeIs[Layouts]:
-    return kind_of(result) is Kind.LAYOUTS
-
-
 def _of_ranks(result: Whole) -> TypeIs[Merged]:
     return kind_of(result) is Kind.RUN
 
 
 def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
     """`rows`: of the terminal that shows it, where it is taller than a first screen needs."""
-    if _of_two(result) or _of_files(result):
-        from reports.content.comparison import page as compared
-
-        return compared(result, detail)
-    if _of_layouts(result):
-        from reports.content.layouts import page as planned
-
-        return planned(result, detail)
     if _of_ranks(result):
         from reports.content.analysis.run import page as merged
 
         return merged(result)
-    if kind_of(result) is Kind.CONFIGURATION:
-        from reports.content.analysis.check import page as checked
+    if (kind := kind_of(result)) is Kind.ANALYSIS:
+        from reports.content.analysis import page as analysed
+        from reports.content.blocks import SCREEN
 
-        return checked(_run(result), detail)
-    from reports.content.analysis import page as analysed
+        return analysed(_run(result), detail, rows or SCREEN)
+    page: Page = import_module(_PAGES[kind]).page(result, detail)
+    return page
 
-    return analysed(_run(result), detail) if rows is None else analysed(_run(result), detail, rows)
 
-
-def _page(result: Whole, asked: Asked) -> Page:
-    return asked.head.over(page_of(result, asked.detail))
+_PAGES: Final[Mapping[Kind, str]] = {
+    Kind.COMPARISON: "reports.content.comparison",
+    Kind.FILES: "reports.content.comparison",
+    Kind.LAYOUTS: "reports.content.layouts",
+    Kind.CONFIGURATION: "reports.content.analysis.check",
+}
+"""The module whose `page` shows a result."""
 
 
 def _text(result: Whole, asked: Asked) -> str:
@@ -99,16 +87,12 @@ def _text(result: Whole, asked: Asked) -> str:
     return write_text(asked.head.over(page_of(result, asked.detail, asked.view.rows)), asked.view)
 
 
-def _markdown(result: Whole, asked: Asked) -> str:
+def _ticket(form: Literal["github", "jira"], result: Whole, asked: Asked) -> str:
     from reports.write.github import write_github
-
-    return write_github(_page(result, asked), asked.view)
-
-
-def _jira(result: Whole, asked: Asked) -> str:
     from reports.write.jira import write_jira
 
-    return write_jira(_page(result, asked), asked.view)
+    write = {"github": write_github, "jira": write_jira}[form]
+    return write(asked.head.over(page_of(result, asked.detail)), asked.view)
 
 
 def _html(result: Whole, asked: Asked) -> str:
@@ -117,26 +101,23 @@ def _html(result: Whole, asked: Asked) -> str:
 
         return write_comparison_html(result, asked.view, asked.head)
     from reports.content.blocks import Detail
-    from reports.write.html.page import write_analysis_html, write_html
+    from reports.write.html.page import write_analysis_html, write_html, write_run_html
 
     if _of_ranks(result):
-        from reports.write.html.page import write_run_html
-
         return write_run_html(result, asked.view, asked.head)
-    if _of_files(result) or _of_layouts(result) or kind_of(result) is Kind.CONFIGURATION:
-        return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
-    return write_analysis_html(_run(result), asked.view, asked.head)
+    if kind_of(result) is Kind.ANALYSIS:
+        return write_analysis_html(_run(result), asked.view, asked.head)
+    return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
 
 
 def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief and _of_ranks(result):
-        from reports.write.brief import write_run_brief
+    if asked.brief:
+        from reports.write.brief import write_brief, write_run_brief
 
-        return write_run_brief(result)
-    if asked.brief and not _of_two(result) and not _of_layouts(result):
-        from reports.write.brief import write_brief
-
-        return write_brief(_run(result))
+        if _of_ranks(result):
+            return write_run_brief(result)
+        if kind_of(result) in _PLANNED:
+            return write_brief(_run(result))
     from reports.result.codec import encode
     from reports.result.json_text import render_json
 
@@ -203,8 +184,8 @@ _PLANNED: Final = frozenset({Kind.ANALYSIS, Kind.CONFIGURATION})
 
 FORMATS: Final[Mapping[str, Format]] = {
     "text": Format(_text, "txt", _EVERY),
-    "markdown": Format(_markdown, "md", _EVERY),
-    "jira": Format(_jira, "jira.txt", _EVERY),
+    "markdown": Format(partial(_ticket, "github"), "md", _EVERY),
+    "jira": Format(partial(_ticket, "jira"), "jira.txt", _EVERY),
     "html": Format(_html, "html", _EVERY),
     "json": Format(_json, "json", _EVERY, headed=False),
     "png": Format(partial(_figure, "png"), "png", _DRAWN, binary=True),
@@ -222,9 +203,8 @@ FRAMEWORKS: Final = tuple(name for name, one in FORMATS.items() if one.patch)
 
 def named(kind: Kind) -> tuple[str, ...]:
     """The formats of a kind of results that a command line may name."""
-    return tuple(
-        name for name, one in FORMATS.items() if kind in one.kinds and not one.patch and name != "jira"
-    )
+    asked_for = (name for name, one in FORMATS.items() if kind in one.kinds and not one.patch)
+    return tuple(name for name in asked_for if name != "jira")
 
 
 def form_of_file(place: str) -> str:

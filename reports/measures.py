@@ -12,35 +12,6 @@ from msgspec.structs import replace
 
 from traces.toml_tables import read_table
 
-GROUPS: Final[Mapping[str, str]] = {
-    "budget": "The budget: every nanosecond of the window in one bucket",
-    "communication": "Kinds of communication",
-    "class": "Classes of compute",
-    "copy": "Kinds of copies",
-    "account": "Why no compute ran",
-    "cause": "What the host did when a launch was late",
-    "data_loading": "Waits for batches",
-    "addresses": "Whose time it is",
-    "a2a": "Expert all-to-all",
-    "moe": "Time of MoE layers",
-    "sm": "How the SMs were used",
-    "rates": "How fast work runs",
-    "memory": "What saving memory costs",
-    "memory_snapshot": "Memory over time",
-    "steps": "Steps",
-    "totals": "Totals of the whole recording",
-    "detected": "What was detected",
-    "replay": "The replay, and whether it means anything",
-    "run": "Several ranks of one run",
-    "verdict": "The verdict",
-    "walls": "Walls and their costs",
-    "fixes": "Fixes",
-    "configuration": "The configuration and the log",
-    "trace": "The recording",
-    "parts": "Parts of a result",
-}
-"""Groups of measures and their titles, in the order of a report."""
-
 _UNITS: Final = ("_ns", "_frac", "_bytes", "_count")
 
 
@@ -65,15 +36,29 @@ def glossary() -> Mapping[str, Mapping[str, str]]:
     return read_table("reports", "glossary.toml", dict[str, dict[str, str]])
 
 
+def words_of(section: str) -> Mapping[str, str]:
+    """What pages call the keys of a kind."""
+    return _words()[section]
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    return read_table("reports", "words.toml", dict[str, dict[str, str]])
+
+
+GROUPS: Final = words_of("group")
+"""Groups of measures and their titles, in the order of a report."""
+
+
 @cache
 def measures() -> Mapping[str, Measure]:
     """All measures by name, in the order of `GROUPS`."""
-    return {
-        name: replace(one, name=name, group=group)
-        for group in GROUPS
-        for name, one in _table()[group].items()
-        if isinstance(one, Measure)
-    }
+    found: dict[str, Measure] = {}
+    for group in GROUPS:
+        for name, one in _table()[group].items():
+            if isinstance(one, Measure):
+                found[name] = replace(one, name=name, group=group)
+    return found
 
 
 @cache

@@ -4,6 +4,7 @@ And what is taken out of a text that a user writes over it: paths, addresses, an
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
@@ -65,12 +66,7 @@ def _of_long(found: Match) -> str | None:
 
 
 def _of_host(found: Match) -> str | None:
-    behind = found[2].lstrip(".")
-    return None if behind else f"{found[1]}[address]{found[2]}"
-
-
-def _of_path(found: Match) -> str:
-    return (found[1] or "") + _base(found[2] or found[0])
+    return None if found[2].strip(".") else f"{found[1]}[address]{found[2]}"
 
 
 _SECRETS: Final[tuple[tuple[Pattern, Instead], ...]] = (
@@ -81,7 +77,7 @@ _SECRETS: Final[tuple[tuple[Pattern, Instead], ...]] = (
 _PLACES: Final[tuple[tuple[Pattern, Instead], ...]] = (
     (_ADDRESS, lambda _: "[address]"),
     (_HOST, _of_host),
-    (_PATH, _of_path),
+    (_PATH, lambda found: (found[1] or "") + _base(found[2] or found[0])),
 )
 
 
@@ -90,24 +86,26 @@ def public(text: str, redact: bool) -> tuple[str, int]:
 
     Also how many were taken out. A file keeps its base name.
     """
-    count = 0
-    for pattern, instead in (*_SECRETS, *(_PLACES if redact else ())):
-        pieces, end = list[str](), 0
-        for found in pattern.finditer(text):
-            if (new := instead(found)) is not None:
-                pieces += (text[end : found.start()], new)
-                end, count = found.end(), count + 1
-        text = "".join((*pieces, text[end:]))
-    return text, count
+    taken_out: list[str] = []
+
+    def replaced(instead: Instead, found: Match) -> str:
+        new = instead(found)
+        if new is None:
+            return found[0]
+        taken_out.append(new)
+        return new
+
+    for pattern, instead in _SECRETS + _PLACES if redact else _SECRETS:
+        text = pattern.sub(partial(replaced, instead), text)
+    return text, len(taken_out)
 
 
 def _base(path: str) -> str:
     """The name of a file; a folder, which may be named after its owner, has none."""
     bare = path.rstrip(".:,;)")
     name = (PureWindowsPath if "\\" in bare else PurePosixPath)(bare).name
-    return (
-        f"{name}{path[len(bare) :]}" if PurePosixPath(name).suffix and not path.endswith("/") else "[folder]"
-    )
+    is_file = PurePosixPath(name).suffix and not path.endswith("/")
+    return f"{name}{path[len(bare) :]}" if is_file else "[folder]"
 
 
 _TOKEN_IN_NAME: Final = compiled(rf"(^|[^A-Za-z0-9])(?:{_TOKENS})")
@@ -115,39 +113,9 @@ _RUN: Final = compiled(r"[^\s<>(){}\[\],;*&|\"'`]+")
 _URL_OR_MAIL: Final = ("://", "@")
 _LABELS: Final = compiled(r"[A-Za-z0-9.-]+")
 _NUMBERS: Final = compiled(r"(?:ip-)?\d{1,3}(?:[.-]\d{1,3}){3}")
-_DOMAINS: Final = (
-    *(
-        "com",
-        "org",
-        "net",
-        "edu",
-        "gov",
-        "mil",
-        "io",
-        "ai",
-        "dev",
-        "cloud",
-        "local",
-        "localdomain",
-        "internal",
-    ),
-    *(
-        "intranet",
-        "intra",
-        "lan",
-        "corp",
-        "home",
-        "arpa",
-        "test",
-        "example",
-        "de",
-        "fr",
-        "uk",
-        "nl",
-        "ch",
-        "se",
-    ),
-    *("fi", "dk", "pl", "cz", "jp", "cn", "kr", "tw", "au", "ca", "br", "eu", "us", "il", "sg"),
+_DOMAIN: Final = compiled(
+    "(?i)com|org|net|edu|gov|mil|io|ai|dev|cloud|local|localdomain|internal|intranet|intra|lan|corp|home|arpa"
+    "|test|example|de|fr|uk|nl|ch|se|fi|dk|pl|cz|jp|cn|kr|tw|au|ca|br|eu|us|il|sg"
 )
 """What ends the name of a host: functions have points in their names too."""
 _GROUPS: Final = compiled(r"[0-9A-Fa-f:]+")
@@ -167,7 +135,7 @@ def public_name(name: str, redact: bool, own: Collection[str] = ()) -> str:
 
     `own`: the host and the user as the recording has them. What C++ and Python write is no address.
     """
-    text = _NAMED.sub(lambda found: _in_cpp(found) or _of_name(found) or found[0], name)
+    text = _NAMED.sub(_of_recorded, name)
     text = _TOKEN_IN_NAME.sub(lambda found: f"{found[1]}[withheld]", text)
     if redact:
         text = _RUN.sub(lambda found: _without_address(found[0]), text)
@@ -181,9 +149,10 @@ def _between(found: Match) -> str:
     return f"{found[1]}[withheld]{found[2]}"
 
 
-def _in_cpp(found: Match) -> str | None:
+def _of_recorded(found: Match) -> str:
     """`token::kind` is no secret."""
-    return found[0] if found[2].startswith(":") else None
+    is_cpp = found[2].startswith(":")
+    return found[0] if is_cpp else _of_name(found) or found[0]
 
 
 def _without_address(run: str) -> str:
@@ -198,4 +167,4 @@ def _is_host(word: str) -> bool:
     """Whether it is an address, or the name of a host with its domain."""
     bare = word.strip(".-")
     rest, _, last = bare.rpartition(".")
-    return _NUMBERS.fullmatch(bare) is not None or (bool(rest) and last.lower() in _DOMAINS)
+    return bool(_NUMBERS.fullmatch(bare) or (rest and _DOMAIN.fullmatch(last)))

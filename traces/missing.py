@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
+from msgspec import UnsetType
+
 from traces.frozen import frozen
 from traces.texts import Place, Said
 
@@ -61,6 +63,6 @@ def of_known(of: Callable[..., T], *values: object) -> T | None:
     return None if None in values else of(*values)
 
 
-def known(value: OrMissing[T]) -> T | None:
-    """The value where it is known; None where it is missing or does not apply."""
-    return None if isinstance(value, Missing) else value
+def known(value: OrMissing[T] | UnsetType) -> T | None:
+    """The value where it is known; None where it is missing, absent or does not apply."""
+    return None if isinstance(value, Missing | UnsetType) else value

@@ -33,7 +33,9 @@ Words = tuple[Span, ...]
 
 def words(*spans: Span | Words) -> Words:
     """Spans and words as one, in order; empty texts are left out."""
-    flat = (span for one in spans for span in (one if isinstance(one, tuple) else (one,)))
+    flat: list[Span] = []
+    for one in spans:
+        flat += one if isinstance(one, tuple) else (one,)
     return tuple(span for span in flat if span != "")
 
 
@@ -164,14 +166,12 @@ def row(
     cells: Sequence[Entry], numbers: Container[int] = ALL_BUT_FIRST, tone: Tone = Tone.PLAIN, id: str = ""
 ) -> Row:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
-    made = (
-        Quantity(one)
-        if isinstance(one, str) and at in numbers
-        else one
-        if isinstance(one, Quantity | tuple)
-        else words(one)
-        for at, one in enumerate(cells)
-    )
+    made: list[Cell] = []
+    for place, one in enumerate(cells):
+        if isinstance(one, str) and place in numbers:
+            made.append(Quantity(one))
+        else:
+            made.append(one if isinstance(one, Quantity) else words(one))
     return Row(tuple(made), tone=tone, id=id)
 
 
@@ -363,11 +363,11 @@ class Head:
 
     def over(self, page: Page) -> Page:
         """The page with this head; the names of the inputs begin the facts then."""
-        named = page
+        title, facts = page.title, page.facts
         if self.title:
-            facts = words(page.title, "; " if page.facts else "", page.facts)
-            named = replace(page, title=(self.title,), facts=facts)
-        return replace(named, note=self.note, picture=self.picture)
+            between = "; " if facts else ""
+            title, facts = (self.title,), words(title, between, facts)
+        return replace(page, title=title, facts=facts, note=self.note, picture=self.picture)
 
 
 PLAIN: Final = Head()

@@ -1,17 +1,17 @@
 """What is wrong with a configuration, one entry a defect: what it is, its cure, where it was seen."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from heuristics.result import configured
-from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Detail, Words, words
 from reports.content.judged_settings import judged, placed, values_of
-from reports.content.names import capital, ended, joined
+from reports.content.names import around, capital, codes, ended, joined, optional
+from reports.measures import words_of
 from traces.missing import known
 
 
@@ -49,18 +49,7 @@ class Defect:
     more: str = ""
 
 
-_TIERS: Final = {
-    "rules": "Rules of moe-diag",
-    "config": "Megatron-Core's configuration",
-    "layer": "Megatron-Core's groups and layer",
-}
-_ANSWERS: Final = {
-    "ok": "accepted",
-    "rejected": "rejected",
-    "needs": "could not be checked here",
-    "no_such_knob": "no such setting",
-    "not_checked": "not checked",
-}
+_MARKS: Final = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}
 
 
 def defects(result: Result) -> tuple[Defect, ...]:
@@ -69,48 +58,43 @@ def defects(result: Result) -> tuple[Defect, ...]:
     if configuration is None:
         return ()
     values = values_of(result)
-    return (*(_entry(one, values) for one in result.defects), *_unread(configuration))
+    found = [_entry(one, values) for one in result.defects]
+    for one in configuration.problems:
+        # one with a right spelling is a finding already, but for an older name
+        if not one.instead or one.effect == "older_name":
+            place = words(Code(one.where))
+            found.append(Defect("", Weight.UNREAD, one.text, "", place, place))
+    return tuple(found)
 
 
 def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
     settings = [at for at in one.seen if at.source == "configuration"]
-    others = [at for at in one.seen if at.source in ("log", "evidence")]
-    logged = [at.where for at in others if at.source == "log" and at.where]
     seen = [placed(at, values) for at in settings]
-    seen += [words(at.what) for at in others if at.source == "evidence"]
-    seen += [words(f"{place} of the log") for place in logged]
-    named = joined([words(judged(at, values)) for at in settings])
-    where = joined([words(Code(at)) for at in dict.fromkeys(at.where for at in settings)])
-    places = [words(named, " (", where, ")")] if settings else []
-    places += seen[len(settings) :]
-    cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
-    return Defect(one.id, Weight[one.kind.upper()], one.what, cure, joined(seen), joined(places), _more(one))
+    others = [words(at.what) for at in one.seen if at.source == "evidence"]
+    others += [words(f"{at.where} of the log") for at in one.seen if at.source == "log" and at.where]
+    named = joined(words(judged(at, values)) for at in settings)
+    where = codes(dict.fromkeys(at.where for at in settings))
+    places = others if not settings else [words(named, " (", where, ")"), *others]
+    releases = filter(None, (optional("from {}", one.since), optional("before {}", one.until)))
+    more = capital(one.cost) + optional(" ({})", ", ".join(releases))
+    more += f".{optional(' The same cure meets: {}.', one.also, '; '.join)}"
+    weight, cure = Weight[one.kind.upper()], cure_with_fix(one)
+    return Defect(one.id, weight, one.what, cure, joined((*seen, *others)), joined(places), more)
 
 
-def _more(one: configured.Defect) -> str:
-    releases = [f"from {one.since}"] if one.since else []
-    releases += [f"before {one.until}"] if one.until else []
-    also = f" The same cure meets: {'; '.join(one.also)}." if one.also else ""
-    of = f" ({', '.join(releases)})" if releases else ""
-    return f"{capital(one.cost)}{of}.{also}"
-
-
-def _unread(configuration: Configuration) -> Iterator[Defect]:
-    """Problems of the file; one with a right spelling is a finding already, but for an older name."""
-    for one in configuration.problems:
-        if not one.instead or one.effect == "older_name":
-            place = words(Code(one.where))
-            yield Defect("", Weight.UNREAD, one.text, "", place, place)
+def cure_with_fix(one: configured.Defect | configured.Incident) -> str:
+    """The cure, with the fix that is one where it does not name it."""
+    return f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
 
 
 def defect_words(one: Defect, detail: Detail) -> Words:
     start: Words = (Code(one.id), ": ") if one.id else ()
-    mark = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}.get(one.weight, "")
-    cure = f" Cure: {ended(one.cure)}" if one.cure else ""
-    where = one.seen if detail is Detail.FULL else one.places
-    more = f" {one.more}" if one.more and detail is Detail.FULL else ""
-    seen = words(" Seen: ", where, ".") if where else ()
-    return words(start, f"{mark}{ended(one.what)}{more}{cure}", seen)
+    said = _MARKS.get(one.weight, "") + ended(one.what)
+    where = one.places
+    if detail is Detail.FULL:
+        said, where = said + optional(" {}", one.more), one.seen
+    said += optional(" Cure: {}", one.cure, ended)
+    return words(start, said, around(" Seen: ", where, "."))
 
 
 def first_errors(result: Result) -> tuple[Words, ...]:
@@ -122,14 +106,16 @@ def first_errors(result: Result) -> tuple[Words, ...]:
 def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
     """What each tier says of a configuration or a change, one sentence each; one reason is said once."""
     asked = [one for one in answers if one.tier != "rules"]
-    if asked and all(one.answer == "not_checked" for one in asked):
-        silent = (f"Megatron-Core was not asked: {asked[0].text.rstrip('.')}.",)
-        return (*map(_said, (one for one in answers if one.tier == "rules")), *silent)
-    return tuple(map(_said, answers))
-
-
-def _said(one: Checked) -> str:
-    text = f": {one.text.rstrip('.')}" if one.text else ""
-    if one.tier == "rules" and one.answer == "ok" and text:  # rules that we know, no framework that accepts
-        return f"{_TIERS[one.tier]}{text}."
-    return f"{_TIERS[one.tier]}: {_ANSWERS[one.answer]}{text}."
+    is_silent = {one.answer for one in asked} == {"not_checked"}
+    said = []
+    for one in answers:
+        text = one.text.rstrip(".")
+        if one.tier == "rules" and one.answer == "ok" and text:  # of rules that we know, no framework
+            said.append(f"{words_of('tier')[one.tier]}: {text}.")
+        elif one.tier == "rules" or not is_silent:
+            said.append(
+                f"{words_of('tier')[one.tier]}: {words_of('answer')[one.answer]}{optional(': {}', text)}."
+            )
+    if is_silent:
+        said.append(f"Megatron-Core was not asked: {asked[0].text.rstrip('.')}.")
+    return tuple(said)

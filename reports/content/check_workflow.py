@@ -1,26 +1,19 @@
 """What NVIDIA's guides say of a configuration: the workflow rule by rule, what they choose, experiments."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from heuristics.result.configured import Experiment, WorkflowStep
+from heuristics.result.configured import WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, items, words
 from reports.content.legal import unchecked
-from reports.content.names import capital, codes, ended
+from reports.content.names import around, beyond, capital, codes, ended, optional, statement
 from traces.missing import known
 from traces.spelling import counted
 
 State = Literal["met", "violated", "differs", "unknown", "not_applicable"]
-PHASES: Final = {
-    "fit": "Fit into memory",
-    "scale": "Scale",
-    "folding": "Parallel folding",
-    "prerequisites": "What features need",
-    "profile": "Profile",
-}
 STATES: Final[Mapping[State, str]] = {
     "violated": "violated",
     "differs": "differing from the guides",
@@ -34,9 +27,8 @@ _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    open_ = [one for state in OPEN for one in _rules(result) if _state(one) == state]
-    more = len(open_) - shown
-    rest = f"{more} more of these: --full" if more > 0 else ""
+    open_ = sorted((one for one in _rules(result) if _state(one) in OPEN), key=_weight)
+    rest = beyond(len(open_), shown, "{} more of these: --full")
     yield from _counts(result)
     yield from items("", (*map(step_words, open_[:shown]), rest))
 
@@ -52,7 +44,11 @@ def _counts(result: Result) -> Iterator[Sentence]:
     counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
     if rules:
         noun = "rule" if len(rules) == len(result.workflow) else "more rule"
-        yield Sentence(words(f"{counted(len(rules), noun)}: {counts}."), "Workflow")
+        yield statement(f"{counted(len(rules), noun)}: {counts}.", "Workflow")
+
+
+def _weight(one: WorkflowStep) -> int:
+    return OPEN.index(_state(one))
 
 
 def _state(one: WorkflowStep) -> State:
@@ -61,28 +57,24 @@ def _state(one: WorkflowStep) -> State:
 
 
 def step_words(one: WorkflowStep) -> Words:
-    way = "By the guide" if _state(one) == "differs" else "Cure"
-    cure = f" {way}: {ended(one.advice)}" if one.advice else ""
-    fix = words(" [", Code(one.fix), "]") if one.fix and one.advice else ()
-    missing = f" Missing input: {one.tells.rstrip('.')}." if one.tells else ""
-    return words(Code(one.id), f": {one.title}: {ended(one.because)}{cure}", fix, missing)
-
-
-def _missing_inputs(rules: Sequence[WorkflowStep]) -> Words:
-    wanted = Counter(one.tells.rstrip(".") for one in rules if one.state == "unknown")
-    if not wanted:
-        return ()
-    most = wanted.most_common(_INPUTS)
-    said = "; ".join(f"{tells} ({counted(count, 'rule')})" for tells, count in most)
-    more = f"; and {len(wanted) - len(most)} more" if len(wanted) > len(most) else ""
-    return words(f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: {said}{more}.")
+    said = words(Code(one.id), f": {one.title}: {ended(one.because)}")
+    if one.advice:
+        way = "By the guide" if _state(one) == "differs" else "Cure"
+        said = words(said, f" {way}: {ended(one.advice)}")
+        if one.fix:
+            said = words(said, " [", Code(one.fix), "]")
+    return words(said, optional(" Missing input: {}.", one.tells.rstrip(".")))
 
 
 def workflow_rules(result: Result) -> Iterator[Block]:
     listed = _rules(result)
     yield from _counts(result)
-    if inputs := _missing_inputs(listed):
-        yield Sentence(inputs)
+    wanted = Counter(one.tells.rstrip(".") for one in listed if one.state == "unknown")
+    if wanted:
+        most = wanted.most_common(_INPUTS)
+        named = "; ".join(f"{tells} ({counted(count, 'rule')})" for tells, count in most)
+        said = f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: {named}"
+        yield statement(f"{said}{beyond(len(wanted), len(most), '; and {} more')}.")
     for state, name in STATES.items():
         rules = tuple(step_words(one) for one in listed if _state(one) == state)
         if rules:
@@ -96,31 +88,29 @@ def choice_line(result: Result) -> Iterator[Block]:
     if result.choices:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
-        yield Sentence(words(f"NVIDIA's guides choose {chosen}."), "Guides")
+        yield statement(f"NVIDIA's guides choose {chosen}.", "Guides")
         yield Sentence(words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why")
 
 
 def choices(result: Result) -> Iterator[Block]:
     for one in result.choices:
-        asks = words(" Could change with: ", codes(one.asks), ".") if one.asks else ()
+        asks = around(" Could change with: ", codes(one.asks), ".")
         start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
-        yield Items(
-            (start, *_particulars(one)), f"{capital(_about(one))}, by NVIDIA's guide ({result.tool.guidance})"
-        )
+        title = f"{capital(_about(one))}, by NVIDIA's guide ({result.tool.guidance})"
+        yield Items((start, *_particulars(one)), title)
 
 
 def _particulars(one: Choice) -> Iterator[Words]:
     if one.other:
-        yield words(
-            f"Its other edition chooses {one.other} (rule ", Code(one.other_rule), f": {one.other_reason})."
-        )
+        other = f"Its other edition chooses {one.other} (rule "
+        yield words(other, Code(one.other_rule), f": {one.other_reason}).")
     labelled = {"First": one.before, "Settings": one.settings}
     labelled |= {"Then, one at a time after a test": one.then, "Never": one.never}
     for label, several in labelled.items():
         if several:
             yield words(f"{label}: ", codes(several), ".")
-    yield from (words(ended(note)) for note in one.notes)
-    yield from (words(ended(f"Ruled out: {why}")) for why in one.refused)
+    notes = (*one.notes, *(f"Ruled out: {why}" for why in one.refused))
+    yield from (words(ended(note)) for note in notes)
     if one.source:
         yield words(f"Source: {one.source}.")
 
@@ -134,12 +124,12 @@ def experiment_blocks(result: Result) -> Iterator[Block]:
     if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
         return
     runs = (*plan.first, *plan.then, *plan.later)
-    yield from items("Experiments, one change each", map(_experiment, runs), numbered=True)
+    changes = []
+    for one in runs:
+        start = words(Code(one.fix), " ") if one.fix else ()
+        said = f"{ended(one.title)} Changes: {one.variable}. Then: {ended(one.next)}"
+        changes.append(words(start, said))
+    yield from items("Experiments, one change each", changes, numbered=True)
     steps = counted(runs[0].step_count, "step")
-    yield Sentence(words(f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}."))
-    yield Sentence(words(f"Note each time: {'; '.join(runs[0].measure)}."))
-
-
-def _experiment(one: Experiment) -> Words:
-    start: Words = (Code(one.fix), " ") if one.fix else ()
-    return words(start, f"{ended(one.title)} Changes: {one.variable}. Then: {ended(one.next)}")
+    yield statement(f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}.")
+    yield statement(f"Note each time: {'; '.join(runs[0].measure)}.")

@@ -15,8 +15,6 @@ from reports.content.blocks import (
     Headline,
     Page,
     Quantity,
-    Row,
-    Sentence,
     Tone,
     items,
     row,
@@ -24,7 +22,8 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.capture import commands
-from reports.content.names import name_of
+from reports.content.names import name_of, optional, statement, when
+from reports.measures import words_of
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
@@ -34,29 +33,6 @@ from traces.recording.recorder import TORCH, recorded_by
 from traces.recording.traps import Trap
 from traces.spelling import counted, duration, percent
 
-_LACKING: Final = {
-    "kernels": "nothing can be diagnosed",
-    "CUDA calls": "without launches it is unknown why no compute ran",
-    "NVTX ranges": "steps are found by their pattern, phases and layers stay unknown",
-    "event records": "waits between streams are inferred",
-    "memory events": "free GPU memory is unknown",
-    "OS calls": "waits of the host for the operating system look like Python",
-    "GPU counter samples": "how busy the SMs are inside kernels is not measured",
-}
-"""What was not recorded -> what that makes impossible."""
-_TRAPS: Final = {
-    Trap.UNREAD_RANGES: "{count} domains of NVTX without any range: most often the program's NVTX library is "
-    "newer than nsys can read. Record with a newer nsys, or with Python's nvtx before 0.2.12.",
-    Trap.OPEN_RANGES: "{count} NVTX ranges end with the recording: unless they ended it, they were still "
-    "open, and how long they lasted is unknown. End the recording between steps.",
-    Trap.PARTIAL_EXPORT: "the export holds some tables or some of the time only: what is missing here may be "
-    "in the report. Export that again without --tables and --times.",
-    Trap.NO_PAYLOADS: "{count} calls of NCCL without payloads: bytes and peers are unknown. NCCL 2.25 or "
-    "later notes them; export the report with --include-blobs=true, by a recent nsys.",
-    Trap.CPU_SAMPLES: "{count} samples of the CPU or switches of threads: they slow the host, and no "
-    "diagnosis uses them. Record with --sample=none --cpuctxsw=none.",
-}
-"""How a recording or its export went wrong -> what that means and what to do."""
 _TONES: Final[dict[Grade, Tone]] = {"good": Tone.GOOD, "usable": Tone.NOTICE, "useless": Tone.BAD}
 _CAPTURE: Final = "moe-diag capture --for"
 _PASSES: Final = {
@@ -78,14 +54,15 @@ def page(
     facts = words(f"{info.kind}, schema {info.schema or 'unknown'}")
     walls = fitness(info, capture, result)
     never = recorded_by(info.kind).never
-    lacking = [name for name in _LACKING if not capture.rows[name] and name not in never]
+    lacking = [name for name in words_of("lacking") if not capture.rows[name] and name not in never]
     counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
-    launched = capture.correlation_frac
-    note = "" if launched is None else f"{percent(launched)} of the kernels have their launch recorded."
-    wrong = (_TRAPS[trap].format(count=f"{count:,}") for trap, count in traps)
-    grades = (
-        row((name_of(one.wall), one.grade, "; ".join(one.because)), (), _TONES[one.grade]) for one in walls
-    )
+    launched = "{} of the kernels have their launch recorded."
+    note = optional(launched, capture.correlation_frac, percent)
+    wrong = (words_of("trap")[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps)
+    grades = []
+    for one in walls:
+        cells = (name_of(one.wall), one.grade, "; ".join(one.because))
+        grades.append(row(cells, (), _TONES[one.grade]))
     blocks = (
         _headline(walls),
         table("Recorded", ("What", "Count"), counts, note=note),
@@ -103,9 +80,17 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
 
     `found`: the name of each with its page, or with why it cannot be read.
     """
-    rows = [_in_a_line(one, of) for one, of in found]
-    alike = Counter(one.cells[1].text for one in rows if isinstance(one.cells[1], Quantity))
-    tone = max((one.tone for one in rows), key=[Tone.GOOD, Tone.NOTICE, Tone.BAD].index)
+    rows, alike, tones = [], Counter[str](), [Tone.GOOD]
+    for place, of in found:
+        label, why, tone = "unreadable", words(f"{of}"), Tone.BAD
+        if isinstance(of, Page):
+            headline = next(block for block in of.blocks if isinstance(block, Headline))
+            label = headline.label.lower().removesuffix(" for a diagnosis")
+            why, tone = headline.said, headline.tone
+        alike[label] += 1
+        tones.append(tone)
+        rows.append(row((words(Code(place)), Quantity(label), why), (), tone))
+    tone = max(tones, key=[*_TONES.values()].index)
     said = ", ".join(f"{count} {label}" for label, count in alike.items())
     blocks = (
         Headline(counted(len(rows), "recording").upper(), words(f"{said}."), tone),
@@ -115,50 +100,33 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     return Page(words(Code(name)), words("examined one by one"), blocks, Detail.FULL)
 
 
-def _in_a_line(name: str, of: Page | str) -> Row:
-    headline = None if isinstance(of, str) else next(b for b in of.blocks if isinstance(b, Headline))
-    if headline is None:
-        return row((words(Code(name)), Quantity("unreadable"), words(str(of))), (), Tone.BAD)
-    label = headline.label.lower().removesuffix(" for a diagnosis")
-    return row((words(Code(name)), Quantity(label), headline.said), (), headline.tone)
-
-
 def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[Block]:
-    lacks = [f"no {name}: {_impossible(name, capture)}." for name in lacking]
-    lacks += [*_clocks(capture), *_graphs(info, capture)]
-    yield from items("Missing, and what that makes impossible", lacks)
-    if not lacks:
-        yield Sentence(words("Nothing that the diagnosis uses is missing."))
-
-
-def _impossible(name: str, capture: Capture) -> str:
-    if name == "kernels" and capture.rows["graph replays"]:
-        return "compute and communication inside graph replays cannot be separated"
-    return _LACKING[name]
-
-
-def _clocks(capture: Capture) -> Iterator[str]:
+    impossible, replays = {**words_of("lacking")}, capture.rows["graph replays"]
+    if replays:
+        impossible["kernels"] = "compute and communication inside graph replays cannot be separated"
+    lacks = [f"no {name}: {impossible[name]}." for name in lacking]
     for (process, device), offset_ns in capture.clock_offset_ns.items():
         if offset_ns:
-            apart = f"{'-' if offset_ns < 0 else ''}{duration(abs(offset_ns))}"
-            yield (
+            apart = f"{when(offset_ns < 0, '-')}{duration(abs(offset_ns))}"
+            lacks.append(
                 f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so host and "
                 f"GPU clocks may differ by about {apart}: why no compute ran is unknown."
             )
-
-
-def _graphs(info: TraceInfo, capture: Capture) -> Iterator[str]:
     how = f"Cure: {cure('graphs', info.kind)}."
-    if (replays := capture.rows["graph replays"]) and capture.rows["kernels"]:
-        yield f"{replays:,} graph replays were recorded whole: communication in them counts as compute. {how}"
+    if replays and capture.rows["kernels"]:
+        whole = "graph replays were recorded whole: communication in them counts as compute"
+        lacks.append(f"{replays:,} {whole}. {how}")
     if opaque := capture.opaque_graph_launches:
         launches = f"{opaque:,} of {capture.graph_launches:,} CUDA graph launches"
-        yield f"{launches} show no work: idle time may be work. {how}"
+        lacks.append(f"{launches} show no work: idle time may be work. {how}")
+    yield from items("Missing, and what that makes impossible", lacks)
+    if not lacks:
+        yield statement("Nothing that the diagnosis uses is missing.")
 
 
 def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
     if recorded_by(info.kind) is TORCH:
-        yield Sentence(words("Record it like this, with what is missing:"))
+        yield statement("Record it like this, with what is missing:")
         yield CodeBlock(profiler_call(lacking), "python")
         return
     question = question_for(lacking)
@@ -171,8 +139,8 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
 def _headline(walls: tuple[Fitness, ...]) -> Headline:
     said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
     grades = {one.grade for one in walls}
-    if "useless" not in grades:
-        worst: Grade = "usable" if "usable" in grades else "good"
-        return Headline(f"{worst.upper()} FOR A DIAGNOSIS", words(f"{said}."), _TONES[worst])
-    label = "NOT FIT FOR A DIAGNOSIS" if grades == {"useless"} else "PARTLY USELESS"
-    return Headline(label, words(f"{said}."), Tone.BAD)
+    worst: Grade = max(grades, key=[*_TONES].index)
+    label = f"{worst.upper()} FOR A DIAGNOSIS"
+    if worst == "useless":
+        label = "PARTLY USELESS" if len(grades) > 1 else "NOT FIT FOR A DIAGNOSIS"
+    return Headline(label, words(f"{said}."), _TONES[worst])

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.content.blocks import Block, Command, Page, Sentence, table, words
-from reports.content.names import name_of
+from reports.content.blocks import Block, Command, Page, table, words
+from reports.content.names import name_of, optional, statement, told
 from traces.spelling import gpu_model, milliseconds
 
 
@@ -24,24 +24,18 @@ class Line:
 
 def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
     if not lines:
-        return _empty()
-    heads = ["id", "added", "name", "tag", "GPU", "step ms", "bottleneck"]
-    heads += ["origin"] if any(line.origin for line in lines) else []
-    rows = (_listed(line)[: len(heads)] for line in lines)
+        add = Command(("Add a result:",), "moe-diag history add RESULT.json")
+        return Page(words("The history is empty"), (), (add,))
+    heads, rows = ["id", "added", "name", "tag", "GPU", "step ms", "bottleneck"], []
+    if any(line.origin for line in lines):
+        heads.append("origin")
+    for line in lines:
+        step, gpu = told(line.step_ns, milliseconds), told(line.gpu, gpu_model)
+        wall = optional("{}", line.wall, name_of) or "none"
+        start = (f"{line.id}", line.added_at[:10], line.name, line.tag)
+        rows.append((*start, gpu, step, wall, line.origin or "")[: len(heads)])
     blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:
         named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
-        blocks.append(Sentence((named,), "Baselines"))
+        blocks.append(statement(named, "Baselines"))
     return Page(words("Results of the history"), (), tuple(blocks))
-
-
-def _listed(line: Line) -> tuple[str, ...]:
-    step = "unknown" if line.step_ns is None else milliseconds(line.step_ns)
-    gpu = gpu_model(line.gpu or "unknown")
-    wall = "none" if line.wall is None else name_of(line.wall)
-    return str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or ""
-
-
-def _empty() -> Page:
-    add = Command(("Add a result:",), "moe-diag history add RESULT.json")
-    return Page(words("The history is empty"), (), (add,))

@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from heuristics.result.configured import Sighting
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Words, words
-from traces.missing import known
+from reports.content.names import settings_of
 from traces.settings.spelling import spelled
 
 
 def values_of(result: Result) -> Mapping[str, str]:
     """The values of settings in words; none of those withheld, which may be a path or a name."""
-    configuration = known(result.configuration)
-    settings = configuration.settings if configuration else ()
-    return {one.knob: spelled(one.value) for one in settings if not one.withheld}
+    return {one.knob: spelled(one.value) for one in settings_of(result) if not one.withheld}
 
 
 def judged(at: Sighting, values: Mapping[str, str]) -> Code:

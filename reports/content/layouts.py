@@ -14,23 +14,26 @@ from reports.content.blocks import (
     Page,
     Part,
     Row,
-    Sentence,
     Table,
     Tone,
-    Words,
     items,
     row,
     table,
     words,
 )
-from reports.content.check_numbers import memory_table
+from reports.content.check_numbers import MEMORY_PARTS, memory_table
+from reports.content.names import beyond, capital, optional, statement, told, when
 from reports.content.normal import normal_details, normal_lines
 from reports.redaction import redaction_words
 from traces.missing import known
+from traces.sizes.memory import MemoryEstimate
 from traces.spelling import billions, counted, gigabytes, percent
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
+_FEW: Final = 3
+"""Of what is assumed and not known there."""
+_OWN: Final = " (the configuration's own)"
 _HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory")
 _NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9)
 _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
@@ -39,48 +42,57 @@ _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 def page(found: Layouts, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` every layout with its costs, memory and lines."""
     everything = detail is Detail.FULL
-    blocks: list[Block] = [_headline(found), *_warnings(found)]
+    blocks: list[Block] = [_headline(found)]
+    blocks += (statement(f"{capital(one)}.", "Note", Tone.NOTICE) for one in found.warnings)
     if found.layouts:
-        blocks += [_table(found, everything), *_first(found, everything), *normal_lines(found.normal)]
-    blocks += _unknown(found, everything)
+        first = found.layouts[0]
+        blocks.append(_table(found, everything))
+        if not everything:  # the whole is in the parts of a long page
+            held = told(first.memory, _memory_words)
+            blocks += (*items("Why 1", first.because), statement(held, "Memory"))
+            blocks += lines_of(first)
+        blocks += normal_lines(found.normal)
+    most = None if everything else _FEW
+    blocks += (*items("Assumed", found.assumed[:most]), *items("Not known", found.unknown[:most]))
     if everything:
-        blocks += [_layout(one) for one in found.layouts]
-        blocks += items("Sources of the published layouts", _sources(found))
-        blocks.append(Sentence(words(redaction_words(found.redacted))))
+        near = (each for one in found.layouts for each in one.nearest)
+        sources = dict.fromkeys(f"{each.text}, {each.layout}: {each.source}" for each in near)
+        blocks += (*normal_details(found.normal), *map(_layout, found.layouts))
+        blocks += items("Sources of the published layouts", sources)
+        blocks.append(statement(redaction_words(found.redacted)))
     elif found.layouts:
         blocks.append(Command(("Why this order, every layout with its lines:",), f"{found.command} --full"))
-    more = "" if everything else "--full: every layout, its memory and lines | -f json | page: -o out.html"
-    return Page(words(Code(found.about)), _facts(found), tuple(blocks), detail, more)
-
-
-def _facts(found: Layouts) -> Words:
-    counts = billions(found.parameters_count), billions(found.active_count)
-    parameters = f"{counts[0]} billion parameters, {counts[1]} active"
+    more = "--full: every layout, its memory and lines | -f json | page: -o out.html"
+    parameters = (
+        f"{billions(found.parameters_count)} billion parameters, {billions(found.active_count)} active"
+    )
     size = gigabytes(found.capacity_bytes)
     run = f"{found.gpus:,} {found.gpu} of {size}, NVLink domain {found.nvlink_domain}"
     batch = f"global batch {found.global_batch:,} x {found.seq_length:,} tokens, {found.precision.upper()}"
-    return words(f"{parameters}; {run}; {batch}")
+    facts = words(f"{parameters}; {run}; {batch}")
+    return Page(words(Code(found.about)), facts, tuple(blocks), detail, when(not everything, more))
 
 
 def _headline(found: Layouts) -> Headline:
+    counts, room = (
+        found.counted,
+        "More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room.",
+    )
     if not found.layouts:
-        least = f": the least that one needs is {gigabytes(found.least_bytes)}" if found.least_bytes else ""
-        said = f"none of {counted(found.counted.divide, 'layout')} that divide fits{least}"
-        under: tuple[Words, ...] = (
-            words("More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room."),
-        )
-        return Headline("NO LAYOUT FITS", words(said), Tone.BAD, under)
+        least = optional(": the least that one needs is {}", found.least_bytes or None, gigabytes)
+        said = f"none of {counted(counts.divide, 'layout')} that divide fits{least}"
+        return Headline("NO LAYOUT FITS", words(said), Tone.BAD, (words(room),))
     first = found.layouts[0]
-    how = f"{layout_words(first)}, micro-batch {first.micro_batch}"
-    mark = " (the configuration's own)" if first.own else ""
-    memory = known(first.memory)
-    held = f"{gigabytes(memory.total_bytes)} of {gigabytes(found.capacity_bytes)}" if memory else ""
-    counts = found.counted
+    said = f"{layout_words(first)}, micro-batch {first.micro_batch}{when(first.own, _OWN)}"
+    what = ", ".join(first.recompute_modules) or "whole layers"
+    recompute = "Nothing is recomputed." if first.recompute == "none" else f"Recompute: {what}."
+    capacity = gigabytes(found.capacity_bytes)
+    held = optional(f"{{}} of {capacity}", first.memory, lambda memory: gigabytes(memory.total_bytes))
     under = (
-        words(f"{held} by the estimate ({percent(first.filled_frac)}). {_recompute_words(first)}"),
+        words(f"{held} by the estimate ({percent(first.filled_frac)}). {recompute}"),
         words(f"{counts.divide:,} layouts divide, {counts.fit:,} fit. Ordered by rules: nothing was run."),
     )
-    return Headline("TRY FIRST", words(f"{how}{mark}"), Tone.GOOD, under)
+    return Headline("TRY FIRST", words(said), Tone.GOOD, under)
 
 
 def layout_words(one: PlannedLayout) -> str:
@@ -90,69 +102,32 @@ def layout_words(one: PlannedLayout) -> str:
     return ", ".join(shown)
 
 
-def _recompute_words(one: PlannedLayout) -> str:
-    if one.recompute == "none":
-        return "Nothing is recomputed."
-    what = ", ".join(one.recompute_modules) or "whole layers"
-    return f"Recompute: {what}."
-
-
-def _warnings(found: Layouts) -> Iterator[Block]:
-    for one in found.warnings:
-        yield Sentence(words(f"{one[:1].upper()}{one[1:]}."), "Note", Tone.NOTICE)
-
-
 def _table(found: Layouts, everything: bool) -> Table:
-    listed = found.layouts if everything else _shown(found)
-    rows = (_row(one) for one in listed)
-    note = "!: nearly full." if any(one.room == "tight" for one in listed) else ""
-    return table("Layouts", _HEADS, rows, _NUMBERS, note, left_out=len(found.layouts) - len(listed))
-
-
-def _shown(found: Layouts) -> list[PlannedLayout]:
-    """The first ones, and the configuration's own wherever it stands."""
-    first = list(found.layouts[:_FIRST])
-    return first + [one for one in found.layouts[_FIRST:] if one.own]
-
-
-def _short(modules: tuple[str, ...]) -> str:
-    """The first module, and how many more."""
-    return modules[0] if len(modules) == 1 else f"{modules[0]} +{len(modules) - 1}"
+    """On a first screen the first ones, and the configuration's own wherever it stands."""
+    rows, tight = [], False
+    for place, one in enumerate(found.layouts):
+        if place < _FIRST or one.own or everything:
+            rows.append(_row(one))
+            tight |= one.room == "tight"
+    left_out = len(found.layouts) - len(rows)
+    return table("Layouts", _HEADS, rows, _NUMBERS, when(tight, "!: nearly full."), left_out=left_out)
 
 
 def _row(one: PlannedLayout) -> Row:
-    recompute = {"none": "-", "full": "whole layers"}.get(one.recompute) or _short(one.recompute_modules)
-    memory = known(one.memory)
+    recompute = {"none": "-", "full": "whole layers"}.get(one.recompute)
+    if recompute is None:  # the first module, and how many more
+        recompute = one.recompute_modules[0] + beyond(len(one.recompute_modules), 1, " +{}")
     mark = {"room": "", "tight": " !", "none": " too large"}[one.room]
-    held = f"{gigabytes(memory.total_bytes)}{mark}" if memory else ""
+    held = optional(f"{{}}{mark}", one.memory, lambda memory: gigabytes(memory.total_bytes))
     sizes = (one.tp, one.cp, one.pp, one.vpp or "-", one.ep, one.micro_batch)
-    name = f"{one.place} yours" if one.own else f"{one.place}"
+    name = f"{one.place}{when(one.own, ' yours')}"
     cells = (name, *map(str, sizes), recompute, one.dispatcher, held)
     return row(cells, _NUMBERS, _TONES[one.room], f"layout-{one.place}")
 
 
-def _first(found: Layouts, everything: bool) -> Iterator[Block]:
-    """Why the first one, its memory, and what to type; the whole is in the parts of a long page."""
-    if everything:
-        return
-    first = found.layouts[0]
-    yield from items("Why 1", first.because)
-    yield Sentence(words(_memory_words(first)), "Memory")
-    yield from lines_of(first)
-
-
-def _memory_words(one: PlannedLayout) -> str:
-    memory = known(one.memory)
-    if memory is None:
-        return "unknown"
-    parts = {
-        "parameters": memory.parameters_bytes,
-        "gradients": memory.gradients_bytes,
-        "optimizer": memory.optimizer_bytes,
-        "activations": memory.activations_bytes,
-        "logits": memory.logits_bytes,
-    }
-    said = ", ".join(f"{name} {gigabytes(size)}" for name, size in parts.items() if size)
+def _memory_words(memory: MemoryEstimate) -> str:
+    parts = ((name, getattr(memory, f"{name}_bytes")) for name in MEMORY_PARTS)
+    said = ", ".join(f"{name} {gigabytes(size)}" for name, size in parts if size)
     return f"{said} (pipeline stage {memory.stage}, the fullest)."
 
 
@@ -178,28 +153,15 @@ def _packed(flags: tuple[str, ...]) -> Iterator[str]:
     yield line
 
 
-def _unknown(found: Layouts, everything: bool) -> Iterator[Block]:
-    yield from items("Assumed", found.assumed if everything else found.assumed[:3])
-    yield from items("Not known", found.unknown if everything else found.unknown[:3])
-    if everything:
-        yield from normal_details(found.normal)
-
-
 def _layout(one: PlannedLayout) -> Part:
-    memory = known(one.memory)
-    own = " (the configuration's own)" if one.own else ""
     blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
     blocks += items("Refused by", one.broken)
     rows = ((cost.text, percent(cost.frac)) for cost in sorted(one.costs, key=lambda cost: -cost.frac))
     blocks.append(table("What orders it, of the compute time; no forecast", ("Rule", "Cost"), rows))
-    if memory is not None:
+    if memory := known(one.memory):
         blocks.append(memory_table(memory))
     if one.stages:
-        blocks.append(Sentence(words(Code(one.stages)), "Stages"))
+        blocks.append(statement(Code(one.stages), "Stages"))
     blocks += lines_of(one, both=True)
-    return Part(f"{one.place}: {layout_words(one)}{own}", tuple(blocks), f"layout-{one.place}")
-
-
-def _sources(found: Layouts) -> tuple[str, ...]:
-    near = (each for one in found.layouts for each in one.nearest)
-    return tuple(dict.fromkeys(f"{each.text}, {each.layout}: {each.source}" for each in near))
+    title = f"{one.place}: {layout_words(one)}{when(one.own, _OWN)}"
+    return Part(title, tuple(blocks), f"layout-{one.place}")

@@ -1,7 +1,7 @@
 """Whether a configuration is legal: the answer in a headline, what it rests on, and what it waits for."""
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import chain
 from typing import Final
 
 from heuristics.config.about import option_of
@@ -10,7 +10,7 @@ from heuristics.result.configured import Configuration, UndecidedRule
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Detail, Sentence, Tone, Words, items, words
 from reports.content.check_defects import Weight, defects, first_errors
-from reports.content.names import codes, ended, joined, listed, sentence
+from reports.content.names import beyond, codes, ended, joined, listed, optional, sentence
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables
@@ -38,22 +38,22 @@ def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
     errors, only_if = first_errors(result), _only_if(result)
     if not recipe_known(configuration) and not errors:
         return "UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", Tone.NOTICE
-    said = f"LEGAL ONLY IF {only_if}" if only_if else "LEGAL"
-    but = ", BUT DOES NOT RUN AS WRITTEN"
-    if errors:
-        return said + but if len(said + but) <= _LINE else said, Tone.NOTICE
-    return said, Tone.NOTICE if only_if else Tone.GOOD
+    said, but = f"LEGAL{optional(' ONLY IF {}', only_if)}", ", BUT DOES NOT RUN AS WRITTEN"
+    if errors and len(said + but) <= _LINE:
+        said += but
+    return said, Tone.NOTICE if errors or only_if else Tone.GOOD
 
 
 def _only_if(result: Result) -> str:
     if refused_by_default(result):
         return "THE RECIPE SETS WHAT THE FILE LEAVES OUT"
-    waits = dict.fromkeys(_FACTS.get(one, "the GPU") for rule in _undecided(result) for one in rule.waits_for)
-    versions = [one for one in waits if one in PACKAGE_NAMES.values()]
-    others = [one for one in waits if one not in versions]
-    named = [*sorted(others, reverse=True), *(versions if len(versions) < 2 else ["the versions"])]
+    asked = chain.from_iterable(rule.waits_for for rule in _undecided(result))
+    waits = {_FACTS.get(one, "the GPU") for one in asked}
+    versions = [name for name in PACKAGE_NAMES.values() if name in waits]
+    named = sorted(waits - {*versions}, reverse=True)
+    named += versions if len(versions) < 2 else ["the versions"]
     allow = "allows" if len(named) == 1 and len(versions) < 2 else "allow"
-    return f"{listed(named)} {allow} it".upper() if named else ""
+    return optional(f"{{}} {allow} it", listed(named)).upper()
 
 
 def conditions(result: Result, detail: Detail) -> Iterator[Block]:
@@ -64,18 +64,18 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     yield from items("Refused at the defaults", refused_by_default(result))
     waiting = [one for one in _undecided(result) if one.waits_for and configuration.legal]
     if detail is Detail.FULL:
-        yield from items(
-            "Waits for a fact", (_rule_words(result, one, one.waits_for, "Give") for one in waiting)
-        )
-    elif waiting:
-        by_options = groupby(sorted(waiting, key=lambda one: one.waits_for), key=lambda one: one.waits_for)
-        yield Sentence(joined([_waits(asks, [*rules]) for asks, rules in by_options], " "), "Waits for")
-
-
-def _waits(asks: tuple[str, ...], rules: list[UndecidedRule]) -> Words:
-    """An option with the first rule that waits for it."""
-    more = f" (and {counted(len(rules) - 1, 'more rule')})" if len(rules) > 1 else ""
-    return words(codes(asks), f": {rules[0].text.rstrip('.')}{more}.")
+        facts = (_rule_words(result, one, one.waits_for, "Give") for one in waiting)
+        yield from items("Waits for a fact", facts)
+        return
+    by_options: dict[tuple[str, ...], list[UndecidedRule]] = {}
+    for one in waiting:
+        by_options.setdefault(one.waits_for, []).append(one)
+    waits = []
+    for asks, rules in sorted(by_options.items()):  # an option with the first rule that waits for it
+        more = beyond(len(rules), 1, " (and {})", "more rule")
+        waits.append(words(codes(asks), f": {rules[0].text.rstrip('.')}{more}."))
+    if waits:
+        yield Sentence(joined(waits, " "), "Waits for")
 
 
 def condition_line(result: Result) -> Iterator[Sentence]:
@@ -87,16 +87,17 @@ def condition_line(result: Result) -> Iterator[Sentence]:
     if refused or isinstance(configuration.legal, Missing):
         label, tone = answer(result, configuration)
         more = refused[0] if refused else words(legal_words(result, configuration))
-        left = f" {counted(len(refused) - 1, 'more rule')}." if len(refused) > 1 else ""
+        left = beyond(len(refused), 1, " {}.", "more rule")
         yield Sentence(words(f"{label}. ", *more, left), "Config", tone, whole=True)
 
 
 def refused_by_default(result: Result) -> tuple[Words, ...]:
     """Rules that refuse the run where what is not given has its default."""
-    why = "It holds only if one of these is set"
-    return tuple(
-        _rule_words(result, one, one.asks, why) for one in _undecided(result) if one.broken_by_default
+    why, broken = (
+        "It holds only if one of these is set",
+        (one for one in _undecided(result) if one.broken_by_default),
     )
+    return tuple(_rule_words(result, one, one.asks, why) for one in broken)
 
 
 def unchecked(result: Result) -> tuple[Words, ...]:
@@ -105,14 +106,14 @@ def unchecked(result: Result) -> tuple[Words, ...]:
 
 def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_asked: str) -> Words:
     """With what would tell; of a GPU that was given, and of which no table has the figure, that none does."""
-    if {*asks} <= {option_of(field) for field in result.given}:
+    if {*asks} <= {*map(option_of, result.given)}:
         return words(Code(one.id), f": {ended(one.text)} What was given is in no table of it.")
     return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(asks), ".")
 
 
 def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
     of_releases = known(result.rules)
-    return () if of_releases is None else of_releases.undecided
+    return of_releases.undecided if of_releases else ()
 
 
 def other_program(configuration: Configuration) -> str:
@@ -124,19 +125,18 @@ def other_program(configuration: Configuration) -> str:
 def legal_words(result: Result, configuration: Configuration) -> str:
     if program := other_program(configuration):
         return f"A configuration of {program}, of which little is read: whether it is legal is not checked."
-    told = configuration.versions
-    packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
-    packages["Transformer Engine"] = told.te
-    versions = [f"{name} {version}" for name, one in packages.items() if (version := known(one))]
-    if is_before_tables(core := known(told.core)):
-        oldest = ".".join(map(str, FIRST[:2]))
-        versions[0] = f"Megatron-Core {core} (checked by the rules of {oldest}, the oldest that are known)"
-    of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if isinstance(configuration.legal, Missing):
         return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"
+    told = configuration.versions
+    core = optional("Megatron-Core {}", told.core)
+    if is_before_tables(known(told.core)):
+        oldest = ".".join(map(str, FIRST[:2]))
+        core += f" (checked by the rules of {oldest}, the oldest that are known)"
+    others = {"Megatron-Bridge {}": told.bridge, "PyTorch {}": told.torch, "Transformer Engine {}": told.te}
+    versions = filter(None, (core, *(optional(name, version) for name, version in others.items())))
+    of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
-        count, who = _errors(result)
-        return f"{count} for {of}: {who}"
+        return _errors(result, of)
     if not is_written(configuration):
         return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
     said = f"No rule that could be checked is broken, for {of}."
@@ -145,16 +145,15 @@ def legal_words(result: Result, configuration: Configuration) -> str:
     return f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
 
 
-def _errors(result: Result) -> tuple[str, str]:
+def _errors(result: Result, of: str) -> str:
     weights = [one.weight for one in defects(result)]
     rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
     if not rejected:
         later = "no framework rejects this configuration at its start; it fails later, while it runs."
-        return counted(fails, "error"), later
-    others = fails + weights.count(Weight.NOT_AS_WRITTEN)
-    more = counted(others, "more entry", "more entries")
-    also = f" Fix first has {more}, which Megatron does not reject." if others else ""
-    return counted(rejected, "error"), f"Megatron rejects this configuration.{also}"
+        return f"{counted(fails, 'error')} for {of}: {later}"
+    said = f"{counted(rejected, 'error')} for {of}: Megatron rejects this configuration."
+    also = " Fix first has {}, which Megatron does not reject."
+    return said + beyond(fails + weights.count(Weight.NOT_AS_WRITTEN), 0, also, "more entry", "more entries")
 
 
 def recipe_known(configuration: Configuration) -> bool:

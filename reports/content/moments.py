@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
-from reports.content.names import name_of
+from reports.content.names import name_of, optional
 from traces.errors import UsageError
 from traces.nearest import nearest
 from traces.patterns import whole_number
@@ -57,12 +57,10 @@ def moment_of(result: Result, finding: str) -> Moment:
 def first_step(result: Result, said: str = "") -> Moment:
     """The first used step of the first rank, or its window where no steps were found."""
     rank = result.ranks[0]
-    if rank.steps.used:
-        step = rank.steps.used[0]
+    shows, (start_ns, end_ns) = "the window", rank.windows_ns[0]
+    for step in rank.steps.used[:1]:
         shows, start_ns, end_ns = f"step {step.index}", step.start_ns, step.end_ns
-    else:
-        shows, (start_ns, end_ns) = "the window", rank.windows_ns[0]
-    return Moment(f"{said}, {shows}" if said else shows, shows, 0, start_ns, end_ns)
+    return Moment(optional("{}, ", said) + shows, shows, 0, start_ns, end_ns)
 
 
 def _wall(result: Result, name: str) -> Wall:
@@ -73,9 +71,6 @@ def _wall(result: Result, name: str) -> Wall:
         if (wall := walls.get(id)) is not None:
             return wall
     known = [*walls, *(fix.id for fix in result.fixes)]
-    near = nearest(plain, walls) or nearest(name, known)
-    meant = f"Did you mean {near}? " if near else ""
-    there = ", ".join(known[:12])
-    raise UsageError(
-        f"--at {printable(name, 60)}: this result has no such finding. {meant}There are {there}."
-    )
+    meant = optional("Did you mean {}? ", nearest(plain, walls) or nearest(name, known))
+    none = f"--at {printable(name, 60)}: this result has no such finding."
+    raise UsageError(f"{none} {meant}There are {', '.join(known[:12])}.")

@@ -3,42 +3,88 @@
 Keys have their names in `measures.toml`. A published issue is one sentence; `plain` is for text alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Final, TypeVar
+
+from msgspec import UnsetType
 
 from heuristics.config.versions import PACKAGE_NAMES
 from heuristics.result.compared import Side
 from heuristics.result.compared_ranks import Place
+from heuristics.result.configured import Setting
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
-from reports.content.blocks import Code, Hue, Span, Term, Words, words
+from reports.content.blocks import Cell, Code, Hue, Quantity, Sentence, Span, Term, Tone, Words, words
 from reports.measures import named
-from traces.missing import OrMissing, known
+from traces.missing import Missing, OrMissing, known
 from traces.patterns import LETTERS, compiled
 from traces.sections.rank import Rank, StepSource
 from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
-from traces.spelling import gpu_model, printable
+from traces.spelling import counted, gpu_model, numbers, percent, printable
 
 
-def joined(several: Sequence[Words], between: str = ", ") -> Words:
-    return words(*(span for place, one in enumerate(several) for span in ((between,) if place else ()) + one))
+def statement(said: Span | Words, label: str = "", tone: Tone = Tone.PLAIN, whole: bool = False) -> Sentence:
+    """A sentence of a text or of words."""
+    return Sentence(words(said), label, tone, whole)
+
+
+def around(before: Span, inner: Words, after: Span = "") -> Words:
+    """Words between two spans; nothing where there are none."""
+    return words(before, inner, after) if inner else ()
+
+
+def share_of(share: float | None, hue: Hue = Hue.OTHER) -> Quantity:
+    """A share as a quantity with its bar."""
+    return Quantity("unknown") if share is None else Quantity(percent(share), share, hue)
+
+
+def joined(several: Iterable[Words], between: str = ", ") -> Words:
+    spans: list[Span] = []
+    for one in several:
+        spans += (between, *one)
+    return words(*spans[1:])
 
 
 def codes(several: Iterable[str]) -> Words:
-    return joined([(Code(one),) for one in several])
+    return joined((Code(one),) for one in several)
 
 
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence takes them: `a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 Known = TypeVar("Known")
 
 
-def told(value: OrMissing[Known], written: Callable[[Known], str]) -> str:
+def told(value: OrMissing[Known], written: Callable[[Known], str] = str) -> str:
     return "unknown" if (one := known(value)) is None else written(one)
+
+
+def optional(text: str, value: OrMissing[Known] | UnsetType, written: Callable[[Known], object] = str) -> str:
+    """The text with the value in its gap; nothing where that is empty, absent or not known."""
+    one = known(value)
+    if one is None or (isinstance(one, Sized) and not one):
+        return ""
+    return text.format(written(one))
+
+
+def when(holds: object, text: str) -> str:
+    """A text that stands only where something holds."""
+    return text if holds else ""
+
+
+def beyond(count: int, shown: int, text: str = " and {} more", *nouns: str) -> str:
+    """How many there are beside those shown, counted by `nouns`; nothing where these are all."""
+    left = count - shown
+    if left <= 0:
+        return ""
+    return text.format(counted(left, *nouns) if nouns else left)
+
+
+def rank_numbers(ranks: Sequence[int]) -> str:
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {numbers(ranks)}"
 
 
 def ended(text: str) -> str:
@@ -55,6 +101,7 @@ _WRAPPERS: Final = compiled(
     r"(?i)^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$"
 )
 """Kernels that are named by their template argument."""
+_NAMELESS: Final = compiled(r"<unnamed>|\(anonymous namespace\)")
 _SHARED: Final = compiled(r"(?i)^(?:\w*traits|at|native|kernel|lambda)$")
 """Words of templates that say nothing of a kernel: what stands before them in their path may."""
 _FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
@@ -128,35 +175,44 @@ def is_cure(cure: str) -> bool:
 
 
 def how_to_learn(cure: str) -> str:
-    return f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
+    return when(is_cure(cure), f" To learn it: {cure.rstrip('.')}.")
+
+
+def unknown_words(gap: Missing) -> str:
+    """That something is unknown, why, and how to learn it."""
+    return f"unknown: {ended(gap.reason)}{how_to_learn(gap.cure)}"
+
+
+def settings_of(result: Result) -> tuple[Setting, ...]:
+    """The settings of the configuration; none without one."""
+    configuration = known(result.configuration)
+    return configuration.settings if configuration else ()
 
 
 def is_set(result: Result, knob: str) -> bool:
     """Whether the configuration sets a knob to true."""
-    configuration = known(result.configuration)
-    settings = configuration.settings if configuration else ()
-    return any(one.knob == knob and one.value is True for one in settings)
+    return any(one.knob == knob and one.value is True for one in settings_of(result))
 
 
 def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names it."""
-    bare = (
-        compiled(r"<unnamed>|\(anonymous namespace\)").sub("", printable(recorded, 400)).removeprefix("void ")
-    )
+    bare = _NAMELESS.sub("", printable(recorded, 400)).removeprefix("void ")
     head, _, inside = bare.partition("<")
     base = head.partition("(")[0].rpartition("::")[2].strip()
     if _WRAPPERS.match(base):
         for word in _WORD.findall(inside):
-            last = next((part for part in reversed(word.split("::")) if not _SHARED.fullmatch(part)), "")
-            if last and last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
-                return _first(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
+            telling = [part for part in word.split("::") if not _SHARED.fullmatch(part)]
+            last = telling[-1] if telling else ""
+            if not last or last in _PLAIN or _WRAPPERS.match(last) or "gpu_kernel" in last:
+                continue
+            return _first(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
     return _first(base or bare, width)
 
 
 def kernel_code(recorded: str, width: int = KERNEL_WIDTH) -> Code:
     """The same with the whole name, where there is room for that on demand."""
     short, whole = kernel_name(recorded, width), printable(recorded, 400)
-    return Code(short, whole if short != whole else "")
+    return Code(short, when(short != whole, whole))
 
 
 def _first(name: str, width: int) -> str:
@@ -169,8 +225,7 @@ def gpu_of(of: Rank | Side) -> str:
 
 
 def who(of: Rank | Side | Place) -> str:
-    number = known(of.rank)
-    return f"GPU {of.device}" if number is None else f"rank {number}, GPU {of.device}"
+    return f"{optional('rank {}, ', of.rank)}GPU {of.device}"
 
 
 def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
@@ -179,10 +234,18 @@ def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
 
 def plain(said: Words) -> str:
     """The words one after the other; keys by their names. What is foreign is as foreign as before."""
-    return "".join(
-        one if isinstance(one, str) else one.text if isinstance(one, Code) else name_of(one.key)
-        for one in said
-    )
+    texts: list[str] = []
+    for one in said:
+        if isinstance(one, Term):
+            texts.append(name_of(one.key))
+        else:
+            texts.append(one.text if isinstance(one, Code) else one)
+    return "".join(texts)
+
+
+def cell_text(cell: Cell) -> str:
+    """The text of a quantity, or the words of a cell."""
+    return cell.text if isinstance(cell, Quantity) else plain(cell)
 
 
 def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
@@ -190,7 +253,7 @@ def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
 
     The first package stands for all: their releases are the same in time.
     """
-    where = one.releases[0] + (f", on {' or '.join(one.gpus)}" if one.gpus else "")
+    where = one.releases[0] + optional(", on {}", one.gpus, " or ".join)
     if of_a_run and one.only_if:
         unknown = ", ".join(name.replace("_", " ") for name in one.only_if)
         where = f"if your release is {where}; not known here: {unknown}"

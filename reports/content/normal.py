@@ -3,33 +3,25 @@
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from heuristics.result.normal import NormalThroughput
-from reports.content.blocks import Block, Sentence, items, words
+from reports.content.blocks import Block, Sentence, items
+from reports.content.names import optional, statement
+from reports.measures import words_of
 from traces.missing import Missing, OrMissing, known
 from traces.spelling import between, counted, duration, percent, rounded
 
 _LABEL: Final = "Published"
-_STANDS: Final = {
-    "inside": "This run is in that range.",
-    "below": "This run is below that range.",
-    "above": "This run is above that range.",
-}
-_REPLAYED: Final = {
-    "inside": "which is in that range",
-    "below": "which is still below it",
-    "above": "which is above it",
-}
 Given = OrMissing[NormalThroughput] | UnsetType
 
 
 def normal_lines(found: Given) -> Iterator[Sentence]:
     """What such a run reaches elsewhere, in one line; what is missing where no such run is published."""
     if isinstance(found, Missing):
-        yield Sentence(words(f"Unknown: {found.reason}; {found.cure}."), _LABEL)
-    elif found is not None and found is not UNSET:
-        yield Sentence(words(_line(found)), _LABEL)
+        yield statement(f"Unknown: {found.reason}; {found.cure}.", _LABEL)
+    elif value := known(found):
+        yield statement(_line(value), _LABEL)
 
 
 def _line(found: NormalThroughput) -> str:
@@ -42,12 +34,11 @@ def _line(found: NormalThroughput) -> str:
     said += f", by {counted(len(found.published), 'published run')}"
     if found.counted:
         said += f" and {counted(len(found.counted), 'measured change')}"
-    stands = f" {_STANDS[found.standing]}" if found.standing else ""
+    stands = optional(" {}", found.standing, words_of("stands").__getitem__)
     if found.replayed_tokens_high is not None and found.replayed_standing:
         rate = f"{rounded(found.replayed_tokens_high)} tokens/s"
-        stands += (
-            f" Replayed without its largest wall it has at most {rate}, {_REPLAYED[found.replayed_standing]}."
-        )
+        replayed = f"at most {rate}, {words_of('stands_replayed')[found.replayed_standing]}"
+        stands += f" Replayed without its largest wall it has {replayed}."
     return f"{said}.{stands}"
 
 
@@ -57,9 +48,8 @@ def _range(low: float, high: float) -> str:
 
 def normal_details(found: Given) -> Iterator[Block]:
     """The published runs, changes and differences that the range rests on."""
-    if found is UNSET or (value := known(found)) is None:
-        return
-    yield from items("Published runs of this kind", value.published)
-    yield from items("Measured changes that are counted", value.counted)
-    yield from items("What else differs, and is not counted", value.not_counted)
-    yield from items("Sources of published runs", value.sources)
+    if value := known(found):
+        yield from items("Published runs of this kind", value.published)
+        yield from items("Measured changes that are counted", value.counted)
+        yield from items("What else differs, and is not counted", value.not_counted)
+        yield from items("Sources of published runs", value.sources)

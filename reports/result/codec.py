@@ -5,7 +5,8 @@ fields. In the document such a value is null, and `missing` has an entry for it.
 path, with `[*]`, and so is every list of a comparison.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -30,11 +31,9 @@ _ABSENT: Final = compiled(r"Object missing required field `([^`]*)`")
 def encode(result: Struct) -> Document:
     found: dict[Missing, None] = {}
     document: Document = _lower(result, "", found)
-    gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    gaps: Iterable[Missing] = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
     if getattr(result, "one_path_a_list", False):
-        gaps = tuple(
-            dict.fromkeys(Missing(_PLACE.sub("[*]", one.path), one.reason, one.cure) for one in gaps)
-        )
+        gaps = dict.fromkeys(replace(one, path=_PLACE.sub("[*]", one.path)) for one in gaps)
     document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
     return document
 
@@ -59,11 +58,11 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
     if isinstance(value, Struct):
         values = zip(value.__struct_encode_fields__, astuple(value), strict=True)
         told = {key: one for key, one in values if one is not UNSET}
-        if not path and "missing" in told:
+        if path:
+            path += "."
+        elif "missing" in told:
             told["missing"] = ()
-        return _lowered_each(told, f"{path}." if path else "", found)
-    if value is None:
-        return None
+        return _lowered_each(told, path, found)
     if isinstance(value, list | tuple):
         if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
             return list(value)
@@ -89,10 +88,12 @@ def decode(document: object, kind: type[R]) -> R:
     except UnicodeEncodeError:
         raise NotAResult("half a character stands where a word of the contract is to be") from None
     gaps: tuple[Missing, ...] = result.missing  # type: ignore[attr-defined]  # of whole results
-    noted = tuple(
-        gap for gap in gaps if not _raise(result, _parts(gap.path), Missing("", gap.reason, gap.cure))
-    )
-    force_setattr(result, "missing", noted)
+    noted = []
+    for gap in gaps:
+        parts = [found[1] or found[2] for found in _PART.finditer(gap.path)]
+        if not _raise(result, parts, Missing("", gap.reason, gap.cure)):
+            noted.append(gap)
+    force_setattr(result, "missing", tuple(noted))
     return result
 
 
@@ -102,10 +103,6 @@ def _wrong(said: str) -> str:
     if absent := _ABSENT.fullmatch(what):
         return f"{place}.{absent[1]} is missing".removeprefix(".")
     return f"{place or 'the document'}: {what}"
-
-
-def _parts(path: str) -> list[str]:
-    return [found[1] or found[2] for found in _PART.finditer(path)]
 
 
 def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 from functools import lru_cache
+from itertools import chain
 from math import isfinite
 from typing import Any, Final
 
@@ -11,13 +12,16 @@ _INDENT: Final = "  "
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _NESTED: Final = frozenset({dict, list})
 _WHOLE: Final = frozenset({int})
-_FIRST_AND_LAST: Final = (
-    *((0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F)),
-    *((0xD800, 0xDFFF), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB)),
+_SPECIAL: Final = chain(
+    range(0x7F, 0xA0),
+    (0xAD, 0x61C, 0xFEFF),
+    range(0x200B, 0x2010),
+    range(0x2028, 0x202F),
+    range(0x2060, 0x2070),
+    range(0xD800, 0xE000),
+    range(0xFFF9, 0xFFFC),
 )
-_ESCAPED: Final = {
-    code: f"\\u{code:04x}" for first, last in _FIRST_AND_LAST for code in range(first, last + 1)
-}
+_ESCAPED: Final = {code: f"\\u{code:04x}" for code in _SPECIAL}
 """What turns reading or commands a terminal, of names alone; JSON has another spelling for it."""
 
 
@@ -50,7 +54,9 @@ def _text(value: Any, line: str) -> str:
             return repr(value)
     if kind is float and isfinite(value):
         return repr(value)
-    return _word(value) if kind is str else "null" if value is None else _ENCODE(value)
+    if kind is str:
+        return _word(value)
+    return "null" if value is None else _ENCODE(value)
 
 
 @lru_cache(maxsize=4096)

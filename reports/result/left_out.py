@@ -7,5 +7,6 @@ from traces.sections.run import Run
 
 def left_out(run: Run | UnsetType | None) -> list[str]:
     """A warning for each problem of the set whose recordings are not used."""
-    problems = run.problems if run else ()
-    return [f"{', '.join(one.traces)}: left out, {one.reason}" for one in problems if one.left_out]
+    if not run:
+        return []
+    return [f"{', '.join(one.traces)}: left out, {one.reason}" for one in run.problems if one.left_out]

@@ -1,9 +1,9 @@
 """A result in short, for programs: below 4 kB whatever the run; long texts end in an ellipsis."""
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Final
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from heuristics.result.brief import (
@@ -19,15 +19,14 @@ from heuristics.result.brief import (
 )
 from heuristics.result.result import Merged, Result
 from reports.content.analysis.hang import hang_words
+from reports.content.analysis.late import numbers_of
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
-from reports.content.names import is_cure, name_of, plain
+from reports.content.names import is_cure, name_of, optional, plain, when
 from reports.result.codec import lowered
 from reports.result.json_text import render_json
 from traces.limits import MESSAGE, Limit
 from traces.missing import Missing, known
-from traces.sections.hang import Hang
-from traces.sections.run import Late, Run
 from traces.sections.section import copied
 
 SENTENCE: Final = Limit(240, "bytes", "ours: the longest cure of ours fits but for one")
@@ -44,6 +43,7 @@ def write_brief(result: Result) -> str:
     """The short document as JSON."""
     verdict = result.verdict
     why = (*verdict.confidence_because, *verdict.because)
+    steps = [one for one in plan(result, None).steps if one.id]
     brief = copied(
         Brief,
         result,
@@ -51,25 +51,37 @@ def write_brief(result: Result) -> str:
         traces=tuple(_cut(one.name, NAME) for one in result.traces[:_NAMES]),
         verdict=copied(BriefVerdict, verdict, because=_cut(" ".join(why[:1]))),
         walls=tuple(copied(BriefWall, one) for one in result.walls),
-        fixes=tuple([_fix(one) for one in plan(result, None).steps if one.id][:STEPS]),
-        faults=tuple(_faults(result))[:FAULTS],
+        fixes=tuple(map(_fix, steps[:STEPS])),
+        faults=tuple(islice(_faults(result), FAULTS)),
     )
     return _short(brief)
 
 
 def write_run_brief(merged: Merged) -> str:
     """The same of ranks put together."""
-    late, hang, faults = merged.run.late, merged.hang, tuple(_faults_of_run(merged))
-    brief = copied(
-        BriefRun,
-        merged.run,
-        merged,
-        kind="brief_run",
-        late=None if isinstance(late, Missing) or late is None else _late(merged.run, late),
-        hang=None if hang is UNSET else _hang(hang),
-        faults=faults[:FAULTS],
+    run, late, hang = merged.run, merged.run.late, known(merged.hang)
+    faults = [Fault(_cut(late.reason), _cut(late.cure))] if isinstance(late, Missing) else []
+    reasons = (*(problem.reason for problem in run.problems), *merged.warnings)
+    faults += (Fault(_cut(one), "") for one in reasons)
+    brief_late = brief_hang = None
+    if late:
+        without, numbers = known(run.without), numbers_of(run, late.places)
+        brief_late = copied(
+            BriefLate,
+            late,
+            ranks=tuple(numbers[:_RANKS]),
+            count=len(late.places),
+            saved_frac=without and without.saved_frac,
+            repair=_cut(late.repair),
+        )
+    if hang:
+        missing = known(hang.ranks_missing) or ()
+        text = _cut(hang_words(hang))
+        brief_hang = copied(BriefHang, hang, ranks_missing=missing[:_RANKS], text=text)
+    first = tuple(faults[:FAULTS])
+    return _short(
+        copied(BriefRun, run, merged, kind="brief_run", late=brief_late, hang=brief_hang, faults=first)
     )
-    return _short(brief)
 
 
 def _short(brief: Brief | BriefRun) -> str:
@@ -81,10 +93,13 @@ def _short(brief: Brief | BriefRun) -> str:
 
 
 def _fix(step: Step) -> BriefFix:
-    in_use = step.in_use
-    arms = [BriefArm(_cut(one.name, NAME), one.code.lines) for one in in_use if one.arm]
-    lines = [line for one in in_use if not one.arm for line in one.code.lines]
-    written = sum(map(_bytes, (*lines, *(line for arm in arms for line in arm.knobs))))
+    arms, lines, written = list[BriefArm](), list[str](), 0
+    for one in step.in_use:
+        written += sum(map(_bytes, one.code.lines))
+        if one.arm:
+            arms.append(BriefArm(_cut(one.name, NAME), one.code.lines))
+        else:
+            lines += one.code.lines
     if written > LINES.value:
         arms, lines = [], []
     gain = None if step.high is None else (step.low, step.high)
@@ -92,39 +107,13 @@ def _fix(step: Step) -> BriefFix:
 
 
 def _faults(result: Result) -> Iterator[Fault]:
-    noted = (one for trace in result.traces for one in trace.capture.diagnostics)
+    noted = chain.from_iterable(trace.capture.diagnostics for trace in result.traces)
     yield from (Fault(_cut(one), "") for one in (*result.warnings, *noted))
     for wall in result.walls:
         if wall.outcome == "unmeasurable":
-            why = f": {wall.missing[0]}" if wall.missing else ""
-            cure = wall.cure if is_cure(wall.cure) else ""
-            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure))
-
-
-def _faults_of_run(merged: Merged) -> Iterator[Fault]:
-    run = merged.run
-    if isinstance(run.late, Missing):
-        yield Fault(_cut(run.late.reason), _cut(run.late.cure))
-    for one in (*(problem.reason for problem in run.problems), *merged.warnings):
-        yield Fault(_cut(one), "")
-
-
-def _late(run: Run, late: Late) -> BriefLate:
-    without = known(run.without)
-    numbers = [number for place in late.places if (number := known(run.ranks[place].rank)) is not None]
-    return copied(
-        BriefLate,
-        late,
-        ranks=tuple(numbers[:_RANKS]),
-        count=len(late.places),
-        saved_frac=without.saved_frac if without else None,
-        repair=_cut(late.repair),
-    )
-
-
-def _hang(hang: Hang) -> BriefHang:
-    missing = known(hang.ranks_missing) or ()
-    return copied(BriefHang, hang, ranks_missing=missing[:_RANKS], text=_cut(hang_words(hang)))
+            why = optional(": {}", "".join(wall.missing[:1]))
+            cure = _cut(when(is_cure(wall.cure), wall.cure))
+            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), cure)
 
 
 def _bytes(text: str) -> int:

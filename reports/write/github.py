@@ -82,7 +82,7 @@ class GitHub(Markup):
     def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
         """Between fences longer than any run of backticks within, so that none of them ends it."""
         shown = [printable(line, COMMAND_WIDTH) for line in lines]
-        longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=0)
+        longest = max(map(len, _FENCE.findall("\n".join(shown))), default=0)
         fence = "`" * max(3, longest + 1)
         yield from (f"{fence}{language}", *shown, fence)
 

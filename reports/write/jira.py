@@ -73,9 +73,10 @@ class Jira(Markup):
 
     def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
         """In stars, which hold no other effect: a name in fixed width stays as it is."""
-        pieces = (
-            f"*{said((one,))}*" if isinstance(one, str) and one.strip() else said((one,)) for one in spans
-        )
+        pieces = []
+        for one in spans:
+            mark = "*" if isinstance(one, str) and one.strip() else ""
+            pieces.append(f"{mark}{said((one,))}{mark}")
         return " ".join(filter(None, pieces))
 
     def heading(self, level: int, marked: str) -> str:

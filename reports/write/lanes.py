@@ -7,9 +7,9 @@ from heapq import nlargest
 from typing import Any, Final, Literal
 
 from heuristics.walls.verdict import by_family
-from reports.content.names import capital, name_of
+from reports.content.names import capital, name_of, when
 from traces.missing import known
-from traces.sections.tables import Lane, Timeline
+from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import counted
 
 Kind = Literal["functions", "ranges", "calls", "why", "stream"]
@@ -53,8 +53,18 @@ def lanes_of(one: Stretch) -> list[Drawn]:
     """Functions last: their stacks are deep, and what they launch is seen above."""
     host = [*_host(one)]
     functions = [lane for lane in host if lane.kind == "functions"]
-    others = [lane for lane in host if lane.kind != "functions"]
-    return [*others, *_why(one.timeline), *sorted(_streams(one), key=_order), *functions]
+    lanes = [lane for lane in host if lane.kind != "functions"]
+    if (why := known(one.timeline.reasons)) and why.at_ns:
+        keys = [why.reasons[reason] for reason in why.reason]
+        lanes.append(Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys)))
+    streams = []
+    for lane in one.timeline.lanes:
+        if lane.at_ns:
+            keys = [one.words.keys[key] for key in lane.key]
+            title, under = _meaning(lane, keys), f"stream {lane.stream}"
+            columns = (lane.at_ns, lane.length_ns, keys, _names(one, lane))
+            streams.append(Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)]))
+    return [*lanes, *sorted(streams, key=_order), *functions]
 
 
 def title_of(key: str) -> str:
@@ -79,27 +89,15 @@ def _host(one: Stretch) -> Iterator[Drawn]:
     host = one.timeline.host
     threads = list(dict.fromkeys(lane.thread for lane in host))
     for lane in sorted(host, key=lambda lane: ([*_HOST].index(lane.kind), lane.thread, lane.depth)):
-        thread = f", thread {threads.index(lane.thread) + 1}" if len(threads) > 1 else ""
-        title = "" if lane.depth else f"{_HOST[lane.kind]}{thread}"
-        names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
-        keys = (f"host.{lane.kind}",) * len(names)
-        yield Drawn(lane.kind, title, "", lane.at_ns, lane.length_ns, keys, names)
+        title = _HOST[lane.kind]
+        if len(threads) > 1:
+            title += f", thread {threads.index(lane.thread) + 1}"
+        names, keys = _names(one, lane), (f"host.{lane.kind}",) * len(lane.name)
+        yield Drawn(lane.kind, when(not lane.depth, title), "", lane.at_ns, lane.length_ns, keys, names)
 
 
-def _why(timeline: Timeline) -> Iterator[Drawn]:
-    if (lane := known(timeline.reasons)) is not None and lane.at_ns:
-        keys = [lane.reasons[reason] for reason in lane.reason]
-        yield Drawn("why", "Why no compute", "", lane.at_ns, lane.length_ns, keys, ("",) * len(keys))
-
-
-def _streams(one: Stretch) -> Iterator[Drawn]:
-    for lane in one.timeline.lanes:
-        if lane.at_ns:
-            keys = [one.words.keys[key] for key in lane.key]
-            names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
-            title, under = _meaning(lane, keys), f"stream {lane.stream}"
-            launches = [known(launch_ns) for launch_ns in lane.launch_ns]
-            yield Drawn("stream", title, under, lane.at_ns, lane.length_ns, keys, names, launches)
+def _names(one: Stretch, lane: HostLane | Lane) -> list[str]:
+    return [one.words.names[name] if name >= 0 else "" for name in lane.name]
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
@@ -120,8 +118,8 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
 
 def _order(lane: Drawn) -> tuple[int, int]:
     families = {key.partition(".")[0] for key in lane.key}
-    place = next((at for at, family in enumerate(_FAMILIES) if family in families), len(_FAMILIES))
-    return place, -sum(lane.length_ns)
+    places = (place for place, family in enumerate(_FAMILIES) if family in families)
+    return next(places, len(_FAMILIES)), -sum(lane.length_ns)
 
 
 def caption(lanes: Sequence[Drawn]) -> str:

@@ -12,9 +12,9 @@ from typing import Final
 
 from reports.content import blocks
 from reports.content.blocks import Block, Fold, Hue, Page, Part, Quantity, Span, Table, View, Words, words
-from reports.content.names import capital, name_of, plain
+from reports.content.names import beyond, capital, name_of, optional, plain, when
 from traces.limits import Limit
-from traces.spelling import counted, percent
+from traces.spelling import percent
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000
@@ -89,15 +89,21 @@ class Writer:
     markup: Markup
 
     def write(self) -> str:
-        lines = [self.markup.heading(1, self.said(self.page.title))]
-        lines += [self.said(self.page.facts)] if self.page.facts else []
-        for line in self.page.note:
-            lines += ["", self.said((line,))]
-        first = self.page.blocks[:1] if self.page.picture else ()
+        page, lines = self.page, [self.markup.heading(1, self.said(self.page.title))]
+        if page.facts:
+            lines.append(self.said(page.facts))
+        for line in page.note:
+            lines += ("", self.said((line,)))
+        first = page.blocks[:1] if page.picture else ()
         lines += self.lines(first, 2)
-        lines += ["", self.markup.picture(self.page.picture, self._drawn(first))] if first else []
-        lines += self.lines(self.page.blocks[len(first) :], 2)
-        lines += ["", self.said((self.page.more,))] if self.page.more else []
+        for head in first:  # what the picture shows, for who does not see it
+            shows = "The report"
+            if isinstance(head, blocks.Headline):
+                shows = f"{head.label} {plain(head.whole)}"
+            lines += ("", self.markup.picture(page.picture, shows))
+        lines += self.lines(page.blocks[len(first) :], 2)
+        if page.more:
+            lines += ("", self.said((page.more,)))
         return "\n".join(lines) + "\n"
 
     def lines(self, several: Sequence[Block], level: int) -> Iterator[str]:
@@ -105,7 +111,8 @@ class Writer:
         last, moved = None, (Fold | Part) if self.markup.folds_last else ()
         for block in sorted(several, key=lambda one: isinstance(one, moved)):
             untitled = isinstance(block, blocks.Items) and not block.title
-            yield from () if untitled and isinstance(last, blocks.Sentence) else ("",)
+            if not untitled or not isinstance(last, blocks.Sentence):
+                yield ""
             yield from self.block(block, level)
             last = block
 
@@ -115,10 +122,11 @@ class Writer:
                 yield f"{self.strong((block.label,))} {self.said(block.whole)}".strip()
                 yield from self._list(block.under)
             case blocks.Sentence():
-                label = f"{self.strong((f'{block.label}:',))} " if block.label else ""
+                label = optional("{} ", block.label, lambda label: self.strong((f"{label}:",)))
                 yield f"{label}{self.said(block.said)}"
             case blocks.Items():
-                yield from (self.strong((block.title,)),) if block.title else ()
+                if block.title:
+                    yield self.strong((block.title,))
                 yield from self._list(block.items, block.numbered)
             case blocks.Table():
                 yield from self._table(block)
@@ -137,11 +145,6 @@ class Writer:
                 yield self.markup.heading(level, self.said((block.title,)))
                 yield from self.lines(block.blocks, level + 1)
 
-    def _drawn(self, first: Sequence[Block]) -> str:
-        """What the picture shows, for who does not see it."""
-        head = first[0]
-        return f"{head.label} {plain(head.whole)}" if isinstance(head, blocks.Headline) else "The report"
-
     def said(self, spans: Sequence[Span]) -> str:
         return "".join(map(self._span, spans)).strip()
 
@@ -152,7 +155,7 @@ class Writer:
         if isinstance(span, blocks.Code):
             return self.markup.code(span.text)
         if isinstance(span, blocks.Term):
-            key = f" ({self.markup.code(span.key)})" if self.view.keys else ""
+            key = when(self.view.keys, f" ({self.markup.code(span.key)})")
             return self.markup.plain(name_of(span.key)) + key
         return self.markup.plain(span)
 
@@ -161,49 +164,52 @@ class Writer:
 
     def _table(self, table: Table) -> Iterator[str]:
         titles = [self.said((column.title,)) for column in table.columns]
-        if titles[0] or not table.title:
-            yield from (self.strong((table.title,)), "") if table.title else ()
-        else:
+        if not titles[0]:
             titles[0] = self.said((table.title,))
+        elif table.title:
+            yield from (self.strong((table.title,)), "")
         numbers = [column.number for column in table.columns]
-        rows = (*table.rows, *([table.total] if table.total else ()))
-        drawn = [self._row(row, row is table.total) for row in rows]
-        if (place := _place_of_shares(table)) is not None:
+        drawn = [self._row(row, self.said) for row in table.rows]
+        if table.total:
+            drawn.append(self._row(table.total, self.strong))
+        for place in range(len(titles)):
             shares = [_share(row.cells[place]) for row in table.rows]
-            bars = ["█" * round(share / max(shares) * CELL_WIDTH) for share in shares]
-            for cells, bar in zip(drawn, (*bars, ""), strict=False):
-                cells.insert(place + 1, bar)
-            titles.insert(place + 1, "")
-            numbers.insert(place + 1, False)
+            if any(shares):  # the first column of shares is drawn as bars behind it
+                for cells, share in zip(drawn, (*shares, 0.0), strict=False):
+                    cells.insert(place + 1, "█" * round(share / max(shares) * CELL_WIDTH))
+                titles.insert(place + 1, "")
+                numbers.insert(place + 1, False)
+                break
         yield from self.markup.table(titles, numbers, drawn)
-        more = f"{counted(table.left_out, 'more row')} left out. " if table.left_out else ""
-        if note := words(more, table.note) if more else table.note:
+        more = beyond(table.left_out, 0, "{} left out. ", "more row")
+        if note := words(more, table.note):
             yield from ("", self.said(note))
 
-    def _row(self, row: blocks.Row, is_total: bool) -> list[str]:
-        cells = [self._cell(cell, is_total) for cell in row.cells]
-        cells[0] = f"└ {cells[0]}" if row.depth else cells[0]
+    def _row(self, row: blocks.Row, said: Callable[[Sequence[Span]], str]) -> list[str]:
+        cells = []
+        for cell in row.cells:
+            spans = (cell.text,) if isinstance(cell, Quantity) else cell
+            cells.append(said(spans) if any(spans) else "")
+        if row.depth:
+            cells[0] = f"└ {cells[0]}"
         return cells
-
-    def _cell(self, cell: blocks.Cell, is_strong: bool) -> str:
-        spans = (cell.text,) if isinstance(cell, Quantity) else cell
-        return self.strong(spans) if is_strong and any(spans) else self.said(spans)
 
     def _bar(self, bar: blocks.Bar) -> Iterator[str]:
         yield f"{self.strong((bar.title,))} {self.said((bar.whole,))}: {self.markup.code(drawn_bar(bar))}"
         pieces = (f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})" for one in bar.pieces)
         yield self.said(("; ".join(pieces),))
-        yield from (self.said(bar.note),) if bar.note else ()
+        if bar.note:
+            yield self.said(bar.note)
 
     def _plan(self, plan: blocks.Plan) -> Iterator[str]:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
-        more = f" {counted(plan.left_out, 'more step')} left out." if plan.left_out else ""
-        if plan.together or more:
-            yield from ("", self.said(words(plan.together, more)))
+        more = beyond(plan.left_out, 0, " {} left out.", "more step")
+        if said := words(plan.together, more):
+            yield from ("", self.said(said))
 
     def _step(self, step: blocks.Step) -> Item:
-        said = (f"[{step.id}]" if step.id else "", f"{capital(step.saves)}." if step.saves else "")
+        said = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
         head = " ".join([self.strong(step.title), *(self.said((one,)) for one in said if one)])
         shown = step.spellings if self.page.detail is blocks.Detail.FULL else step.in_use
         code = partial(self.markup.code, width=COMMAND_WIDTH)
@@ -224,13 +230,6 @@ def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
     return drawn
 
 
-def _place_of_shares(table: Table) -> int | None:
-    for place in range(len(table.columns)):
-        if any(_share(row.cells[place]) for row in table.rows):
-            return place
-    return None
-
-
 def _share(cell: blocks.Cell) -> float:
     return abs(cell.share or 0.0) if isinstance(cell, Quantity) else 0.0
 
@@ -249,7 +248,9 @@ def within(page: Page, write: Callable[[Page], str], limit: Limit, size: Callabl
     while size(text) > limit.value and (shorter := _shorter(page.blocks)):
         blocks, title = shorter
         page, left = replace(page, blocks=blocks), [title, *left]
-        text = write(_naming(page, left, limit))
+        named = "; ".join(left[:_NAMED]) + beyond(len(left), _NAMED)
+        more = f"Left out, as a ticket takes {int(limit.value):,} characters: {named}."
+        text = write(replace(page, more=f"{more} See the report with -f html."))
     return text
 
 
@@ -264,12 +265,3 @@ def _shorter(blocks: tuple[Block, ...]) -> tuple[tuple[Block, ...], str] | None:
             return (*blocks[:place], replace(one, blocks=kept), *blocks[place + 1 :]), title
         return blocks[:place] + blocks[place + 1 :], one.title
     return None
-
-
-def _naming(page: Page, left: list[str], limit: Limit) -> Page:
-    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-    named = "; ".join(left[:_NAMED]) + more
-    said = (
-        f"Left out, as a ticket takes {int(limit.value):,} characters: {named}. See the report with -f html."
-    )
-    return replace(page, more=said)

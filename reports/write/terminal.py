@@ -7,8 +7,8 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from reports.content.blocks import Bar, Code, Hue, Piece, Quantity, Row, Table, Term, Tone, View, Words
-from reports.content.names import name_of
+from reports.content.blocks import Bar, Code, Hue, Quantity, Row, Table, Term, Tone, View, Words
+from reports.content.names import name_of, when
 from traces.patterns import compiled
 from traces.spelling import percent, printable
 
@@ -56,7 +56,7 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
         if isinstance(span, Code):
             line.append(printable(span.text, len(span.text)), "cyan")
         elif isinstance(span, Term):
-            name = name_of(span.key) + (f" [{span.key}]" if view.keys else "")
+            name = name_of(span.key) + when(view.keys, f" [{span.key}]")
             line.append(printable(name, len(name)))
         else:
             line.append(printable(span, len(span)))
@@ -72,7 +72,13 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     rest = " " * len(first) if hanging is None else hanging
     if not width:
         return [plain(first) + line]
-    folded = line.divide(_breaks(line.plain, max(_LEAST, width - max(len(first), len(rest)))))
+    room, breaks, used = max(_LEAST, width - max(len(first), len(rest))), list[int](), 0
+    for word in _WORD.finditer(line.plain):
+        if used and used + cell_len(word[0].rstrip()) > room:
+            breaks.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    folded = line.divide(breaks)
     for one in folded:
         one.rstrip()
         one.plain = one.plain.replace(FIXED, " ")
@@ -87,22 +93,17 @@ def shortened(line: Text, width: int, most: int, first: str = "", hanging: str |
     lines = wrapped(line, width, first, hanging)
     if not most or len(lines) <= most:
         return lines
-    for end in reversed(_ends(line.plain)):
+    ends, depth, quoted = list[int](), 0, False
+    for mark in _MARKS.finditer(line.plain):  # where sentences and items end, outside brackets and quotes
+        quoted ^= mark[0] == '"'
+        depth += (mark[0] in "([{") - (mark[0] in ")]}")
+        if mark["end"] and not quoted and depth <= 0:
+            ends.append(mark.start() + 1)
+    for end in reversed(ends):
         lines = wrapped(line[:end] + plain(_DOTS), width, first, hanging)
         if len(lines) <= most:
             break
     return lines
-
-
-def _ends(text: str) -> list[int]:
-    """Where sentences and items end before the last one; none of them within brackets or quotes."""
-    found, depth, quoted = [], 0, False
-    for mark in _MARKS.finditer(text):
-        quoted ^= mark[0] == '"'
-        depth += (mark[0] in "([{") - (mark[0] in ")]}")
-        if mark["end"] and not quoted and depth <= 0:
-            found.append(mark.start() + 1)
-    return found
 
 
 def continued(line: str, width: int, indent: str) -> list[Text]:
@@ -123,17 +124,6 @@ def continued(line: str, width: int, indent: str) -> list[Text]:
     return [*(plain(indent + row + _ON, "cyan") for row in rows[:-1]), plain(indent + rows[-1], "cyan")]
 
 
-def _breaks(text: str, room: int) -> list[int]:
-    breaks, used = [], 0
-    for word in _WORD.finditer(text):
-        size = cell_len(word[0].rstrip())
-        if used and used + size > room:
-            breaks.append(word.start())
-            used = 0
-        used += cell_len(word[0])
-    return breaks
-
-
 def printed(lines: Iterable[Text], view: View) -> str:
     if not view.colour:
         return "".join(line.plain.rstrip() + "\n" for line in lines)
@@ -143,11 +133,8 @@ def printed(lines: Iterable[Text], view: View) -> str:
     console, written = Console(width=_ENDLESS, color_system="standard", force_terminal=True), []
     for line in lines:
         line.rstrip()
-        for segment in line.render(console, end="\n"):
-            style = segment.style
-            written.append(
-                style.render(segment.text, color_system=ColorSystem.STANDARD) if style else segment.text
-            )
+        for text, style, _ in line.render(console, end="\n"):
+            written.append(style.render(text, color_system=ColorSystem.STANDARD) if style else text)
     return "".join(written)
 
 
@@ -172,7 +159,16 @@ _MOST_ROWS: Final = 40
 def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
-    lines = [plain(label, "bold") + _drawn(bar.pieces, min(width, 120) - len(label))]
+    # each piece at least one character, the largest takes what rounding leaves
+    room, drawn = min(width, 120) - len(label) - len(bar.pieces) - 1, plain(label, "bold") + plain("|")
+    cells = [max(1, round(piece.share * room)) for piece in bar.pieces]
+    if cells:
+        cells[cells.index(max(cells))] += room - sum(cells)
+    for piece, length in zip(bar.pieces, cells, strict=True):
+        labels = (f" {piece.name} {percent(piece.share)} ", f" {percent(piece.share)} ")
+        inside = next((label for label in labels if len(label) + 2 <= length), "")
+        drawn += plain(inside.center(length, FILLS[piece.hue]), HUES[piece.hue]) + plain("|")
+    lines = [drawn]
     amounts = [f"{piece.name} {piece.amount}".replace(" ", FIXED) for piece in bar.pieces]
     line = Text(f"{' + '.join(amounts)} = {bar.whole.replace(' ', FIXED)}")
     lines += wrapped(line, view.width, " " * len(label))
@@ -181,27 +177,15 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     return lines
 
 
-def _drawn(pieces: tuple[Piece, ...], width: int) -> Text:
-    """The bar itself: each piece at least one character, the largest takes what rounding leaves."""
-    room = width - len(pieces) - 1
-    cells = [max(1, round(piece.share * room)) for piece in pieces]
-    if cells:
-        cells[cells.index(max(cells))] += room - sum(cells)
-    line = plain("|")
-    for piece, length in zip(pieces, cells, strict=True):
-        label = f" {piece.name} {percent(piece.share)} "
-        if len(label) + 2 > length:
-            label = f" {percent(piece.share)} "
-        inside = label if len(label) + 2 <= length else ""
-        line += plain(inside.center(length, FILLS[piece.hue]), HUES[piece.hue]) + plain("|")
-    return line
-
-
 def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
     width = view.width or 200
-    rows = [*table.rows[:_MOST_ROWS], *([table.total] if table.total else [])]
-    cells = [[_cell(row, place, view) for place in range(len(table.columns))] for row in rows]
+    rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
+    cells = []
+    for row in rows:
+        said = [plain(one.text) if isinstance(one, Quantity) else text_of(one, view) for one in row.cells]
+        said[0] = plain("  " * row.depth) + said[0]
+        cells.append(said)
     grid = _grid(table, cells, width)
     lines = []
     heads = [plain(column.title, "dim") for column in table.columns]
@@ -210,7 +194,7 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     elif table.title:
         lines.append(plain(table.title, "bold"))
     if any(head.plain for head in heads):
-        last = heads[-1].plain if len(heads) > len(grid.sizes) else ""
+        last = "".join(head.plain for head in heads[len(grid.sizes) :])
         lines.append(grid.joined(heads, "") + plain(" " * (grid.words - grid.start) + last))
     for row, line in zip(rows, cells, strict=True):
         lines += _row_lines(row, line, grid, longest)
@@ -249,7 +233,8 @@ class _Grid:
 
 def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
-    count = len(table.columns) - (0 if table.columns[-1].number or len(table.columns) == 1 else 1)
+    count = len(table.columns)
+    count -= count > 1 and not table.columns[-1].number
     heads = [len(column.title) for column in table.columns[:count]]
     sizes = [max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)]
     if not table.columns[0].title:
@@ -258,14 +243,9 @@ def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     barred = [place for place, row in enumerate(table.rows[:_MOST_ROWS]) if _shares(row)]
     tails = [cells[place][-1].cell_len for place in barred] if count < len(table.columns) else [0]
     bar = min(_WIDEST_BAR, spare - max(tails, default=0) - len(_GAP))
-    bar = bar if barred and bar >= _NARROWEST_BAR else 0
+    if not barred or bar < _NARROWEST_BAR:
+        bar = 0
     return _Grid(tuple(sizes), tuple(column.number for column in table.columns[:count]), bar, width)
-
-
-def _cell(row: Row, place: int, view: View) -> Text:
-    cell = row.cells[place]
-    said = plain(cell.text) if isinstance(cell, Quantity) else text_of(cell, view)
-    return plain("  " * row.depth) + said if place == 0 else said
 
 
 def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[Text]:
@@ -276,9 +256,13 @@ def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[T
     tail = cells[len(grid.sizes) :]
     shares = _shares(row)
     bare = bool(tail) and not any(cell.plain for cell in cells[1 : len(grid.sizes)])
-    head = plain("  ") + cells[0] if bare else grid.joined(cells)
-    start = grid.words if shares else 2 + grid.sizes[0] + len(_GAP) if bare else grid.start
-    head += plain(" " * (start - head.cell_len)) if bare else plain("")
+    start, head = grid.start, grid.joined(cells)
+    if bare:
+        start, head = 2 + grid.sizes[0] + len(_GAP), plain("  ") + cells[0]
+    if shares:
+        start = grid.words
+    if bare:
+        head += plain(" " * (start - head.cell_len))
     head.stylize(STYLES[row.tone])
     if shares and grid.bar:
         length = round(min(1.0, shares[0].share or 0.0) * grid.bar)

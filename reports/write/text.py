@@ -3,14 +3,16 @@
 It is made to fit by leaving out steps and whole sentences: what is to be typed is never cut.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from rich.text import Text
 
 from reports.content import blocks
 from reports.content.blocks import Block, CodeBlock, Detail, Page, Plan, Step, View
+from reports.content.names import optional, when
 from reports.write.terminal import (
     STYLES,
     bar_lines,
@@ -70,9 +72,11 @@ def write_text(page: Page, view: View) -> str:
         return printed(_lines(page, view, Room()), view)
     if any(isinstance(block, blocks.Part) for block in page.blocks):
         return printed(_fitted(page, view), view)
+    plan = next((block.title for block in page.blocks if isinstance(block, Plan)), None)
     for room in _ROOMS:
         lines = _lines(page, view, room)
-        if len(lines) <= view.rows and _first_step(lines, page) <= ACTION * view.rows:
+        first = next((place for place, line in enumerate(lines, start=2) if line.plain == plan), 0)
+        if len(lines) <= view.rows and first <= ACTION * view.rows:
             break
     return printed(lines, view)
 
@@ -89,14 +93,12 @@ _PARTS: Final = (
 
 
 def _fitted(page: Page, view: View) -> list[Text]:
+    rows = _head(page, view)
     for room in _PARTS:
-        rows = _head(page, view)
-        titled = [one for part in page.blocks for one in _titled(part, view, room)]
+        titled = [*chain.from_iterable(_titled(part, view, room) for part in page.blocks)]
         if len(rows) + sum(len(lines) for _, lines in titled) < view.rows:
             break
-    if room is _PARTS[0]:
-        return [*rows, *(line for _, lines in titled for line in lines)]
-    end = _more(page.more, view)
+    end = [] if room is _PARTS[0] else _more(page.more, view)
     for place, (_, lines) in enumerate(titled):
         if len(rows) + len(lines) + len(end) > view.rows:
             left = [title.lower() for title, _ in titled[place:] if title]
@@ -108,9 +110,11 @@ def _fitted(page: Page, view: View) -> list[Text]:
 
 def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, list[Text]]]:
     """Each block of a part by its title; its own title stands with the first."""
-    gap = [plain("")] if room.gaps else []
-    first = [*gap, plain(part.title.upper(), "bold underline")] if isinstance(part, blocks.Part) else []
-    for block in part.blocks if isinstance(part, blocks.Part) else (part,):
+    gap, first = [plain("")] * room.gaps, list[Text]()
+    inner: Sequence[Block] = (part,)
+    if isinstance(part, blocks.Part):
+        first, inner = [*gap, plain(part.title.upper(), "bold underline")], part.blocks
+    for block in inner:
         yield getattr(block, "title", ""), [*first, *gap, *block_lines(block, view, room)]
         first = []
 
@@ -119,17 +123,13 @@ def _more(more: str, view: View) -> list[Text]:
     return wrapped(plain(more, "dim"), view.width, _MORE)
 
 
-def _first_step(lines: list[Text], page: Page) -> int:
-    title = next((block.title for block in page.blocks if isinstance(block, Plan)), None)
-    return next((place for place, line in enumerate(lines, start=2) if line.plain == title), 0)
-
-
 def _lines(page: Page, view: View, room: Room) -> list[Text]:
     lines = _head(page, view)
     last: Block | None = None
     for block in page.blocks:
         follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
-        lines += [plain("")] if room.gaps and not follows else []
+        if room.gaps and not follows:
+            lines.append(plain(""))
         if isinstance(block, blocks.Command) and page.more:
             lines += _more(page.more, view)
         lines += block_lines(block, view, room)
@@ -138,17 +138,13 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
 
 
 def _head(page: Page, view: View) -> list[Text]:
-    return [
-        *_title(page, view),
-        *(row for one in page.note for row in wrapped(text_of((one,), view), view.width)),
-    ]
-
-
-def _title(page: Page, view: View) -> list[Text]:
     title, facts = text_of(page.title, view, "bold"), text_of(page.facts, view)
-    if not view.width or title.cell_len + 3 + facts.cell_len <= view.width:
-        return [title + plain("   ") + facts]
-    return [*wrapped(title, view.width), *wrapped(facts, view.width)]
+    lines = [title + plain("   ") + facts]
+    if view.width and lines[0].cell_len > view.width:
+        lines = [*wrapped(title, view.width), *wrapped(facts, view.width)]
+    for one in page.note:
+        lines += wrapped(text_of((one,), view), view.width)
+    return lines
 
 
 def block_lines(block: Block, view: View, room: Room) -> list[Text]:
@@ -156,21 +152,12 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
         case blocks.Headline():
             return _headline_lines(block, view, room)
         case blocks.Sentence():
-            label = f"{block.label:<{_LABEL - 2}}  " if block.label else ""
+            label = optional(f"{{:<{_LABEL - 2}}}  ", block.label)
             said = text_of(block.said, view, STYLES[block.tone])
             most = 0 if block.whole or not label else room.lines
             return shortened(said, view.width, most, label, " " * len(label))
         case blocks.Items():
-            lines = [plain(block.title, "bold")] if block.title else []
-            shown = block.items[: room.items or None]
-            for place, item in enumerate(shown, start=1):
-                mark = f"  {place}. " if block.numbered else "  - "
-                is_first = bool(room.lines) and block.numbered and place == 1
-                most = 0 if block.whole else max(_FIX, room.lines) if is_first else room.lines
-                lines += shortened(text_of(item, view), view.width, most, mark)
-            if left := len(block.items) - len(shown):
-                lines.append(plain(f"    {left} more", "dim"))
-            return lines
+            return _items_lines(block, view, room)
         case blocks.Table():
             return table_lines(block, view, room.lines)
         case blocks.Bar():
@@ -185,8 +172,10 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
                 return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
             return [said + plain("  ") + plain(block.line, "cyan")]
         case blocks.Fold():
-            inner = [line for one in block.blocks for line in block_lines(one, view, room)]
-            return [plain(block.title, "bold"), *inner]
+            lines = [plain(block.title, "bold")]
+            for one in block.blocks:
+                lines += block_lines(one, view, room)
+            return lines
         case blocks.Part():
             lines = [plain(block.title.upper(), "bold underline")]
             for one in block.blocks:
@@ -194,6 +183,21 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             return lines
         case blocks.Plan():
             return _plan_lines(block, view, room)
+
+
+def _items_lines(block: blocks.Items, view: View, room: Room) -> list[Text]:
+    lines = [plain(block.title, "bold")] if block.title else []
+    shown = block.items[: room.items or None]
+    for place, item in enumerate(shown, start=1):
+        mark, most = "  - ", room.lines
+        if block.numbered:
+            mark = f"  {place}. "
+            if most and place == 1:
+                most = max(_FIX, most)
+        lines += shortened(text_of(item, view), view.width, 0 if block.whole else most, mark)
+    if left := len(block.items) - len(shown):
+        lines.append(plain(f"    {left} more", "dim"))
+    return lines
 
 
 def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text]:
@@ -210,21 +214,23 @@ def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text
 
 
 def _plan_lines(block: Plan, view: View, room: Room) -> list[Text]:
-    steps = block.steps[: room.steps] if room.steps else block.steps
-    left_out = block.left_out + len(block.steps) - len(steps)
-    lines = [plain(block.title, "bold")]
+    steps = block.steps[: room.steps or None]
+    lines, said = [plain(block.title, "bold")], Text()
     for place, step in enumerate(steps, start=1):
         lines += _step_lines(place, step, view, room)
-    said = list(block.together) if len(steps) == len(block.steps) else []
-    if left_out:
-        said.append(f"{' ' if said else ''}{left_out} more in --full.")
-    return [*lines, *wrapped(text_of(tuple(said), view), view.width, "  ")] if said else lines
+    if len(steps) == len(block.steps):
+        said = text_of(block.together, view)
+    if left_out := block.left_out + len(block.steps) - len(steps):
+        said += plain(f"{when(said.plain, ' ')}{left_out} more in --full.")
+    if said.plain:
+        lines += wrapped(said, view.width, "  ")
+    return lines
 
 
 def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     number = f"  {place}  "
-    is_won = step.replayed and step.high is not None
-    saves = plain(step.saves, "green" if is_won else "") + plain(f"  [{step.id}]" if step.id else "", "dim")
+    saves = plain(step.saves, when(step.replayed and step.high is not None, "green"))
+    saves += plain(optional("  [{}]", step.id), "dim")
     width = min(view.width or 100, 100)
     lines = wrapped(text_of(step.title, view, "bold"), width, number)
     if lines[-1].cell_len + 2 + saves.cell_len > width:
@@ -241,12 +247,15 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
 
 def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
     """Lines to copy; settings of a shell share a line while it has room; a long one goes on in the next."""
-    if code.language == "python":  # calls, and what to do in words
-        return [row for one in code.lines for row in wrapped(plain(one, "cyan"), view.width, indent)]
     lines: list[str] = []
+    rows: list[Text] = []
     for one in code.lines:
-        if lines and len(indent) + len(lines[-1]) + 1 + len(one) <= view.width:
+        if code.language == "python":  # calls, and what to do in words
+            rows += wrapped(plain(one, "cyan"), view.width, indent)
+        elif lines and len(indent) + len(lines[-1]) + 1 + len(one) <= view.width:
             lines[-1] += f" {one}"
         else:
             lines.append(one)
-    return [row for line in lines for row in continued(line, view.width, indent)]
+    for line in lines:
+        rows += continued(line, view.width, indent)
+    return rows

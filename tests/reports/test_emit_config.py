@@ -47,7 +47,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 def planning(checked: Result, *knobs: Knobs) -> Result:
     """The result with a plan that makes these changes."""
-    fixes = tuple(fix_of(Planned(CATALOGUE["COM-2"], one, (), 0.2, 0.1)) for one in knobs)
+    fixes = tuple(fix_of(Planned(CATALOGUE["COM-2"], one, (), 0.2, 0.1), Run()) for one in knobs)
     return replace(checked, fixes=fixes)
 
 
@@ -191,7 +191,7 @@ def test_w13_without_a_winner_no_arm_is_set_and_every_arm_is_there(checked: Resu
         given=Given(gpu="H100", ep=64, stage="tuned"), observed=Observed(moe=True, dispatcher="alltoall")
     )
     fix = CATALOGUE["COM-2"]
-    step = fix_of(Planned(fix, fix.knobs(run), (), 0.2, 0.1), run=run)
+    step = fix_of(Planned(fix, fix.knobs(run), (), 0.2, 0.1), run)
     assert [arm.name for arm in step.arms] == ["deepep", "hybridep"]
     patch = emit_config(framework, replace(checked, fixes=(step,)))
     assert all(line.startswith("#") for line in patch.splitlines())

@@ -4,7 +4,7 @@ The first screen ends with kernels, unknown ones, warnings, where to read more a
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -20,14 +20,25 @@ from reports.content.analysis.plan import MOST, plan, whole_plan
 from reports.content.analysis.rates import rates
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
-from reports.content.analysis.step import hiccups, lost_time, outside, step
+from reports.content.analysis.step import lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import SCREEN, Block, Code, Detail, Page, Part, Sentence, Term, Tone, words
+from reports.content.blocks import (
+    SCREEN,
+    Block,
+    Code,
+    Detail,
+    Page,
+    Part,
+    Sentence,
+    Term,
+    Tone,
+    words,
+)
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
-from reports.content.names import joined, kernel_code
+from reports.content.names import beyond, joined, kernel_code, statement, when
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -39,7 +50,9 @@ _STEP: Final = 8
 """Rows of a taller terminal for one more step of the plan, with its settings and conditions."""
 
 
-def top_kernels(rank: Rank) -> Sentence | None:
+def kernel_lines(result: Result) -> Iterator[Sentence]:
+    """The kernels with the most work of a rank, those that nothing names, and changes of layout."""
+    rank = telling_rank(result)
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
     whole = dict[str, Code]()
     for row in rank.kernel_table.rows:
@@ -51,28 +64,21 @@ def top_kernels(rank: Rank) -> Sentence | None:
         for (name, key), work_ns in by_name.most_common(_TOP)
         if work_ns >= _WORTH * window_ns
     ]
-    return Sentence(joined(named, "; "), "Top kernels") if named else None
-
-
-def unknown_kernels(result: Result) -> Iterator[Sentence]:
-    found = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
-    if found:
-        first = max(found, key=lambda one: one.frac)
-        names = {one.name for one in found}
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    if named:
+        yield Sentence(joined(named, "; "), "Top kernels")
+    unknown = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
+    if unknown:
+        first = max(unknown, key=lambda one: one.frac)
+        share = f" {percent(first.frac)}{beyond(len({one.name for one in unknown}), 1)}"
         purpose = "probably communication" if first.probably_communication else "purpose unknown"
-        said = f" {percent(first.frac)}{more}: counted as compute, {purpose}."
-        yield Sentence(words(kernel_code(first.name), said), "Unknown kernel", Tone.NOTICE)
-
-
-def layout_changes(result: Result) -> Iterator[Sentence]:
-    compute = next((wall for wall in result.walls if wall.id == "compute"), None)
-    for one in compute.evidence if compute else ():
-        if one.measure == "layout_frac":
-            said = f"{percent(one.value)} of the time: tensors go from NCHW to NHWC and back. "
-            yield Sentence(
-                words(said, "Channels last throughout avoids it [CMP-10]."), "Layout changes", Tone.NOTICE
-            )
+        said = words(kernel_code(first.name), f"{share}: counted as compute, {purpose}.")
+        yield Sentence(said, "Unknown kernel", Tone.NOTICE)
+    layouts = "tensors go from NCHW to NHWC and back. Channels last throughout avoids it [CMP-10]."
+    for wall in result.walls:
+        for one in wall.evidence:
+            if one.measure == "layout_frac":
+                said = words(f"{percent(one.value)} of the time: {layouts}")
+                yield Sentence(said, "Layout changes", Tone.NOTICE)
 
 
 def warnings(result: Result) -> Iterator[Sentence]:
@@ -80,15 +86,8 @@ def warnings(result: Result) -> Iterator[Sentence]:
     elsewhere = left_out(result.run)
     found = [one for one in result.warnings if one not in elsewhere]
     if found and not result.verdict.startup_ns:
-        more = f" (first of {len(found)})" if len(found) > 1 else ""
-        yield Sentence(words(f"{found[0]}.{more}"), "Warning", Tone.NOTICE)
-
-
-def more(result: Result) -> str:
-    planned = bool(result.fixes or result.levers)
-    unchecked = planned and result.framework == "megatron" and known(result.configuration) is None
-    checks = " | --config FILE checks flags" if unchecked else ""
-    return f"--full | -o page.html{checks}"
+        more = when(len(found) > 1, f" (first of {len(found)})")
+        yield statement(f"{found[0]}.{more}", "Warning", Tone.NOTICE)
 
 
 __all__ = ["details", "page", "rank_parts"]
@@ -102,63 +101,55 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
     if detail is Detail.FULL and (left := what_to_do.left_out):
         together = words(what_to_do.together, f" {left} more at the end: The whole plan.")
         what_to_do = replace(what_to_do, together=together, left_out=0)
-    costs: tuple[Block | None, ...] = (step_bar(result, rank), savings(result))
-    found: list[Block | None] = [
+    costs: tuple[Block, ...] = (step_bar(result, rank), savings(result))
+    if what_to_do.steps:
+        middle = (*run_lines(result), *costs, what_to_do)
+    else:
+        middle = (what_to_do, *costs, *run_lines(result))
+    blocks = (
         headline(result),
         *hang_lines(result, leading_hang(result) is not None),
         *warnings(result),
         *logged_incidents(result),
-        *((*run_lines(result), *costs) if what_to_do.steps else ()),
-        what_to_do,
-        *(() if what_to_do.steps else (*costs, *run_lines(result))),
+        *middle,
         *condition_line(result),
         *met_incidents(result),
-        outside(rank),
-        hiccups(rank),
-        top_kernels(rank),
-        *unknown_kernels(result),
-        *layout_changes(result),
+        *outside(rank),
+        *kernel_lines(result),
         next_command(result),
-    ]
-    blocks = tuple(block for block in found if block is not None)
+    )
     if detail is Detail.FIRST:
-        return Page(title(result), facts(result), blocks, detail, more(result))
+        planned = result.framework == "megatron" and (result.fixes or result.levers)
+        unchecked = planned and known(result.configuration) is None
+        more = f"--full | -o page.html{when(unchecked, ' | --config FILE checks flags')}"
+        return Page(title(result), facts(result), blocks, detail, more)
     parts = details(result)
-    return Page(title(result), facts(result), (contents(parts), *blocks, *parts), detail)
-
-
-def contents(parts: Sequence[Part]) -> Sentence:
-    """What a long page has, in its order; the plan closes it, so that it stands where a terminal ends."""
-    titles = ("The first screen", *(part.title for part in parts))
-    return Sentence(words("; ".join(titles)), "Contents", whole=True)
+    titles = "; ".join(("The first screen", *(part.title for part in parts)))
+    contents = statement(titles, "Contents", whole=True)
+    return Page(title(result), facts(result), (contents, *blocks, *parts), detail)
 
 
 def details(result: Result) -> tuple[Part, ...]:
-    telling, several = telling_rank(result), len(result.ranks) > 1
+    """The plan closes a long page, so that it stands where a terminal ends."""
+    telling = telling_rank(result)
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
-    together = ranks_part(result)
-    parts = [
-        evidence(result),
-        *([together] if together else ()),
-        *witness_part(result.witness),
-        *snapshot_part(result),
-    ]
+    parts = [evidence(result), *ranks_part(result), *witness_part(result)]
+    parts += snapshot_part(result)
     for place, rank in enumerate(ranks):
         for part in rank_parts(result, rank):
-            whose = replace(part, title=f"{part.title}, {called(result, rank)}", id=f"{part.id}-{place}")
-            parts.append(whose if several else part)
+            if len(result.ranks) > 1:
+                title, id = f"{part.title}, {called(result, rank)}", f"{part.id}-{place}"
+                part = replace(part, title=title, id=id)
+            parts.append(part)
     return (*parts, *configuration_parts(result), recording(result), whole_plan(result))
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
-    found = (
-        step(rank),
-        lost_time(rank),
-        communication(result, rank),
-        moe(rank),
-        memory(rank),
-        rates(rank, known(result.throughput)),
-        sms(rank),
-        kernels(rank),
-    )
-    yield from (part for part in found if part is not None)
+    yield step(rank)
+    yield lost_time(rank)
+    yield from communication(result, rank)
+    yield from moe(rank)
+    yield memory(rank)
+    yield from rates(rank, known(result.throughput))
+    yield sms(rank)
+    yield kernels(rank)

@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from msgspec import UNSET
-
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
 from reports.content.analysis.times import stretch_name
 from reports.content.blocks import Command, words
+from reports.content.names import optional
 from traces.missing import known
 from traces.recording.line import schedule
 from traces.recording.options import Question, TrainedWith
@@ -20,7 +19,7 @@ _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.P
 
 def next_command(result: Result) -> Command:
     trace = result.traces[0]
-    path = file_word(trace.name if trace.path is UNSET else trace.path)
+    path = file_word(known(trace.path) or trace.name)
     blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
     if result.verdict.startup_ns or blind:
         return Command(words("Record again:"), _how_to_record(result, Question.WALLS))
@@ -35,18 +34,21 @@ def _did_it_help(result: Result, path: str) -> Command:
     compare = f"moe-diag compare {'BEFORE/ AFTER/' if len(result.traces) > 1 else f'{path} AFTER'}"
     if found.decides:
         log = known(result.log)
-        logs = f" --base-log {file_word(log.name)} --new-log LOG" if log and found.by_log else ""
-        return Command(words("Did it help?"), f"{compare}{logs}")
+        if log and found.by_log:
+            compare += f" --base-log {file_word(log.name)} --new-log LOG"
+        return Command(words("Did it help?"), compare)
     steps = counted(found.count, stretch_name(result.ranks[0].steps))
     if found.record is None:
         said = f"{steps} vary too much to compare. With the logs of both runs:"
         return Command(words(said), f"{compare} --base-log LOG --new-log LOG")
-    are = "is" if found.count == 1 else "are"
-    too = f"{are} too few" if found.shows_frac is None else "vary too much"
-    why = f"{steps} {too}" if found.count else "No steps were found, which is too little"
-    return Command(
-        words(f"{why} to compare. Before a change, record again:"), _how_to_record(result, found.record)
-    )
+    if not found.count:
+        why = "No steps were found, which is too little"
+    elif found.shows_frac is None:
+        why = f"{steps} {'is' if found.count == 1 else 'are'} too few"
+    else:
+        why = f"{steps} vary too much"
+    again = words(f"{why} to compare. Before a change, record again:")
+    return Command(again, _how_to_record(result, found.record))
 
 
 def _how_to_record(result: Result, question: Question) -> str:
@@ -54,6 +56,6 @@ def _how_to_record(result: Result, question: Question) -> str:
     if recorded_by(result.traces[0].kind) is TORCH:
         return schedule()
     configured = known(result.configuration)
-    said = known(configured.framework) if configured else None
-    flags = _FLAGS.get(said or result.framework)
-    return f"moe-diag capture --for {question}{f' --framework {flags}' if flags else ''}"
+    framework = (configured and known(configured.framework)) or result.framework
+    flags = optional(" --framework {}", _FLAGS.get(framework))
+    return f"moe-diag capture --for {question}{flags}"

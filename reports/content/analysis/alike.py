@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.result.judged import Fix
 from reports.content.blocks import Code, Words, words
-from reports.content.names import name_of
+from reports.content.names import around, beyond, joined, name_of
 from traces.missing import known
 from traces.spelling import percent
 
@@ -20,24 +20,23 @@ def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
     nothing then says which of them is better, and one is tried first.
     """
     leading: dict[str, tuple[Fix, ...]] = {}
-    acted = {fix.id: {*fix.acts_on} for fix in fixes}
-    walls = {fix.id: fix.wall for fix in fixes}
+    leaders: list[Fix] = []
     for fix in fixes:
-        mine = acted[fix.id]
-        before = (id for id in leading if walls[id] == fix.wall and mine <= acted[id])
-        found = next(before, None) if mine and not fix.gain_replayed else None
-        if found is None:
+        acted = {*fix.acts_on}
+        before = (one for one in leaders if one.wall == fix.wall and acted <= {*one.acts_on})
+        leader = next(before, None)
+        if leader is None or not acted or fix.gain_replayed:
             leading[fix.id] = ()
+            leaders.append(fix)
         else:
-            leading[found] = (*leading[found], fix)
+            leading[leader.id] += (fix,)
     return leading
 
 
 def others(beside: Sequence[Fix]) -> Words:
     """The changes beside a step, in one line."""
-    named = [part for fix in beside[:_NAMED] for part in (", ", fix.title, " [", Code(fix.id), "]")][1:]
-    more = f" and {len(beside) - _NAMED} more" if len(beside) > _NAMED else ""
-    return words("Else, on the same time: ", *named, f"{more}.") if beside else ()
+    named = joined(words(fix.title, " [", Code(fix.id), "]") for fix in beside[:_NAMED])
+    return around("Else, on the same time: ", named, f"{beyond(len(beside), _NAMED)}.")
 
 
 def evidence(fix: Fix) -> str:
@@ -45,4 +44,5 @@ def evidence(fix: Fix) -> str:
     if fix.gain_replayed or known(fix.gain_frac) is None or not fix.acts_on:
         return ""
     costly = sorted(fix.acts_on.items(), key=lambda one: -one[1])[:_NAMED]
-    return f"Evidence: {', '.join(f'{name_of(kind)} {percent(share)}' for kind, share in costly)}."
+    named = (f"{name_of(kind)} {percent(share)}" for kind, share in costly)
+    return f"Evidence: {', '.join(named)}."

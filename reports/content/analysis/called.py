@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.result.result import Result, index_of
 from reports.content.blocks import Code, Words, words
-from reports.content.names import plain, who
+from reports.content.names import optional, plain, who
 from traces.missing import known
 from traces.names.file_names import WITHHELD
 from traces.sections.rank import Rank
@@ -17,14 +17,15 @@ def name_of_rank(result: Result, place: int) -> Words:
     """A rank in a sentence."""
     rank = result.ranks[place]
     twins = [one for one in result.ranks if one is not rank and who(one) == who(rank)]
-    process, beside = known(rank.process), any(one.trace == rank.trace for one in twins)
+    named = who(rank)
+    if any(one.trace == rank.trace for one in twins):
+        named += optional(", process {}", rank.process)
     of_trace = sum(one.trace == rank.trace for one in result.ranks)
     unnumbered = known(rank.rank) is None and of_trace == 1 and len(result.traces) > 1
-    named = who(rank) + (f", process {process}" if beside and process is not None else "")
     if not unnumbered and all(one.trace == rank.trace for one in twins):
         return words(named)
-    on = _node(result, rank)
-    return words(f"{named} of ", *((Code(rank.trace),) if on is None else (f"node {on}",)))
+    node = _node(result, rank)
+    return words(f"{named} of ", Code(rank.trace) if node is None else f"node {node}")
 
 
 def short_name(result: Result, place: int) -> Words:
@@ -33,7 +34,9 @@ def short_name(result: Result, place: int) -> Words:
     if sum(who(one) == who(rank) for one in result.ranks) == 1:
         return words(who(rank))
     *first, last = name_of_rank(result, place)
-    return (*first, Code(_end(last.text))) if isinstance(last, Code) else (*first, last)
+    if isinstance(last, Code) and len(last.text) > _WIDTH:  # names of recordings differ at their ends
+        last = Code(f"...{last.text[3 - _WIDTH :]}")
+    return (*first, last)
 
 
 def _node(result: Result, rank: Rank) -> int | None:
@@ -53,8 +56,3 @@ def _node(result: Result, rank: Rank) -> int | None:
 def called(result: Result, rank: Rank) -> str:
     """A rank in few words."""
     return plain(short_name(result, index_of(result, rank)))
-
-
-def _end(name: str) -> str:
-    """The end of a recording's name, which differs from rank to rank."""
-    return name if len(name) <= _WIDTH else f"...{name[3 - _WIDTH :]}"

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.configured import Configuration
-from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan
@@ -17,7 +15,6 @@ from reports.content.blocks import (
     Page,
     Part,
     Quantity,
-    Sentence,
     Tone,
     table,
     words,
@@ -30,7 +27,7 @@ from reports.content.check_numbers import configuration_parts, defect_items, num
 from reports.content.check_workflow import choice_line, choices, workflow_lines
 from reports.content.incidents import incident_items
 from reports.content.legal import answer, conditions, legal_words
-from reports.content.names import ended, name_of
+from reports.content.names import ended, name_of, share_of, statement
 from reports.redaction import redaction_words
 from traces.missing import Missing, known
 from traces.spelling import percent
@@ -42,49 +39,34 @@ _MORE: Final = "--full: every rule and its reason, settings, memory by part"
 
 def page(result: Result, detail: Detail) -> Page:
     """The page of `check-config`: at most 40 lines, or everything."""
-    title = words(Code(result.about if isinstance(result.about, str) else "configuration"))
+    title = words(Code(known(result.about) or "configuration"))
     facts = words("a configuration, checked without a trace")
     configuration = known(result.configuration)
     if configuration is None:
         return Page(title, facts, (), detail)
-    blocks: list[Block] = [_headline(result, configuration, detail)]
-    blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
+    asked = configuration.checked
+    label, tone = answer(result, configuration)
+    answers = tuple(map(words, answer_words(asked)))
+    if detail is Detail.FIRST and tone is Tone.GOOD and all(one.answer == "ok" for one in asked):
+        answers = answers[:1]
+    if isinstance(configuration.legal, Missing):
+        answers = ()
+    said = words(legal_words(result, configuration))
+    blocks: list[Block] = [Headline(label, said, tone, answers)]
+    blocks += (statement(one, "Warning", Tone.NOTICE) for one in result.warnings)
     if detail is Detail.FULL:
-        chosen = Part("What the guides choose", tuple(choices(result)), "choices")
-        held = Sentence(words(redaction_words(result.redacted)))
         defects_and_settings, *others = configuration_parts(result)
-        blocks += [
-            defects_and_settings,
-            *_judged(result, detail),
-            chosen,
-            *others,
-            *snapshot_part(result),
-            held,
-        ]
+        blocks += (defects_and_settings, *_judged(result, detail))
+        blocks.append(Part("What the guides choose", tuple(choices(result)), "choices"))
+        blocks += (*others, *snapshot_part(result), statement(redaction_words(result.redacted)))
         return Page(title, facts, tuple(blocks), detail)
-    blocks += [
-        *conditions(result, Detail.FIRST),
-        *incident_items(result, Detail.FIRST),
-        *defect_items(result, Detail.FIRST),
-        *_judged(result, detail),
-        *number_lines(result),
-    ]
-    blocks += [*workflow_lines(result, _RULES), *choice_line(result)]
+    for lines in (conditions, incident_items, defect_items, _judged):
+        blocks += lines(result, detail)
+    blocks += (*number_lines(result), *workflow_lines(result, _RULES), *choice_line(result))
     if result.judged is not True:
         said = words("Nothing was measured. With a trace:")
         blocks.append(Command(said, "moe-diag analyze TRACE --config FILE"))
     return Page(title, facts, tuple(blocks), detail, _MORE)
-
-
-def _headline(result: Result, configuration: Configuration, detail: Detail) -> Headline:
-    asked = configuration.checked
-    label, tone = answer(result, configuration)
-    answers = tuple(words(one) for one in answer_words(asked))
-    if detail is not Detail.FULL and tone is Tone.GOOD and all(one.answer == "ok" for one in asked):
-        answers = answers[:1]
-    if isinstance(configuration.legal, Missing):
-        answers = ()
-    return Headline(label, words(legal_words(result, configuration)), tone, answers)
 
 
 def _judged(result: Result, detail: Detail) -> Iterator[Block]:
@@ -93,20 +75,17 @@ def _judged(result: Result, detail: Detail) -> Iterator[Block]:
         return
     wall = known(result.verdict.wall)
     if wall is not None and not any(known(one.cost_frac) for one in result.walls if one.id == wall):
-        yield Sentence(words(f"{name_of(wall)}: {ended(result.verdict.because[0])}"), "Wall", Tone.NOTICE)
+        yield statement(f"{name_of(wall)}: {ended(result.verdict.because[0])}", "Wall", Tone.NOTICE)
     walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0))
-    heads = ("Could be faster by, at most", "Share", "Missing")
-    rows = ((name_of(one.id), _share(one), "; ".join(one.missing)) for one in walls)
+    heads, rows = ("Could be faster by, at most", "Share", "Missing"), []
+    for one in walls:
+        cost, most = known(one.cost_frac), known(one.at_most_frac)
+        share = share_of(cost)
+        if most and most < 1 and (cost is None or (cost == most and not known(one.cost_by_kind_ns))):
+            share = Quantity(f"at most {percent(most)}")  # what is only bounded, however small
+        rows.append((name_of(one.id), share, "; ".join(one.missing)))
     yield table("Walls, from what was given", heads, rows, range(1, 2))
     if detail is Detail.FULL:
         yield plan(result, None)
     elif not first_errors(result):
         yield plan(result, _STEPS)
-
-
-def _share(wall: Wall) -> Quantity:
-    """What a wall costs; what is only bounded is written so, however small."""
-    cost, most = known(wall.cost_frac), known(wall.at_most_frac)
-    if most and most < 1 and (cost is None or (cost == most and not known(wall.cost_by_kind_ns))):
-        return Quantity(f"at most {percent(most)}")
-    return Quantity("unknown") if cost is None else Quantity(percent(cost), cost)

@@ -2,26 +2,20 @@
 
 from collections.abc import Iterator
 
-from msgspec import UnsetType
-
 from reports.content.analysis.addresses import gpu_blocks
 from reports.content.analysis.memory_snapshot import memory_drawing
-from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
+from reports.content.analysis.times import figures_of, figures_table, scale_of, times_of, times_table
 from reports.content.blocks import (
     Block,
     Entry,
     Hue,
     Part,
-    Quantity,
-    Sentence,
     Term,
     table,
-    words,
 )
-from reports.content.names import grid_words, kernel_code, told
+from reports.content.names import grid_words, kernel_code, share_of, statement, told
 from traces.missing import known
-from traces.sections.rank import LaunchUse, Rank
-from traces.sections.tables import Kernel, UnknownKernel
+from traces.sections.rank import Rank
 from traces.spelling import counted, duration, percent
 
 
@@ -32,31 +26,26 @@ def kernels(rank: Rank) -> Part:
 def _kernel_blocks(rank: Rank) -> Iterator[Block]:
     scale, found = scale_of(rank), rank.kernel_table
     heads = ("kernel", "count", scale.unit, "share")
-    rows = (_kernel(one, scale) for one in found.rows)
+    rows: list[tuple[Entry, ...]] = []
+    for one in found.rows:
+        hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
+        code = kernel_code(one.name)
+        rows.append((code, *scale.work(one, hue), grid_words(one.grid), Term(one.key)))
     title, left_out = "Kernels with the most work", found.left_out.rows
     yield table(title, (*heads, "grid", "class"), rows, range(1, 4), left_out=left_out)
-    if rank.unknown_kernels:
-        rows = (_unknown(one, scale) for one in rank.unknown_kernels)
-        yield table(
-            "Kernels of unknown purpose: no rule names them", (*heads, "mean", "grid"), rows, range(1, 5)
-        )
+    rows = []
+    for unknown in rank.unknown_kernels:
+        figures = (f"{unknown.count:,}", scale.ms(unknown.busy_ns), share_of(unknown.frac))
+        more = (duration(unknown.mean_ns), grid_words(unknown.grid))
+        rows.append((kernel_code(unknown.name), *figures, *more))
+    if rows:
+        title = "Kernels of unknown purpose: no rule names them"
+        yield table(title, (*heads, "mean", "grid"), rows, range(1, 5))
     yield from gpu_blocks(rank)
     launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
     yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
     if rank.kernels_without_launch:
-        yield Sentence(words(f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."))
-
-
-def _kernel(one: Kernel, scale: Scale) -> tuple[Entry, ...]:
-    share = one.work_ns / scale.rank.budget_ns.window
-    hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
-    figures = (f"{one.count:,}", scale.ms(one.work_ns), Quantity(percent(share), share, hue))
-    return kernel_code(one.name), *figures, grid_words(one.grid), Term(one.key)
-
-
-def _unknown(one: UnknownKernel, scale: Scale) -> tuple[Entry, ...]:
-    figures = (f"{one.count:,}", scale.ms(one.busy_ns), Quantity(percent(one.frac), one.frac))
-    return kernel_code(one.name), *figures, duration(one.mean_ns), grid_words(one.grid)
+        yield statement(f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch.")
 
 
 def sms(rank: Rank) -> Part:
@@ -76,13 +65,12 @@ def _sm_blocks(rank: Rank) -> Iterator[Block]:
         yield times_table("What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE))
     if sm.by_class:
         heads = ("", "occupancy", "filled", "under-filled", "persistent")
-        rows = (_class(key, use, scale) for key, use in sm.by_class.items())
+        rows: list[tuple[Entry, ...]] = []
+        for key, use in sm.by_class.items():
+            shares = (told(use.occupancy_frac, percent), told(use.fill_frac, percent))
+            times = (told(use.under_filled_ns, scale.ms), told(use.persistent_ns, scale.ms))
+            rows.append((Term(key), *shares, *times))
         yield table(f"By class; the last two in {scale.unit} of kernel work", heads, rows)
-
-
-def _class(key: str, use: LaunchUse, scale: Scale) -> tuple[Entry, ...]:
-    shares = (told(one, percent) for one in (use.occupancy_frac, use.fill_frac))
-    return Term(key), *shares, *(told(one, scale.ms) for one in (use.under_filled_ns, use.persistent_ns))
 
 
 def memory(rank: Rank) -> Part:
@@ -93,6 +81,6 @@ def memory(rank: Rank) -> Part:
     ]
     if modules := known(found.recompute_modules):
         blocks.append(times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY)))
-    if not isinstance(found.use, UnsetType) and (use := known(found.use)):
+    if use := known(found.use):
         blocks.append(memory_drawing(use.used_bytes, "the recording, from its start to its end"))
     return Part("Memory", tuple(blocks), "memory")

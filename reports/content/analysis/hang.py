@@ -1,42 +1,36 @@
 """Where a run hangs, and what ranks show that nobody profiled, as lines of a page."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from msgspec import UNSET, UnsetType
-
 from heuristics.result.result import Merged, Result
-from reports.content.blocks import Part, Sentence, Tone, row, table, words
-from reports.content.names import codes, joined, told
+from reports.content.blocks import Part, Sentence, Tone, table
+from reports.content.names import around, codes, optional, rank_numbers, statement, told, when
+from reports.measures import words_of
 from traces.missing import Missing, known
 from traces.sections.hang import Hang, HangKind, RanksAt, Witness, WitnessSource
-from traces.spelling import counted, in_ms, milliseconds, numbers, percent
+from traces.spelling import counted, in_ms, milliseconds, percent
 
 LABEL: Final = "Hang"
-_SOURCES: Final[Mapping[WitnessSource, str]] = {
-    WitnessSource.FLIGHT_RECORDER: "PyTorch's Flight Recorder",
-    WitnessSource.INSPECTOR: "NCCL Inspector",
-    WitnessSource.LOG: "the training log",
-}
 
 
 def leading_hang(result: Result) -> Hang | None:
     """A hang that a second witness shows: before it, no wall matters. Of the log's, failures speak."""
-    hang = result.hang
-    return None if hang is UNSET or hang.source is WitnessSource.LOG else hang
+    hang = known(result.hang)
+    return hang if hang and hang.source is not WitnessSource.LOG else None
 
 
 def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[Sentence]:
     """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is there."""
-    if result.hang is UNSET:
+    hang = known(result.hang)
+    if hang is None:
         return
-    hang = result.hang
     if not in_headline:
-        yield Sentence(words(hang_words(hang)), LABEL, Tone.BAD, whole=True)
+        yield statement(hang_words(hang), LABEL, Tone.BAD, whole=True)
     if hang.settings:
-        yield Sentence(words("this group is as large as set by ", *codes(hang.settings)), "Setting")
+        yield statement(around("this group is as large as set by ", codes(hang.settings)), "Setting")
     if hang.advice:
-        yield Sentence(words(hang.advice), "First")
+        yield statement(hang.advice, "First")
 
 
 def hang_words(hang: Hang) -> str:
@@ -45,109 +39,82 @@ def hang_words(hang: Hang) -> str:
 
 
 def _collective(at: Hang | RanksAt) -> str:
-    sequence = known(at.sequence)
-    number = "" if sequence is None else f" seq {sequence:,}"
-    return f"{at.operation}{number}" + (f" of {at.group}" if at.group else "")
+    return f"{at.operation}{optional(' seq {:,}', at.sequence, int)}{optional(' of {}', at.group)}"
 
 
 def _what(hang: Hang) -> str:
-    if hang.kind is HangKind.TIMEOUT:
-        who = (
-            f"{_ranks(hang.ranks_entered)} gave up waiting"
-            if hang.ranks_entered
-            else "a rank gave up waiting"
-        )
-        return f"{who}; the rank that did not arrive is unknown"
-    waiting = _ranks(hang.ranks_entered)
-    if hang.kind is HangKind.TRANSFER:
-        return f"all its {len(hang.ranks_entered)} ranks entered it, and none finished it"
-    if hang.kind in (HangKind.OTHER_OPERATION, HangKind.OTHER_SIZE):
-        gave = f" with {hang.elements}" if hang.kind is HangKind.OTHER_SIZE else ""
-        others = "; ".join(_other(hang, one) for one in hang.elsewhere)
-        return f"{waiting} entered it{gave}; {others}"
-    if hang.kind is HangKind.OTHER_ORDER:
-        places = "; ".join(f"{_ranks(one.ranks)} in {_collective(one)}" for one in hang.elsewhere)
-        return f"the order of calls differs: {waiting} {_verb(hang.ranks_entered, 'waits')} in it, {places}"
+    entered, elsewhere = hang.ranks_entered, hang.elsewhere
+    waiting, waits = rank_numbers(entered), "waits" if len(entered) == 1 else "wait"
+    match hang.kind:
+        case HangKind.TIMEOUT:
+            who = waiting if entered else "a rank"
+            return f"{who} gave up waiting; the rank that did not arrive is unknown"
+        case HangKind.TRANSFER:
+            return f"all its {len(entered)} ranks entered it, and none finished it"
+        case HangKind.OTHER_SIZE:
+            others = (f"{rank_numbers(one.ranks)} with {one.elements}" for one in elsewhere)
+            return "; ".join((f"{waiting} entered it with {hang.elements}", *others))
+        case HangKind.OTHER_OPERATION:
+            others = (f"{rank_numbers(one.ranks)} entered {one.operation} instead" for one in elsewhere)
+            return "; ".join((f"{waiting} entered it", *others))
+        case HangKind.OTHER_ORDER:
+            places = (f"{rank_numbers(one.ranks)} in {_collective(one)}" for one in elsewhere)
+            return f"the order of calls differs: {waiting} {waits} in it, {'; '.join(places)}"
     missing = known(hang.ranks_missing)
-    gone = f"{_ranks(missing)} never entered" if missing else "all ranks with a dump entered it"
-    silent = f"; no dump of {_ranks(hang.ranks_silent)}" if hang.ranks_silent else ""
-    wait = f"; {waiting} {_verb(hang.ranks_entered, 'waits')}" if hang.ranks_entered else ""
-    return f"{gone}{silent}{wait}{_last(hang)}"
+    said = f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
+    said += optional("; no dump of {}", hang.ranks_silent, rank_numbers)
+    said += when(entered, f"; {waiting} {waits}")
+    if len(elsewhere) == 1:
+        (last,) = elsewhere
+        state = "finished" if last.finished else "not finished"
+        said += f". The last collective of {rank_numbers(last.ranks)}: {_collective(last)}, {state}"
+    return said
 
 
-def _other(hang: Hang, one: RanksAt) -> str:
-    if hang.kind is HangKind.OTHER_SIZE:
-        return f"{_ranks(one.ranks)} with {one.elements}"
-    return f"{_ranks(one.ranks)} entered {one.operation} instead"
-
-
-def _last(hang: Hang) -> str:
-    if len(hang.elsewhere) != 1:
-        return ""
-    (last,) = hang.elsewhere
-    state = "finished" if last.finished else "not finished"
-    return f". The last collective of {_ranks(last.ranks)}: {_collective(last)}, {state}"
-
-
-def _ranks(ranks: tuple[int, ...]) -> str:
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {numbers(ranks)}"
-
-
-def _verb(ranks: tuple[int, ...], one: str) -> str:
-    return one if len(ranks) == 1 else one.removesuffix("s")
-
-
-def witness_lines(witness: Witness | UnsetType) -> Iterator[Sentence]:
+def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     """What the files of a second witness show of ranks, of which some were not profiled."""
-    if witness is UNSET:
+    witness = known(result.witness)
+    if witness is None:
         return
-    beside = [one for one in witness.ranks if not one.profiled]
-    of = " and ".join(_SOURCES[one] for one in witness.sources)
-    parts = [f"{counted(len(witness.ranks), 'rank')} by {of}, {len(beside)} of them not profiled"]
-    parts += [_compared(witness)]
-    yield Sentence(joined([words(one) for one in parts], "; "), "Witness", whole=True)
+    ranks, beside = witness.ranks, sum(not one.profiled for one in witness.ranks)
+    of = " and ".join(words_of("witness_source")[one] for one in witness.sources)
+    seen = f"{counted(len(ranks), 'rank')} by {of}, {beside} of them not profiled"
+    yield statement(f"{seen}; {_compared(witness)}", "Witness", whole=True)
 
 
 def _compared(witness: Witness) -> str:
     if isinstance(witness.latest_rank, Missing):
         return "their collectives are not timed"
     shares, last = known(witness.latest_frac), known(witness.latest_rank)
+    timed = counted(witness.compared, "timed collective")
     if last is None or shares is None:
-        return f"no rank waits in {counted(witness.compared, 'timed collective')}"
-    caused = next((known(one.caused_ns) for one in witness.ranks if one.rank == last), None) or 0
-    return (
-        f"of {counted(witness.compared, 'timed collective')} rank {last} arrives last in {percent(shares)}, "
-        f"and the others wait {in_ms(caused)} for it"
-    )
+        return f"no rank waits in {timed}"
+    caused = sum(known(one.caused_ns) or 0 for one in witness.ranks if one.rank == last)
+    arrives = f"of {timed} rank {last} arrives last in {percent(shares)}"
+    return f"{arrives}, and the others wait {in_ms(caused)} for it"
 
 
 _MOST: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
 
-def witness_part(witness: Witness | UnsetType) -> Iterator[Part]:
+def witness_part(result: Result | Merged) -> Iterator[Part]:
     """The ranks of a second witness as a table: of many those that others waited for the most."""
-    if witness is UNSET or not witness.ranks:
+    witness = known(result.witness)
+    if witness is None or not witness.ranks:
         return
     most = sorted(witness.ranks, key=lambda one: (-(known(one.caused_ns) or 0), one.rank))[:_MOST]
-    rows = (
-        row(
-            (
-                f"rank {one.rank}",
-                "yes" if one.profiled else "no",
-                f"{one.collectives:,}",
-                told(one.last_sequence, lambda number: f"{number:,}"),
-                *(told(value, milliseconds) for value in (one.waited_ns, one.caused_ns)),
-                told(one.arrived_last, lambda count: f"{count:,}"),
-            )
-        )
-        for one in sorted(most, key=lambda one: one.rank)
-    )
+    rows = []
+    for one in sorted(most, key=lambda one: one.rank):
+        profiled = "yes" if one.profiled else "no"
+        counts = (f"{one.collectives:,}", told(one.last_sequence, "{:,}".format))
+        times = (told(one.waited_ns, milliseconds), told(one.caused_ns, milliseconds))
+        last = told(one.arrived_last, "{:,}".format)
+        rows.append((f"rank {one.rank}", profiled, *counts, *times, last))
     heads = ("rank", "profiled", "collectives", "last seq", "waited, ms", "caused, ms", "arrived last")
     note = (
         "waited: in collectives, for the last rank to arrive; caused: what the others waited for this rank."
     )
-    shown = table(
-        "Each rank by a second witness", heads, rows, note=note, left_out=len(witness.ranks) - len(most)
-    )
+    left_out = len(witness.ranks) - len(most)
+    shown = table("Each rank by a second witness", heads, rows, note=note, left_out=left_out)
     yield Part("Second witness", (shown,), "witness")

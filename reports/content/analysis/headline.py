@@ -5,14 +5,14 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.judged import Bucket, Verdict, Wall
-from heuristics.result.result import Result
+from heuristics.result.judged import Bucket, Wall
+from heuristics.result.result import Result, late_rank
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.addresses import address_words
 from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_words, leading_hang
-from reports.content.analysis.late import late_words
-from reports.content.analysis.times import scale_of, stretch_name, telling_rank
+from reports.content.analysis.late import late_words, leading
+from reports.content.analysis.times import all_windows_ns, scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import (
     Unused,
     at_most,
@@ -23,17 +23,21 @@ from reports.content.analysis.unproven import (
     unused,
 )
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, is_set, name_of, sentence
+from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
 from reports.measures import measures
-from traces.limits import HALF_A_WALL, LITTLE, Limit
+from traces.limits import HALF_A_WALL, LITTLE
 from traces.missing import known
-from traces.sections.rank import Rank, Steps
-from traces.sections.run import Late
+from traces.sections.rank import Rank
 from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"
 _ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_OF_THE_HOST: Final = {"host_overhead", "memory"}
+"""Walls of a late host, its allocator included: its code is then named.
+
+Of one rank: where there are several, the room is for who waits for whom.
+"""
 _NUMBERS: Final = ("", "", "two", "three", "four", "five", "six", "seven", "eight")
 
 
@@ -43,12 +47,19 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     Beside other walls, or none, copies are told of where many are exposed.
     """
     rank = telling_rank(result)
-    loading = rank.data_loading
-    if loading is UNSET or not rank.steps.found:  # without steps nothing tells input from weights
+    loading = known(rank.data_loading)
+    if loading is None or not rank.steps.found:  # without steps nothing tells input from weights
         return ""
-    if any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls):
-        return f"{_waits(rank, loading)} {_copies(rank, loading, LITTLE)}".strip()
-    return _copies(rank, loading, HALF_A_WALL)
+    is_wall = any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls)
+    waits = when(is_wall, _waits(rank, loading))
+    share = loading.input_copies_exposed_ns / rank.budget_ns.window
+    if share < (LITTLE if is_wall else HALF_A_WALL).value:
+        return waits
+    said = f"{waits} Exposed copies of the input take {percent(share)}"
+    pageable = known(loading.input_copies_pageable)
+    if pageable is not None:
+        said += f", from {'pageable' if pageable else 'pinned'} memory"
+    return f"{said}.".strip()
 
 
 def _waits(rank: Rank, loading: DataLoading) -> str:
@@ -60,18 +71,10 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
         return f"Each step waits {waits} ms for its batch: one worker or none, by the rhythm."
-    which = f"Every {_ORDINALS[count]} step" if count < len(_ORDINALS) else f"One step in {count}"
-    number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    which, number = f"One step in {count}", f"{count}"
+    if count < len(_NUMBERS):
+        which, number = f"Every {_ORDINALS[count]} step", _NUMBERS[count]
     return f"{which} waits longest: {number} workers, by the rhythm."
-
-
-def _copies(rank: Rank, loading: DataLoading, least: Limit) -> str:
-    share = loading.input_copies_exposed_ns / rank.budget_ns.window
-    if share < least.value:
-        return ""
-    pageable = known(loading.input_copies_pageable)
-    memory = "" if pageable is None else f", from {'pageable' if pageable else 'pinned'} memory"
-    return f"Exposed copies of the input take {percent(share)}{memory}."
 
 
 MOST: Final = 0.8
@@ -80,7 +83,6 @@ HALF: Final = 0.5
 _NAMED: Final = 2
 _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
-_TOO_LITTLE: Final = "too little else was recorded to judge any wall"
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
     "15 % with its learned router (marin#7668)."
@@ -90,26 +92,28 @@ _FORCED: Final = (
 def headline(result: Result) -> Headline:
     found, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
-    likely = likely_communication(result)
+    likely, part = likely_communication(result), unused(result)
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
     elif differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0])
-        first = f"The recording itself is slowed by {_named(found)}." if found else ""
+        first = when(found, f"The recording itself is slowed by {_named(found)}.")
     elif result.verdict.startup_ns:
         label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
-        first = f"The rest is slowed by {_named(found)}." if found else ""
-    elif (late := leading(result)) is not None:
-        label, said, tone = "SLOWED BY", _by_late(result, late), Tone.BAD
-        first = f"Beside it: {_named(found)}." if found else ""
+        first = when(found, f"The rest is slowed by {_named(found)}.")
+    elif (late := leading(result)) and (run := known(result.run)):
+        label, tone = "SLOWED BY", Tone.BAD
+        said = late_words(run, late, lambda place: called(result, result.ranks[place]))
+        first = when(found, f"Beside it: {_named(found)}.")
     elif found:
         label, said, tone = "SLOWED BY", _named(found), Tone.BAD
     elif all(wall.outcome == "unmeasurable" for wall in result.walls):
         label, said = "NOT JUDGED", _unjudged(result)
-    elif likely is not None and _is_largest(result, likely[1]):
-        label, said = "MAY BE SLOWED BY", _probably(result, likely[0])
+    elif likely and (wall := _communication(result)) and (part is None or likely[1] > part.frac):
+        label, cost = "MAY BE SLOWED BY", f" The cost is not proven{at_most(wall)}."
+        said = words(likely[0], f"{cost} {_open(result, besides=wall)}".rstrip())
         likely = None
-    elif (part := unused(result)) is not None:
+    elif part is not None:
         label, said = _largest_part(result, part)
     elif _is_opaque(result):
         label, said = "NOT JUDGED", f"{_unjudged(result)} {_busy(result)}"
@@ -117,47 +121,18 @@ def headline(result: Result) -> Headline:
         label, said = "NO BOTTLENECK FOUND SO FAR", f"{_closest(result)} {_open(result)}"
     else:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
-    under = tuple(words(one) for one in (first, *_under(result)) if one)
-    if likely is not None:
-        under = (likely[0], *under)
-    if _is_late(result) and (where := address_words(telling_rank(result))):
-        under = (where, *under)
-    return Headline(label, words(said.rstrip()) if isinstance(said, str) else said, tone, under)
+    under: list[str | Words] = [likely[0]] if likely else []
+    if len(result.ranks) == 1 and (not found or {wall.id for wall in found} & _OF_THE_HOST):
+        under.insert(0, address_words(telling_rank(result)))
+    under += (first, *_under(result))
+    if isinstance(said, str):
+        said = words(said.rstrip())
+    return Headline(label, said, tone, tuple(words(one) for one in under if one))
 
 
-def _is_largest(result: Result, share: float) -> bool:
-    """Whether what is probably communication may be a wall, and takes more than any time without compute."""
-    part = unused(result)
-    is_open = any(wall.id == "communication" for wall in open_walls(result))
-    return is_open and (part is None or share > part.frac)
-
-
-def _probably(result: Result, said: Words) -> Words:
-    wall = next(wall for wall in result.walls if wall.id == "communication")
-    cost = f" The cost is not proven{at_most(wall)}. {_open(result, besides=wall)}"
-    return words(*said, cost.rstrip())
-
-
-def _is_late(result: Result) -> bool:
-    """Whether a late host, its allocator included, holds the run back, or may: its code is then named.
-
-    Of one rank: where there are several, the room is for who waits for whom.
-    """
-    if len(result.ranks) > 1:
-        return False
-    found = {wall.id for wall in findings(result)}
-    return not found or bool(found & {"host_overhead", "memory"})
-
-
-def leading(result: Result) -> Late | None:
-    """Who makes others wait, where the repair comes before all other changes."""
-    late = None if result.run is UNSET else known(result.run.late)
-    return late if late is not None and late.repair_first else None
-
-
-def _by_late(result: Result, late: Late) -> str:
-    assert result.run is not UNSET, "who is late stands in it"
-    return late_words(result.run, late, lambda place: called(result, result.ranks[place]))
+def _communication(result: Result) -> Wall | None:
+    """The wall of communication, where it is not decided."""
+    return next((wall for wall in open_walls(result) if wall.id == "communication"), None)
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
@@ -174,7 +149,7 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
 
 def _open(result: Result, besides: Wall | None = None) -> str:
     named = [name_of(wall.id) + at_most(wall) for wall in open_walls(result) if wall is not besides]
-    return f"Not judged: {', '.join(named)}." if named else ""
+    return optional("Not judged: {}.", named, ", ".join)
 
 
 def findings(result: Result) -> list[Wall]:
@@ -184,14 +159,8 @@ def findings(result: Result) -> list[Wall]:
 
 
 def _named(found: list[Wall]) -> str:
-    named = [f"{cause(wall)}{_share(wall)}" for wall in found[:_NAMED]]
-    more = f", and {counted(len(found) - _NAMED, 'more')}" if len(found) > _NAMED else ""
-    return " and ".join(named) + more
-
-
-def _share(wall: Wall) -> str:
-    share = known(wall.cost_frac)
-    return "" if share is None else f" ({percent(share)})"
+    named = (f"{cause(wall)}{optional(' ({})', wall.cost_frac, percent)}" for wall in found[:_NAMED])
+    return " and ".join(named) + beyond(len(found), _NAMED, ", and {} more")
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:
@@ -204,19 +173,21 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
 def cause(wall: Wall) -> str:
     """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
     kinds, small = known(wall.cost_by_kind_ns) or {}, " too small to fill the GPU"
-    named = measures().values() if wall.id == "compute" else ()
-    classes = {one.name for one in named if one.group == "class"} & {*kinds}
+    is_compute = wall.id == "compute"
+    classes = {one.name for one in measures().values() if is_compute and one.group == "class"}
     if kind := main_kind(wall, HALF):
-        said = name_of(kind) + (small if kind in classes else "")
+        said = name_of(kind) + when(kind in classes, small)
         return said if main_kind(wall) else f"{name_of(wall.id)}, mostly {said}"
-    return f"kernels{small}" if kinds and classes == {*kinds} else name_of(wall.id)
+    return f"kernels{small}" if kinds and {*kinds} <= classes else name_of(wall.id)
 
 
 def _startup(result: Result) -> str:
-    window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
-    of = f"{in_ms(lost_ns)} ({percent(lost_ns / window_ns)}) of {in_ms(window_ns)}"
-    judged = any(wall.outcome != "unmeasurable" for wall in result.walls)
-    return f"Profiler and start-up take {of}; {'walls are judged on the rest' if judged else _TOO_LITTLE}."
+    whole_ns, lost_ns = all_windows_ns(result), result.verdict.startup_ns
+    rest = "too little else was recorded to judge any wall"
+    if any(wall.outcome != "unmeasurable" for wall in result.walls):
+        rest = "walls are judged on the rest"
+    of = f"{in_ms(lost_ns)} ({percent(lost_ns / whole_ns)}) of {in_ms(whole_ns)}"
+    return f"Profiler and start-up take {of}; {rest}."
 
 
 def _closest(result: Result) -> str:
@@ -229,17 +200,17 @@ def _closest(result: Result) -> str:
 
 def _nearest(result: Result) -> str:
     """What costs most of what was judged clear; nobody acts on less than a hundredth."""
-    clear = [
-        (max(known(wall.cost_frac) or 0.0, known(wall.at_most_frac) or 0.0), wall)
-        for wall in result.walls
-        if wall.outcome == "clear"
-    ]
-    share, nearest = max(clear, key=lambda one: one[0], default=(0.0, None))
+    clear = [wall for wall in result.walls if wall.outcome == "clear"]
+    nearest = max(clear, key=_clear_frac, default=None)
     if nearest is None:
         return ""
-    if share < LITTLE.value:
+    if _clear_frac(nearest) < LITTLE.value:
         return "Nothing that was judged costs 1 % or more. "
-    return f"Closest: {cause(nearest)}, at most {percent(share)}. "
+    return f"Closest: {cause(nearest)}, at most {percent(_clear_frac(nearest))}. "
+
+
+def _clear_frac(wall: Wall) -> float:
+    return max(known(wall.cost_frac) or 0.0, known(wall.at_most_frac) or 0.0)
 
 
 def _is_opaque(result: Result) -> bool:
@@ -248,99 +219,79 @@ def _is_opaque(result: Result) -> bool:
 
 def _busy(result: Result) -> str:
     """How busy the GPU is, which bounds the one wall that an opaque window leaves to judge."""
-    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    busy = 1 - sum(rank.budget_ns.idle for rank in result.ranks) / window_ns
-    costs = [known(wall.cost_frac) for wall in result.walls if wall.id == "host_overhead"]
-    most = costs[0] if costs and costs[0] is not None else None
-    host = "" if most is None else f", so the host costs at most {percent(most)}"
-    return f"The GPU is busy for {percent(busy)} of the time{host}."
+    busy = 1 - sum(rank.budget_ns.idle for rank in result.ranks) / all_windows_ns(result)
+    said = f"The GPU is busy for {percent(busy)} of the time"
+    for wall in result.walls:
+        if wall.id == "host_overhead":
+            said += optional(", so the host costs at most {}", wall.cost_frac, percent)
+    return f"{said}."
 
 
 def _unjudged(result: Result) -> str:
-    reasons = [wall.missing[0] for wall in result.walls if wall.missing]
-    return sentence(reasons[0]) if reasons else "This recording does not show what the time is lost to."
+    reasons = (wall.missing[0] for wall in result.walls if wall.missing)
+    return sentence(next(reasons, "this recording does not show what the time is lost to"))
 
 
 def _under(result: Result) -> Iterator[str]:
     verdict = result.verdict
-    if (level := known(verdict.confidence)) is not None:
-        yield f"Confidence {level}{_because(verdict)}."
-    yield data_line(result, findings(result))
-    if (waits := _waits_for_late(result)) is not None:
+    found, late = findings(result), late_rank(result)
+    if level := known(verdict.confidence):
+        # the first reason for doubt that the headline does not say itself, and how many more there are
+        reasons = verdict.confidence_reasons
+        new = [one.text for one in reasons if one.id != "startup" or not verdict.startup_ns]
+        said = new[:1]
+        if len(new) < len(reasons):
+            said.insert(0, "start-up is part of it")
+        because = optional(": {}", ", and ".join(said))
+        yield f"Confidence {level}{because}{beyond(len(new), 1, ' (and {})', 'more reason')}."
+    yield data_line(result, found)
+    waits = (late and late.exposed_frac) or 0.0
+    if waits >= HALF and any(wall.id == "communication" for wall in found):
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
     if verdict.tied_with:
         yield "Both cost about the same: which one costs more is within the error."
-    if forced_balance(result):
+    given = result.given.get("routing") == "force_balance"
+    if given or is_set(result, "moe_router_force_load_balancing"):
         yield _FORCED
     untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
     if untrained and not _is_opaque(result):
         yield f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
 
 
-def _waits_for_late(result: Result) -> float | None:
-    late = None if result.run is UNSET else known(result.run.late)
-    slowed = any(wall.id == "communication" for wall in findings(result))
-    share = late.exposed_frac if late is not None and slowed else None
-    return share if share is not None and share >= HALF else None
-
-
-def _because(verdict: Verdict) -> str:
-    """The first reason for doubt that the headline does not say itself, and how many more there are."""
-    reasons = verdict.confidence_reasons
-    new = [one.text for one in reasons if not (one.id == "startup" and verdict.startup_ns)]
-    said = ["start-up is part of it", *new[:1]] if len(new) < len(reasons) else new[:1]
-    more = f" (and {counted(len(new) - 1, 'more reason')})" if len(new) > 1 else ""
-    return f": {', and '.join(said)}{more}" if said else ""
-
-
-def forced_balance(result: Result) -> bool:
-    given = result.given.get("routing") == "force_balance"
-    return given or is_set(result, "moe_router_force_load_balancing")
-
-
 def title(result: Result) -> Words:
-    names = [trace.name for trace in result.traces]
-    return words(Code(names[0]), f" and {len(names) - 1} more" if len(names) > 1 else "")
+    return words(Code(result.traces[0].name), beyond(len(result.traces), 1))
 
 
 def facts(result: Result) -> Words:
     rank = telling_rank(result)
     scale, steps = scale_of(rank), rank.steps
-    many = len(result.ranks) > 1
-    gpu = f"{gpu_of(rank)}, GPU {rank.device}"
-    if many:
-        gpu = _gpus(result, known(rank.gpu))
-    whose = f"{called(result, rank)}: " if many else ""
+    start = f"{gpu_of(rank)}, GPU {rank.device}; "
+    if len(result.ranks) > 1:
+        start = f"{_gpus(result, known(rank.gpu))}; {called(result, rank)}: "
     if not steps.used:
-        return words(gpu, f"; {whose}no steps found, window of {scale.length}")
-    low, high = known(steps.min_ns), known(steps.max_ns)
-    spread = _spread(low, high) if low is not None and high is not None and low < high else ""
-    spread = spread.replace(")", ", alternating)") if steps.alternating else spread
-    dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
-    return words(
-        gpu, f"; {whose}{counted(len(steps.used), _repeated(steps))} of {scale.lengths}{spread}{dropped}"
-    )
+        return words(f"{start}no steps found, window of {scale.length}")
+    # a block is what repeats where nothing shows that it is a step
+    name = "repeating block" if steps.unit == "block" else stretch_name(steps)
+    said = f"{start}{counted(len(steps.used), name)} of {scale.lengths}"
+    low_ns, high_ns = known(steps.min_ns), known(steps.max_ns)
+    if low_ns is not None and high_ns is not None and low_ns < high_ns:
+        low, high = milliseconds(low_ns), milliseconds(high_ns)
+        apart = f"equal within {percent((high_ns - low_ns) / low_ns)}"
+        range_ = f"{low} to {high}" if low != high else apart
+        said += f" ({range_}{when(steps.alternating, ', alternating')})"
+    return words(said, when(steps.dropped, f", {len(steps.dropped)} left out"))
 
 
 def _gpus(result: Result, model: str | None) -> str:
     """How many GPUs, of which model, and how many processes share them; just these where none can tell."""
-    physical = [one.physical_gpu for one in result.ranks]
-    used = zip(result.ranks, physical, strict=True)
-    count = len({(one.trace, one.device if number is UNSET else number) for one, number in used})
-    of, processes = "model not recorded" if model is None else gpu_model(model), len(result.ranks)
+    used = set()
+    for one in result.ranks:
+        used.add((one.trace, one.device if one.physical_gpu is UNSET else one.physical_gpu))
+    count, processes = len(used), len(result.ranks)
+    of = "model not recorded" if model is None else gpu_model(model)
     if count == processes:
         return f"{count} GPUs, {of}" if model is None else f"{count} x {of}"
-    if UNSET in physical:
+    if any(one.physical_gpu is UNSET for one in result.ranks):
         return f"{processes} processes, {of}"
     gpus = "one GPU" if count == 1 else f"{count} GPUs"
     return f"{gpus}, {of}, shared by {processes} processes"
-
-
-def _repeated(steps: Steps) -> str:
-    """A block is what repeats where nothing shows that it is a step."""
-    return "repeating block" if steps.unit == "block" else stretch_name(steps)
-
-
-def _spread(low_ns: int, high_ns: int) -> str:
-    low, high = milliseconds(low_ns), milliseconds(high_ns)
-    return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from msgspec import UnsetType
-
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -15,16 +13,14 @@ from reports.content.blocks import (
     Hue,
     Part,
     Plane,
-    Quantity,
-    Sentence,
     Term,
     table,
-    words,
 )
+from reports.content.names import share_of, statement, when
 from traces.missing import Missing, known
-from traces.sections.memory_snapshot import AllocationStack, SnapshotCurve, SnapshotDevice
+from traces.sections.memory_snapshot import SnapshotCurve, SnapshotDevice
 from traces.sizes.memory import MemoryEstimate
-from traces.spelling import counted, gigabytes, percent, sized
+from traces.spelling import counted, gigabytes, sized
 
 _HEIGHT: Final = 8
 _WIDTH: Final = 64
@@ -34,72 +30,48 @@ _ESTIMATED: Final = ("parameters", "gradients", "optimizer", "activations")
 
 def snapshot_part(result: Result) -> Iterator[Part]:
     """Of a result with a snapshot."""
-    if isinstance(result.memory_snapshot, UnsetType):
-        return
-    blocks = [
-        block
-        for one in result.memory_snapshot.devices
-        for block in _device(one, known(result.memory_estimate))
-    ]
-    yield Part("Memory over time", tuple(blocks), "memory-snapshot")
+    if snapshot := known(result.memory_snapshot):
+        blocks: list[Block] = []
+        for one in snapshot.devices:
+            blocks += _device(one, known(result.memory_estimate))
+        yield Part("Memory over time", tuple(blocks), "memory-snapshot")
 
 
 def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Block]:
-    now = (
+    yield statement(
         f"GPU {one.device}, at the snapshot: {gigabytes(one.used_bytes)} in use of "
         f"{gigabytes(one.reserved_bytes)} reserved, "
         f"{gigabytes(one.unused_reserved_bytes)} fragments and cache."
     )
-    yield Sentence(words(now))
     if one.out_of_memory:
-        yield Sentence(words(f"{counted(one.out_of_memory, 'allocation')} failed for want of memory."))
+        yield statement(f"{counted(one.out_of_memory, 'allocation')} failed for want of memory.")
     if isinstance(one.peak_bytes, Missing):
-        yield Sentence(words(f"The peak is unknown: {one.peak_bytes.reason}. {one.peak_bytes.cure}."))
-        return
+        yield statement(f"The peak is unknown: {one.peak_bytes.reason}. {one.peak_bytes.cure}.")
     peak, parts = known(one.peak_bytes), known(one.at_peak_bytes)
     if not peak or parts is None:
         return
-    heads = ("at the peak", "size", "share", *(("estimate",) if estimate else ()))
-    rows = (_category(key, size, peak, estimate) for key, size in parts.items())
+    heads = ["at the peak", "size", "share"]
+    rows: list[list[Entry]] = []
+    for key, size in parts.items():
+        rows.append([Term(key), sized(size), share_of(size / peak, Hue.MEMORY)])
+        if estimate:
+            rows[-1].append(sized(getattr(estimate, f"{key}_bytes")) if key in _ESTIMATED else "")
+    if estimate:
+        heads.append("estimate")
     yield table(f"In use at the peak of {gigabytes(peak)}", heads, rows)
     columns = _columns(one.curve, one.entries)
     ends = f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
     yield memory_drawing(columns, "entries of the history, first to last", ends)
     before = sized(one.before_recording_bytes)
-    yield Sentence(words(f"{before} were in use before the history begins; stacks of these are not known."))
-    listed = one.stacks_at_peak[:_STACKS]
-    rows = (_stack(each, peak) for each in listed)
-    left_out = len(one.stacks_at_peak) - len(listed) + one.stacks_left_out
-    yield table(
-        "By stack, innermost frame first",
-        ("stack", "count", "size", "share", "for"),
-        rows,
-        range(1, 4),
-        left_out=left_out,
-    )
-
-
-def _category(key: str, size: int, peak: int, estimate: MemoryEstimate | None) -> tuple[Entry, ...]:
-    cells: tuple[Entry, ...] = (
-        Term(key),
-        sized(size),
-        Quantity(percent(size / peak), size / peak, Hue.MEMORY),
-    )
-    if estimate is None:
-        return cells
-    return *cells, sized(getattr(estimate, f"{key}_bytes")) if key in _ESTIMATED else ""
-
-
-def _stack(one: AllocationStack, peak: int) -> tuple[Entry, ...]:
-    share = one.size_bytes / peak
-    what = Code(" < ".join(one.frames) or "(no stack)")
-    return (
-        what,
-        f"{one.count:,}",
-        sized(one.size_bytes),
-        Quantity(percent(share), share),
-        Term(one.category),
-    )
+    yield statement(f"{before} were in use before the history begins; stacks of these are not known.")
+    rows = []
+    for each in one.stacks_at_peak[:_STACKS]:
+        share = share_of(each.size_bytes / peak)
+        what = Code(" < ".join(each.frames) or "(no stack)")
+        rows.append([what, f"{each.count:,}", sized(each.size_bytes), share, Term(each.category)])
+    left_out = len(one.stacks_at_peak) - len(rows) + one.stacks_left_out
+    title, stacks = "By stack, innermost frame first", ("stack", "count", "size", "share", "for")
+    yield table(title, stacks, rows, range(1, 4), left_out=left_out)
 
 
 def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
@@ -117,11 +89,10 @@ def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
 def memory_plane(used_bytes: Sequence[int], across: str) -> Plane:
     """Memory in use from left to right, up to its peak."""
     count, peak = max(1, len(used_bytes)), max(used_bytes, default=0)
-    steps = [
-        (at / count, size / max(1, peak))
-        for place, size in enumerate(used_bytes)
-        for at in (place, place + 1)
-    ]
+    steps: list[tuple[float, float]] = []
+    for place, size in enumerate(used_bytes):
+        up = size / max(1, peak)
+        steps += ((place / count, up), ((place + 1) / count, up))
     return Plane((tuple(steps),), across, f"memory in use, {gigabytes(peak)} at its peak", filled=True)
 
 
@@ -133,8 +104,8 @@ def memory_drawing(used_bytes: Sequence[int], across: str, *under: str) -> Drawi
 def _chart(used_bytes: Sequence[int]) -> Iterator[str]:
     """Memory in use from left to right, as columns of characters, the highest at its peak."""
     count, peak = min(_WIDTH, len(used_bytes)), max(used_bytes, default=0)
-    edges = [at * len(used_bytes) // count for at in range(count + 1)] if count else []
+    edges = [at * len(used_bytes) // max(1, count) for at in range(count + 1)]
     columns = [max(used_bytes[begin:end]) for begin, end in pairwise(edges)]
     for level in range(_HEIGHT, 0, -1):
-        line = "".join("#" if size * _HEIGHT >= peak * (level - 0.5) else " " for size in columns)
-        yield f"{gigabytes(peak) if level == _HEIGHT else '':>10} |{line}|"
+        line = "".join(" #"[size * _HEIGHT >= peak * (level - 0.5)] for size in columns)
+        yield f"{when(level == _HEIGHT, gigabytes(peak)):>10} |{line}|"

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
+from heuristics.result.judged import Fix, Knobs, Precondition
 from heuristics.result.result import Result
 from reports.content.analysis.alike import evidence, led, others
+from reports.content.analysis.late import leading
 from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
 from reports.content.blocks import (
     Block,
@@ -22,7 +23,17 @@ from reports.content.blocks import (
 )
 from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
-from reports.content.names import is_cure, issue_sentence, name_of, sentence
+from reports.content.names import (
+    beyond,
+    is_cure,
+    issue_sentence,
+    name_of,
+    optional,
+    sentence,
+    settings_of,
+    when,
+)
+from reports.measures import words_of
 from traces.missing import Missing, known
 from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE
@@ -52,34 +63,42 @@ _BREAKING: Final = {
 }
 """What would tell of a version, a package or room: without these a change fails, not only gains nothing."""
 
-_STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
-
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
-    fixes, errors = result.fixes or result.levers, tuple(_corrections(result))
+    fixes, errors = result.fixes or result.levers, list[Step]()
+    for defect in defects(result):
+        if defect.weight <= Weight.NOT_AS_WRITTEN:
+            what, why = words(f"Correct the configuration: {defect.what}"), _WHY_CORRECT[defect.weight]
+            notes = tuple(map(words, filter(None, (defect.cure,))))
+            errors.append(Step(defect.id, what, why, (), notes))
     beside = led(fixes)
     made = [step_of(result, fix, beside=beside.get(fix.id, ())) for fix in fixes]
-    leader = {fix.id: first for first, several in beside.items() for fix in several}
     if most is None:
-        made = [replace(one, saves=_beside(one, leader)) for one in made]
-    steps = [*errors, *with_finds(result, [one for one in made if most is None or one.id in beside], MOST)]
+        leaders: dict[str, str] = {}
+        for leader, several in beside.items():
+            leaders |= dict.fromkeys((fix.id for fix in several), f"in place of {leader}")
+        made = [replace(one, saves=leaders.get(one.id, one.saves)) for one in made]
+    else:
+        made = [one for one in made if one.id in beside]
+    steps = [*errors, *with_finds(result, made, MOST)]
     if not steps:
         found = tuple(find_out(result))
         return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
-    shown = steps[: most if most is None else most + _leading(steps)]
-    title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
-    late, first = known(result.run.late) if result.run else None, result.fixes[0].id if result.fixes else ""
-    if late is not None and late.repair_first and first not in late.repair_fixes:
-        title = f"THEN {title}"
+    shown = steps
+    if most is not None:
+        # of first steps that are upgrades, which set nothing, what stands on them is shown as well
+        first = next((place for place, one in enumerate(steps) if one.spellings), 0)
+        are_upgrades = {one.id for one in steps[:first]} <= {*steps[first].after}
+        shown = steps[: most + first * are_upgrades]
     unproven = _unproven(result)
-    if not result.fixes and not errors:
+    if result.fixes or errors:
+        title = f"DO THIS{when(len(shown) > 1, ', in this order')}"
+        late = leading(result)
+        if late and not {one.id for one in result.fixes[:1]} & {*late.repair_fixes}:
+            title = f"THEN {title}"
+    else:
         title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
     return Plan(title, tuple(shown), unproven or _together(result, shown), len(steps) - len(shown))
-
-
-def _beside(step: Step, leader: Mapping[str, str]) -> str:
-    """What a step saves; of one that stands beside another in whose place it may be tried."""
-    return f"in place of {leader[step.id]}" if step.id in leader else step.saves
 
 
 def _is_open(result: Result, fix: Fix) -> bool:
@@ -106,12 +125,6 @@ def _unproven(result: Result) -> Words:
     return words(" ".join((*reasons, *parts)))
 
 
-def _leading(steps: Sequence[Step]) -> int:
-    """How many first steps are upgrades, which set nothing: what stands on them is shown as well."""
-    first = next((place for place, one in enumerate(steps) if one.spellings), 0)
-    return first if {one.id for one in steps[:first]} <= {*steps[first].after} else 0
-
-
 _WHY_CORRECT: Final = {
     Weight.REJECTED: "Megatron rejects it",
     Weight.FAILS: "it fails as it runs",
@@ -119,70 +132,57 @@ _WHY_CORRECT: Final = {
 }
 
 
-def _corrections(result: Result) -> Iterator[Step]:
-    for one in defects(result):
-        if one.weight <= Weight.NOT_AS_WRITTEN:
-            why = _WHY_CORRECT[one.weight]
-            notes = (words(one.cure),) if one.cure else ()
-            yield Step(one.id, words(f"Correct the configuration: {one.what}"), why, (), notes)
-
-
 def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence[Fix] = ()) -> Step:
     """`beside`: the changes that act on the same time, of which this is the one to try."""
-    low, high = _gain(fix)
-    notes = [words(one) for one in (*fix.how, *_left_out(fix, _order(result)))]
-    notes += [_experiment(fix.arms)] if fix.arms else []
-    notes += _in_place_of(result, fix)
-    notes += map(words, _all_notes(fix) if everything else (*_one_note(fix), *_issues(fix, everything)))
-    notes += [words("Compare by time per token, not per step.")] if fix.per_token else []
-    told = (fix.wide_because, evidence(fix) if beside else "", others(beside))
-    notes += [words(one) for one in told if one]
-    ways, saves = (*_ways(fix, _order(result)),), _saves(result, fix)
-    return Step(fix.id, words(fix.title), saves, ways, (*notes,), low, high, fix.after, fix.gain_replayed)
-
-
-def _gain(fix: Fix) -> tuple[float | None, float | None]:
-    gain = known(fix.gain_frac)
-    return (known(gain[0]), gain[1]) if gain else (None, None)
-
-
-def _saves(result: Result, fix: Fix) -> str:
-    """A saving is a replay's; without one of its own a change only acts on some of the time."""
-    low, high = _gain(fix)
+    gain, order = known(fix.gain_frac), _order(result)
+    low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     if high is None:
-        return "to be confirmed" if _is_open(result, fix) else "saving not measured"
-    return f"saves {saving(low, high)}" if fix.gain_replayed else f"targets {percent(high)}"
+        saves = "to be confirmed" if _is_open(result, fix) else "saving not measured"
+    else:  # a saving is a replay's; without one of its own a change only acts on some of the time
+        saves = f"saves {saving(low, high)}" if fix.gain_replayed else f"targets {percent(high)}"
+    notes: list[str | Words] = [*fix.how, *_left_out(fix, order)]
+    if fix.arms:
+        names = " against ".join(arm.name for arm in fix.arms)
+        notes.append(_EXPERIMENT.format(names=names))
+    notes += _in_place_of(result, fix)
+    if everything:
+        notes += _all_notes(fix)
+    else:
+        notes += (*_one_note(fix), *_issues(fix, everything))
+    notes.append(when(fix.per_token, "Compare by time per token, not per step."))
+    notes += (fix.wide_because, when(beside, evidence(fix)), others(beside))
+    ways = [] if fix.arms else [*_spellings(fix.knobs, order)]
+    for arm in fix.arms:
+        spelled = _spellings(arm.knobs, order)
+        ways += (replace(one, name=f"{arm.name}, {one.name}", arm=True) for one in spelled)
+    said, gained = tuple(words(one) for one in notes if one), (low, high, fix.after, fix.gain_replayed)
+    return Step(fix.id, words(fix.title), saves, tuple(ways), said, *gained)
 
 
 def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
     """Flags of the command that a flag of the change takes the place of: both cannot stand."""
-    configuration = known(result.configuration)
-    if configuration is None or _order(result) is not _SCRIPTS:
+    if _order(result) is not _SCRIPTS:
         return
-    written = {one.knob: one for one in configuration.settings if compiled(r".+:\d+").fullmatch(one.said)}
-    several = [fix.knobs, *(arm.knobs for arm in fix.arms)]
-    flags = dict.fromkeys(line.partition(" ")[0] for one in several for line in one.bridge_harness)
-    for flag in flags:
-        knob = by_harness().get(flag)
-        now = written.get(knob.id) if knob is not None else None
-        if now is not None and not now.withheld and (line := harness_line(now.knob, now.value)):
-            yield words("In place of: ", Code(line), f" ({now.said})")
+    written = {one.knob: one for one in settings_of(result) if compiled(r".+:\d+").fullmatch(one.said)}
+    for line in _lines_of(fix, "bridge_harness"):
+        knob = by_harness().get(line.partition(" ")[0])
+        now = written.pop(knob.id, None) if knob else None
+        if now and not now.withheld and (before := harness_line(now.knob, now.value)):
+            yield words("In place of: ", Code(before), f" ({now.said})")
 
 
-def _experiment(arms: Sequence[Arm]) -> Words:
-    names = " against ".join(arm.name for arm in arms)
-    return words(
-        f"The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
-        "on both sides makes them comparable; accept the faster one under real routing."
-    )
+def _lines_of(fix: Fix, spelling: str) -> list[str]:
+    """The lines of a change in one spelling, those of all its arms."""
+    lines: list[str] = []
+    for knobs in (fix.knobs, *(arm.knobs for arm in fix.arms)):
+        lines += getattr(knobs, spelling)
+    return lines
 
 
-def _ways(fix: Fix, order: Iterable[str]) -> Iterator[Spelling]:
-    if not fix.arms:
-        yield from _spellings(fix.knobs, order)
-    for arm in fix.arms:
-        for one in _spellings(arm.knobs, order):
-            yield replace(one, name=f"{arm.name}, {one.name}", arm=True)
+_EXPERIMENT: Final = (
+    "The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
+    "on both sides makes them comparable; accept the faster one under real routing."
+)
 
 
 def _order(result: Result) -> Iterable[str]:
@@ -193,26 +193,23 @@ def _order(result: Result) -> Iterable[str]:
     return SPELLINGS if result.framework == "megatron" else _PYTORCH
 
 
+_GOES: Final = "("
+"""How a line begins that is nothing to type: `(leave out --flag)`."""
+
+
 def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
     for id_ in order:
-        lines = tuple(line for line in getattr(knobs, id_) if not _names_what_goes(line))
+        lines = tuple(line for line in getattr(knobs, id_) if not line.startswith(_GOES))
         if lines:
             yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh"))
 
 
-def _names_what_goes(line: str) -> bool:
-    """`(leave out --flag)`, which is nothing to type."""
-    return line.startswith("(")
-
-
 def _left_out(fix: Fix, order: Iterable[str]) -> Iterator[str]:
     """What goes from the command or the environment, in the spelling in use."""
-    several = (fix.knobs, *(arm.knobs for arm in fix.arms))
-    used = next((id_ for id_ in order if any(getattr(one, id_) for one in several)), "")
-    ways = [id_ for id_ in dict.fromkeys((used, "environment")) if id_]
-    lines = dict.fromkeys(line for one in several for id_ in ways for line in getattr(one, id_))
-    for line in filter(_names_what_goes, lines):
-        yield f"{line[1:2].upper()}{line[2:-1]}."
+    used = next((lines for id_ in order if (lines := _lines_of(fix, id_))), [])
+    for line in dict.fromkeys((*used, *_lines_of(fix, "environment"))):
+        if line.startswith(_GOES):
+            yield f"{line[1:2].upper()}{line[2:-1]}."
 
 
 def _one_note(fix: Fix) -> Iterator[str]:
@@ -224,7 +221,7 @@ def _one_note(fix: Fix) -> Iterator[str]:
         yield f"Memory: {room.because}."
     elif open_:
         first = min(open_, key=lambda one: (one.state != "unmet", one.cure not in _BREAKING))
-        yield _condition(first) + (f" (and {len(open_) - 1} more)" if len(open_) > 1 else "")
+        yield _condition(first, "unmet") + beyond(len(open_), 1, " (and {} more)")
 
 
 def _issues(fix: Fix, everything: bool) -> Iterator[str]:
@@ -234,27 +231,23 @@ def _issues(fix: Fix, everything: bool) -> Iterator[str]:
             yield f"Known issue {issue_sentence(one)}"
 
 
-def _condition(one: Precondition) -> str:
-    cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
-    return f"{_STATES[one.state]}: {one.text}{cure}"
+def _condition(one: Precondition, *with_cure: str) -> str:
+    """`with_cure`: states in which its cure stands beside it."""
+    cure = when(one.state in with_cure, optional(" ({})", one.cure))
+    return f"{words_of('precondition')[one.state]}: {one.text}{cure}"
 
 
 def _all_notes(fix: Fix) -> Iterator[str]:
-    if fix.first_because:
-        yield f"First because: {fix.first_because}"
+    """Also what there is none of, as an empty text."""
+    yield optional("First because: {}", fix.first_because)
     yield f"Versions: {fix.versions}"
-    for one in fix.preconditions:
-        cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
-        yield f"{_condition(one)}{cure}"
+    yield from (_condition(one, "unmet", "unknown") for one in fix.preconditions)
     yield from answer_words(fix.checked)
-    if (room := known(fix.room)) is not None:
-        yield f"Memory: {room.because}"
-    if fix.after:
-        yield f"After: {', '.join(fix.after)}"
-    if fix.shares_with:
-        yield f"Acts on the same costs as {', '.join(fix.shares_with)}: their savings do not add up"
-    if (source := known(fix.gain_source)) is not None:
-        yield f"Elsewhere: {source}"
+    yield optional("Memory: {}", fix.room, lambda room: room.because)
+    yield optional("After: {}", fix.after, ", ".join)
+    shared = "Acts on the same costs as {}: their savings do not add up"
+    yield optional(shared, fix.shares_with, ", ".join)
+    yield optional("Elsewhere: {}", fix.gain_source)
     yield from _issues(fix, everything=True)
     yield from (f"Side effect: {effect}" for effect in fix.side_effects)
     yield from (f"Verify: {fix.verify}", f"Sources: {'; '.join(fix.sources)}")
@@ -271,30 +264,30 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
         best = max(pairs, key=lambda one: one.gain_frac)
         first, second = (place for place, step in enumerate(shown, start=1) if step.id in best.ids)
         return words(f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap.")
-    listed = [fix for fix in (*result.fixes, *result.levers) if fix.id in ids]
+    listed = (fix for fix in (*result.fixes, *result.levers) if fix.id in ids)
     overlap = any(ids & {*fix.shares_with} for fix in listed)
-    return words("Their savings overlap and do not add up." if overlap else "")
+    return words(when(overlap, "Their savings overlap and do not add up."))
 
 
 def whole_plan(result: Result) -> Part:
-    fixes = [step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers)]
-    blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
-    blocks += [*items("Refused", map(_refused, result.refused)), *choices(result)]
+    fixes = tuple(step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers))
+    blocks: list[Block] = []
+    if fixes:
+        blocks.append(Plan("Every step", fixes))
+    refused = []
+    for one in result.refused:
+        unlocked = optional(" Possible with: {}.", one.unlocked_by)
+        refused.append(f"{one.id} {one.title}: {one.because}.{unlocked}")
+    blocks += (*items("Refused", refused), *choices(result))
     return Part("The whole plan", tuple(blocks), "plan")
-
-
-def _refused(one: Refused) -> str:
-    unlocked = f" Possible with: {one.unlocked_by}." if one.unlocked_by else ""
-    return f"{one.id} {one.title}: {one.because}.{unlocked}"
 
 
 def _why_none(result: Result) -> str:
     if known(result.verdict.wall) is None:
-        decided = not (open_walls(result) or unused(result))
-        return "Nothing in this recording calls for a change." if decided else ""
+        is_open = open_walls(result) or unused(result)
+        return when(not is_open, "Nothing in this recording calls for a change.")
     if result.refused:
         refused = counted(len(result.refused), "known change was", "known changes were")
-        there = [one for one in result.refused if one.kind != "absent"]
-        why = f"; {there[0].id}: {there[0].because}" if there else ""
-        return f"No change fits: {refused} refused{why}."
+        fitting = (f"; {one.id}: {one.because}" for one in result.refused if one.kind != "absent")
+        return f"No change fits: {refused} refused{next(fitting, '')}."
     return "No change is known here for this framework."

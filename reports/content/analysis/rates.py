@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from math import log10
 from typing import Final
 
-from msgspec import UnsetType
-
 from heuristics.guides.roofline import what_moves
 from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
@@ -23,11 +21,11 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.check_numbers import grouped_words
-from reports.content.names import told
+from reports.content.check_numbers import grouped_words, mfu_words
+from reports.content.names import optional, statement, told
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
-from traces.sections.rates import ClassSpeed, CollectiveRate, CopySpeed, MatrixRates, Rates, RoofLimit, Speed
+from traces.sections.rates import ClassSpeed, MatrixRates, Rates, RoofLimit, Speed
 from traces.spelling import percent, rounded, sized
 
 _ROWS: Final = 20
@@ -35,40 +33,44 @@ _ROWS: Final = 20
 _HEADS: Final = ("TFLOP/s", "of peak", "FLOP/byte", "of roof", "limit")
 
 
-def rates(rank: Rank, throughput: Throughput | None) -> Part | None:
-    """None of a result from before rates were measured. `throughput`: by the configuration, for its MFU."""
-    if isinstance(found := rank.rates, UnsetType):
-        return None
-    return Part("Rates", (*_blocks(found, scale_of(rank)), *_by_configuration(throughput)), "rates")
+def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
+    """Not of a result from before rates were measured. `throughput`: by the configuration, for its MFU."""
+    if found := known(rank.rates):
+        by_configuration = _by_configuration(throughput) if throughput else ()
+        yield Part("Rates", (*_blocks(found, scale_of(rank)), *by_configuration), "rates")
 
 
-def _by_configuration(throughput: Throughput | None) -> Iterator[Block]:
+def _by_configuration(found: Throughput) -> Iterator[Block]:
     """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is not."""
-    if throughput and (said := grouped_words(throughput)):
-        yield Sentence(words(said))
-    peak, share = (known(throughput.peak), known(throughput.mfu_frac)) if throughput else (None, None)
-    if throughput and peak is not None and share is not None:
-        of_peak = f"{percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
-        yield Sentence(words(f"MFU: {of_peak}, by {throughput.source}; HFU counts recomputed work as well."))
+    if said := grouped_words(found):
+        yield statement(said)
+    if of_peak := mfu_words(found):
+        yield statement(f"MFU: {of_peak}, by {found.source}; HFU counts recomputed work as well.")
 
 
 def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
     if isinstance(found.matrix, MatrixRates):
         yield from _matrix(found.matrix, known(found.memory_gb_per_s), scale)
     elif isinstance(found.matrix, Missing):
-        yield Sentence(
-            words(f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}.")
-        )
-    if copies := known(found.copies):
-        of_copies = ("copies", "count", "size", scale.unit, "GB/s")
-        yield table("Copies", of_copies, (_copy(one, scale) for one in copies))
-    if collectives := known(found.collective_rates):
+        yield statement(f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}.")
+    rows: list[tuple[Entry, ...]] = []
+    for copy in known(found.copies) or ():
+        amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
+        rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
+    if rows:
+        yield table("Copies", ("copies", "count", "size", scale.unit, "GB/s"), rows)
+    rows = []
+    for one in known(found.collective_rates) or ():
+        counts = (f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes))
+        speeds = (one.algorithm_gb_per_s_at_least, one.bus_gb_per_s_at_least, one.fastest_bus_gb_per_s)
+        rows.append((Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)))
+    if rows:
         heads = ("collective", "ranks", "count", "size", "algorithm", "bus", "fastest", "of NVLink")
         note = (
             "In GB/s, as nccl-tests count. Their time holds the wait for late ranks: the network is at least "
             "this fast."
         )
-        yield table("Collectives", heads, map(_collective, collectives), note=note)
+        yield table("Collectives", heads, rows, note=note)
 
 
 def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[Block]:
@@ -85,11 +87,8 @@ def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[
     left_out = len(found.operators) - len(operators)
     yield table("By operator", ("operator", *heads[1:]), listed, left_out=left_out)
     counted = percent(found.counted_frac)
-    hfu = told(found.hfu_at_least_frac, percent)
-    at_least = "" if hfu == "unknown" else "at least "
-    yield Sentence(
-        words(f"HFU: {at_least}{hfu} of the dense peak; shapes are known of {counted} of the matrix work.")
-    )
+    hfu = optional("at least {}", found.hfu_at_least_frac, percent) or "unknown"
+    yield statement(f"HFU: {hfu} of the dense peak; shapes are known of {counted} of the matrix work.")
 
 
 def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
@@ -107,17 +106,6 @@ def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
 def _share(value: OrMissing[float]) -> Quantity:
     share = known(value)
     return Quantity("unknown") if share is None else Quantity(percent(share), min(1.0, share))
-
-
-def _copy(one: CopySpeed, scale: Scale) -> tuple[Entry, ...]:
-    size = sized(one.size_bytes)
-    return Term(one.kind), f"{one.count:,}", size, scale.ms(one.work_ns), rounded(one.gb_per_s)
-
-
-def _collective(one: CollectiveRate) -> tuple[Entry, ...]:
-    speeds = (one.algorithm_gb_per_s_at_least, one.bus_gb_per_s_at_least, one.fastest_bus_gb_per_s)
-    counts = f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes)
-    return Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)
 
 
 _WIDTH: Final = 64
@@ -145,7 +133,7 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
     for one in placed:
         limit: RoofLimit | None = known(one.roof_limit)
         if limit is not None:
-            yield Sentence(words(Term(one.key), ": " + what_moves(limit)))
+            yield Sentence(words(Term(one.key), f": {what_moves(limit)}"))
 
 
 def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
@@ -157,17 +145,15 @@ def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
         return _part(flop_per_byte, *_DECADES), _part(tflops, top - _POWERS, top + 0.1)
 
     low, high = (10.0**power for power in _DECADES)
-    return Plane(
-        tuple(
-            (at(low, low * memory / 1e3), at(_ridge(peak, memory), peak), at(high, peak)) for peak in peaks
-        ),
-        "FLOP per byte, from one to ten thousand",
-        f"TFLOP/s, up to {rounded(peaks[-1])}, by powers of ten",
-        tuple(
-            Dot(at(one.flop_per_byte, one.tflops_per_s), f"{one.key}: {rounded(one.tflops_per_s)} TFLOP/s")
-            for one in placed
-        ),
-    )
+    start = at(low, low * memory / 1e3)
+    roofs = tuple((start, at(_ridge(peak, memory), peak), at(high, peak)) for peak in peaks)
+    dots = []
+    for one in placed:
+        name = f"{one.key}: {rounded(one.tflops_per_s)} TFLOP/s"
+        dots.append(Dot(at(one.flop_per_byte, one.tflops_per_s), name))
+    across = "FLOP per byte, from one to ten thousand"
+    up = f"TFLOP/s, up to {rounded(peaks[-1])}, by powers of ten"
+    return Plane(roofs, across, up, tuple(dots))
 
 
 def _peak(one: ClassSpeed) -> float:

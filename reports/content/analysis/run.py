@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from msgspec import UNSET
-
 from heuristics.result.result import Merged, Result
 from reports.content.analysis.called import name_of_rank, short_name
 from reports.content.analysis.hang import hang_lines, hang_words, witness_lines, witness_part
@@ -34,15 +32,25 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.names import ended, how_to_learn, joined, plain, sentence, told
+from reports.content.names import (
+    ended,
+    joined,
+    optional,
+    plain,
+    rank_numbers,
+    sentence,
+    statement,
+    told,
+    unknown_words,
+    when,
+)
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
-from traces.sections.run import ArrivesLast, Late, LikeRanks, RankInRun, Run, RunProblem
-from traces.spelling import counted, duration, milliseconds, numbers, percent, rounded
+from traces.sections.run import ArrivesLast, Late, RankInRun, Run
+from traces.spelling import counted, duration, milliseconds, percent, rounded
 
 _APART: Final = 0.05
 """Steps of ranks that differ by more are given as a range."""
-"""Characters of a recording's name in a table."""
 _PAIR: Final = 2
 _ALL: Final = 0.995
 """Of the communication time, in groups of which every rank was recorded: they name no rank beyond these."""
@@ -50,44 +58,49 @@ _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
 
-def run_lines(result: Result) -> tuple[Sentence, ...]:
-    return (*_of_ranks(result), *witness_lines(result.witness))
-
-
-def _of_ranks(result: Result) -> tuple[Sentence, ...]:
-    if result.run is not UNSET:
-        return lines_of(result.run, _names_in(result), alike(result))
-    count = len(result.ranks)
-    return (Sentence(words(alike(result)), f"{count} ranks"),) if count > 1 else ()
+def run_lines(result: Result) -> Iterator[Sentence]:
+    if run := known(result.run):
+        yield from lines_of(run, _names_in(result), alike(result))
+    elif len(result.ranks) > 1:
+        yield statement(alike(result), f"{len(result.ranks)} ranks")
+    yield from witness_lines(result)
 
 
 def _names_in(result: Result) -> Names:
     return Names(partial(name_of_rank, result), partial(short_name, result))
 
 
-def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
+def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
-    problems = (_problem(one) for one in run.problems if one.traces or one.ranks)
-    wrong = (Sentence(one, "Recorded", Tone.NOTICE) for one in problems)
-    return (_together(run, otherwise), *_late(run, names), *wrong)
+    yield _together(run, otherwise)
+    yield from _late(run, names)
+    for one in run.problems:
+        if one.traces:
+            said = f": {when(one.left_out, 'left out, ')}{ended(one.reason)}"
+            recorded = words(first_of([words(Code(name)) for name in one.traces]), said)
+            yield Sentence(recorded, "Recorded", Tone.NOTICE)
+        elif one.ranks:
+            yield statement(f"Not recorded: {rank_numbers(one.ranks)}.", "Recorded", Tone.NOTICE)
 
 
 def _together(run: Run, otherwise: str) -> Sentence:
-    world = known(run.world_size)
-    label = f"{run.ranks_seen:,} of {world:,} ranks" if world else counted(run.ranks_seen, "rank")
+    world, parts = known(run.world_size), [_steps(run, otherwise)]
+    label = counted(run.ranks_seen, "rank")
+    if world:
+        label = f"{run.ranks_seen:,} of {world:,} ranks"
     few = world is not None and run.ranks_seen < world
-    parts = [*(["nothing is known of the others"] if few else []), _steps(run, otherwise)]
+    if few:
+        parts.insert(0, "nothing is known of the others")
     if moved_ns := run.wait_ns + run.transfer_ns:
-        least = "at least " if few else ""
-        parts.append(f"{least}{percent(run.wait_ns / moved_ns)} of communication time is waiting")
+        waiting = f"{percent(run.wait_ns / moved_ns)} of communication time is waiting"
+        parts.append(f"{when(few, 'at least ')}{waiting}")
     else:
         parts.append("no collective could be matched across them")
-    if world is None:
-        is_whole = (known(run.complete_frac) or 0.0) >= _ALL
-        parts.append(
-            "every group is complete" if is_whole else "the run may have more ranks: give --world-size N"
-        )
-    return Sentence(words("; ".join(parts)), label, whole=True)
+    if world is None and (known(run.complete_frac) or 0.0) >= _ALL:
+        parts.append("every group is complete")
+    elif world is None:
+        parts.append("the run may have more ranks: give --world-size N")
+    return statement("; ".join(parts), label, whole=True)
 
 
 def _steps(run: Run, otherwise: str) -> str:
@@ -98,47 +111,38 @@ def _steps(run: Run, otherwise: str) -> str:
     spread = (high_ns - low_ns) / low_ns
     if spread > _APART:
         return f"steps of {milliseconds(low_ns)} to {milliseconds(high_ns)} ms"
-    equal = f", equal within {percent(spread)}" if spread and len(lengths) > 1 else ""
-    return f"steps of {milliseconds(high_ns)} ms{equal}"
+    return f"steps of {milliseconds(high_ns)} ms{when(spread, f', equal within {percent(spread)}')}"
 
 
 def _late(run: Run, names: Names) -> Iterator[Sentence]:
-    late = run.late
-    if isinstance(late, Missing):
-        unknown, last = f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}", known(run.arrives_last)
-        said = words(_last(names, last), f" Why is {unknown}") if last else words(unknown)
-        label, tone = ("Arrives last", Tone.NOTICE) if last else ("Straggler", Tone.MUTED)
-        yield Sentence(said, label, tone)
+    late, last = run.late, known(run.arrives_last)
+    if isinstance(late, Missing) and last:
+        said = words(_last(names, last), f" Why is {unknown_words(late)}")
+        yield Sentence(said, "Arrives last", Tone.NOTICE)
+    elif isinstance(late, Missing):
+        yield statement(unknown_words(late), "Straggler", Tone.MUTED)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from how much ranks with the same work differ"
-        yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Straggler", whole=True)
+        yield statement(f"none of these {run.ranks_seen}: {differ}.", "Straggler", whole=True)
     elif late is not None:
         said = words(why_words(run, names, late), " ", costs_words(run, late))
         yield Sentence(said, "Straggler", Tone.NOTICE, whole=True)
-        yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
+        yield statement(late.repair, "First" if late.repair_first else "Repair")
 
 
 def _last(names: Names, last: ArrivesLast) -> Words:
     """Who arrives last, as how long each rank is in the same collectives shows; why is not known."""
     named = words(first_of([*map(names.full, last.indices)]))
     waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
-    paired = ", paired by nothing but their order" if last.by_order else ""
+    paired = when(last.by_order, ", paired by nothing but their order")
     said = f": {waiting} of all ranks{paired}. Confidence: {last.confidence}."
-    return words(f"{last.host}: " if last.host else "", named, said)
+    return words(optional("{}: ", last.host), named, said)
 
 
-def _problem(one: RunProblem) -> Words:
-    if one.ranks and not one.traces:
-        return words(f"Not recorded: {'rank' if len(one.ranks) == 1 else 'ranks'} {numbers(one.ranks)}.")
-    state = "left out, " if one.left_out else ""
-    return words(first_of([words(Code(name)) for name in one.traces]), f": {state}{ended(one.reason)}")
-
-
-def ranks_part(result: Result) -> Part | None:
-    run = result.run
-    if run is UNSET or not run.ranks:
-        return None
-    return part_of(run, _names_in(result), routing_notes(result))
+def ranks_part(result: Result) -> Iterator[Part]:
+    run = known(result.run)
+    if run and run.ranks:
+        yield part_of(run, _names_in(result), routing_notes(result))
 
 
 def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
@@ -146,7 +150,13 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     blocks: list[Block] = [_rows(run, names)]
     if len(run.groups) > 1:
         heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
-        groups = (_group(place, one) for place, one in enumerate(run.groups))
+        groups = []
+        for place, one in enumerate(run.groups, start=1):
+            parts = {"experts": one.has_experts, "embedding": one.has_embedding, "loss": one.has_loss}
+            also = ", ".join(name for name, runs in parts.items() if runs)
+            kernels = (f"{one.attention_kernels:,}", f"{one.router_kernels:,}")
+            step = told(one.step_ns, milliseconds)
+            groups.append((f"{place}", f"{len(one.ranks):,}", step, *kernels, also))
         title = "Groups of ranks that do the same work; only these are compared with each other"
         blocks.append(table(title, heads, groups, range(1, 5)))
     blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run)]
@@ -154,35 +164,37 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     return Part("Ranks", tuple(blocks), "ranks")
 
 
+def late_places(run: Run) -> tuple[int, ...]:
+    late = known(run.late)
+    return late.places if late else ()
+
+
 def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
     """The ranks that a table or a map shows: all, or of many those that others waited for the most."""
     if len(run.ranks) <= most:
         return list(run.ranks)
-    late = known(run.late)
-    first = sorted(
-        run.ranks,
-        key=lambda one: (late is None or one.index not in late.places, -(known(one.caused_ns) or 0)),
-    )
-    return sorted(first[:most], key=lambda one: one.index)
+    places = late_places(run)
+    costly = sorted(run.ranks, key=lambda one: (one.index not in places, -(known(one.caused_ns) or 0)))
+    return sorted(costly[:most], key=lambda one: one.index)
 
 
 def _rows(run: Run, names: Names) -> Block:
-    late, shown = known(run.late), shown_ranks(run)
-    caused = [one.caused_ns for one in run.ranks]
-    all_ns = sum(known(one) or 0 for one in caused)
-    rows = (
-        row(
-            (names.short(one.index), str(one.group + 1), *_figures(one, all_ns)),
-            tone=Tone.NOTICE if is_late(late, one) else Tone.PLAIN,
-        )
-        for one in shown
-    )
+    late, shown, rows = known(run.late), shown_ranks(run), []
+    all_ns = sum(known(one.caused_ns) or 0 for one in run.ranks)
+    for one in shown:
+        tone = Tone.NOTICE if is_late(late, one) else Tone.PLAIN
+        caused: Entry = told(one.caused_ns, milliseconds)
+        if (caused_ns := known(one.caused_ns)) and all_ns:
+            caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
+        times = (told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused)
+        factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
+        rows.append(row((names.short(one.index), f"{one.group + 1}", *times, factor), tone=tone))
     note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
     note += "kernels: how many times as long they take as on ranks with the same work"
     paired = any(len(one.ranks) == _PAIR for one in run.groups)
-    note += "; of two such ranks each is held against the other." if paired else "."
-    missing = next((one for one in caused if isinstance(one, Missing)), None)
-    note += f" Who caused the waiting is unknown: {missing.reason}." if missing is not None else ""
+    note += f"{when(paired, '; of two such ranks each is held against the other')}."
+    why = [one.caused_ns.reason for one in run.ranks if isinstance(one.caused_ns, Missing)]
+    note += optional(" Who caused the waiting is unknown: {}.", "".join(why[:1]))
     title = f"Each rank, ms in {'a mean step' if run.steps else 'the recording'}"
     heads = ("rank", "group", "step", "waited", "caused", "kernels")
     return table(title, heads, rows, note=note, left_out=len(run.ranks) - len(shown))
@@ -190,46 +202,22 @@ def _rows(run: Run, names: Names) -> Block:
 
 def is_late(late: Late | None, one: RankInRun) -> bool:
     """Whether a rank is the late one, or of the stage that is."""
-    return late is not None and (
-        one.index in late.places or (late.group is not None and late.group == one.group)
-    )
-
-
-def _figures(one: RankInRun, all_ns: int) -> tuple[Entry, ...]:
-    """Step, waiting, caused waiting with its share of all, and kernel time; unknown is never zero."""
-    caused: Entry = told(one.caused_ns, milliseconds)
-    if (caused_ns := known(one.caused_ns)) and all_ns:
-        caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
-    factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
-    return told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused, factor
-
-
-def _group(place: int, one: LikeRanks) -> tuple[str, ...]:
-    parts = {"experts": one.has_experts, "embedding": one.has_embedding, "loss": one.has_loss}
-    also = ", ".join(name for name, runs in parts.items() if runs)
-    kernels = (f"{one.attention_kernels:,}", f"{one.router_kernels:,}")
-    return str(place + 1), f"{len(one.ranks):,}", told(one.step_ns, milliseconds), *kernels, also
-
-
-def _by_kind(run: Run) -> str:
-    parts = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
-    shares = ", ".join(f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in parts[:NAMED])
-    return f" ({shares})" if parts else ""
+    return late is not None and (one.index in late.places or late.group == one.group)
 
 
 def _notes(run: Run, names: Names) -> Iterator[Words]:
-    residual_ns = known(run.clocks.residual_ns)
-    if run.clocks.aligned and residual_ns is not None:
-        yield words(
-            f"One clock for all ranks: ends of one collective lie {duration(residual_ns)} apart (median)."
-        )
-    elif isinstance(run.clocks.residual_ns, Missing):
-        yield words(sentence(f"no common clock: {run.clocks.residual_ns.reason}"))
-    steps = f" in {counted(run.steps, 'step')}" if run.steps else ""
+    apart = run.clocks.residual_ns
+    if isinstance(apart, Missing):
+        yield words(sentence(f"no common clock: {apart.reason}"))
+    elif run.clocks.aligned and apart is not None:
+        yield words(f"One clock for all ranks: ends of one collective lie {duration(apart)} apart (median).")
+    steps = when(run.steps, f" in {counted(run.steps, 'step')}")
+    costly = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
+    kinds = [f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in costly[:NAMED]]
     yield words(
         f"{counted(run.collectives, 'collective')} matched across ranks{steps}: waiting "
-        f"{duration(run.wait_ns)}{_by_kind(run)}, data transfer {duration(run.transfer_ns)}, "
-        "all ranks together."
+        f"{duration(run.wait_ns)}{optional(' ({})', ', '.join(kinds))}, "
+        f"data transfer {duration(run.transfer_ns)}, all ranks together."
     )
     if (ranks := known(run.world_size)) is not None and run.world_size_from is not None:
         yield words(f"Number of ranks, {ranks}: by ", Code(run.world_size_from), ", not recorded.")
@@ -244,8 +232,8 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
         )
     late = known(run.late)
     if late is not None and late.by_step:
-        who_was = [words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]]
-        yield words("Late in each step, in order: ", joined(who_was), ".")
+        by_step = [words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]]
+        yield words("Late in each step, in order: ", joined(by_step), ".")
 
 
 def merged_name(merged: Merged, place: int) -> Words:
@@ -253,46 +241,41 @@ def merged_name(merged: Merged, place: int) -> Words:
     return words(Code(merged.traces[place]) if rank is None else f"rank {rank}")
 
 
+def merged_text(merged: Merged, place: int) -> str:
+    return plain(merged_name(merged, place))
+
+
 def run_headline(merged: Merged) -> Headline:
     """Where the run hangs, else who is late; what else is known of it stands below."""
-    run, late = merged.run, known(merged.run.late)
-    if merged.hang is not UNSET:
-        return Headline("HANGS IN", words(hang_words(merged.hang)), Tone.BAD)
-    if late is not None and late.cause is not Cause.NONE:
-        label, tone = (
-            ("SLOWED BY", Tone.BAD) if late.repair_first else ("A LATE RANK COSTS LITTLE", Tone.NOTICE)
-        )
-        return Headline(
-            label, words(late_words(run, late, lambda place: plain(merged_name(merged, place)))), tone
-        )
-    if late is not None:
-        return Headline(
-            "NO LATE RANK",
-            words("No rank stands out from how much ranks with the same work differ."),
-            Tone.GOOD,
-        )
-    return Headline("LATE RANK UNKNOWN", words(_why_unknown(run)), Tone.NOTICE)
-
-
-def _why_unknown(run: Run) -> str:
-    reason = run.late.reason if isinstance(run.late, Missing) else "nothing was compared"
-    return sentence(reason)
+    run, late, tone = merged.run, merged.run.late, Tone.NOTICE
+    if hang := known(merged.hang):
+        label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
+    elif isinstance(late, Missing):
+        label, said = "LATE RANK UNKNOWN", sentence(late.reason)
+    elif late is None:
+        label, said = "LATE RANK UNKNOWN", "Nothing was compared."
+    elif late.cause is Cause.NONE:
+        label, tone = "NO LATE RANK", Tone.GOOD
+        said = "No rank stands out from how much ranks with the same work differ."
+    else:
+        label, said = "A LATE RANK COSTS LITTLE", late_words(run, late, partial(merged_text, merged))
+        if late.repair_first:
+            label, tone = "SLOWED BY", Tone.BAD
+    return Headline(label, words(said), tone)
 
 
 def page(merged: Merged) -> Page:
     run, size = merged.run, known(merged.run.world_size)
     name = partial(merged_name, merged)
     names = Names(name, name)
-    seen = (
-        counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen:,} of {counted(size, 'rank')}"
-    )
+    seen = counted(run.ranks_seen, "rank")
+    if size is not None:
+        seen = f"{run.ranks_seen:,} of {counted(size, 'rank')}"
     facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
     blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
     if run.ranks:
-        blocks += lines_of(run, names, "steps unknown")
-    blocks += witness_lines(merged.witness)
-    if run.ranks:
-        blocks.append(part_of(run, names))
-    blocks += witness_part(merged.witness)
-    blocks += items("Warnings", merged.warnings)
+        blocks += (*lines_of(run, names, "steps unknown"), *witness_lines(merged), part_of(run, names))
+    else:
+        blocks += witness_lines(merged)
+    blocks += (*witness_part(merged), *items("Warnings", merged.warnings))
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

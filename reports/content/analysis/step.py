@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from reports.content.analysis.addresses import address_blocks
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
-from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, items, words
+from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, items
+from reports.content.names import optional, statement
 from traces.limits import WALL
 from traces.missing import Missing, known
-from traces.sections.rank import Absent, Outside, Rank
+from traces.sections.rank import Absent, Outside, Rank, Steps
 from traces.spelling import counted, duration, percent, printable
 
 
@@ -17,19 +18,22 @@ def step(rank: Rank) -> Part:
 
 def _steps(rank: Rank) -> Iterator[Block]:
     steps, what = rank.steps, printable(rank.steps.what, 120)
-    lengths = {"mean": steps.mean_ns, "median": steps.median_ns, "shortest": steps.min_ns}
-    lengths["longest"] = steps.max_ns
-    figures = [f"{name} {duration(ns)}" for name, one in lengths.items() if (ns := known(one)) is not None]
-    said = f"{counted(len(steps.used), stretch_name(steps))} by {what}: {', '.join(figures)}."
-    yield Sentence(words(said if steps.used else f"No steps were found; judged is one window: {what}."))
+    if steps.used:
+        lengths = {"mean": steps.mean_ns, "median": steps.median_ns, "shortest": steps.min_ns}
+        lengths["longest"] = steps.max_ns
+        figures = (optional(f"{name} {{}}", one, duration) for name, one in lengths.items())
+        count = counted(len(steps.used), stretch_name(steps))
+        yield statement(f"{count} by {what}: {', '.join(filter(None, figures))}.")
+    else:
+        yield statement(f"No steps were found; judged is one window: {what}.")
     yield from items("", _notes(rank))
 
 
 def _notes(rank: Rank) -> Iterator[str]:
     steps, name = rank.steps, stretch_name(rank.steps)
     if steps.slow:
-        longer = f"{counted(len(steps.slow), f'far longer {name}')} (hiccups)"
-        yield f"{longer}: {duration(steps.hiccups_ns)} beyond the median, in no other figure."
+        beyond = f"{duration(steps.hiccups_ns)} beyond the median, in no other figure."
+        yield f"{_hiccups(steps)}: {beyond}"
     if steps.outside_ns is not None and steps.outside_ns.total_ns:
         yield _outside(rank, steps.outside_ns, 0)
     if 0 < len(steps.replayed) < len(steps.used):
@@ -45,12 +49,18 @@ def _notes(rank: Rank) -> Iterator[str]:
         yield f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."
 
 
-def outside(rank: Rank) -> Sentence | None:
-    """What lies outside the steps, where it is a tenth of them or more."""
+def outside(rank: Rank) -> Iterator[Sentence]:
+    """What lies outside the steps, where it is a tenth of them or more, and steps that are far longer."""
     found, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
-    if found is None or max(found.before_ns, found.between_ns, found.after_ns) < least_ns:
-        return None
-    return Sentence(words(_outside(rank, found, least_ns)))
+    if found is not None and max(found.before_ns, found.between_ns, found.after_ns) >= least_ns:
+        yield statement(_outside(rank, found, least_ns))
+    if rank.steps.slow:
+        beyond = f"{duration(rank.steps.hiccups_ns)} beyond the median together."
+        yield statement(f"Left out: {_hiccups(rank.steps)}, {beyond}")
+
+
+def _hiccups(steps: Steps) -> str:
+    return f"{counted(len(steps.slow), f'far longer {stretch_name(steps)}')} (hiccups)"
 
 
 def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
@@ -61,15 +71,6 @@ def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
     }
     said = ", ".join(f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns)
     return f"Outside the {stretch_name(rank.steps)}s: {said}."
-
-
-def hiccups(rank: Rank) -> Sentence | None:
-    steps = rank.steps
-    if not steps.slow:
-        return None
-    name = stretch_name(steps)
-    said = f"Left out: {counted(len(steps.slow), f'far longer {name}')} (hiccups), "
-    return Sentence(words(f"{said}{duration(steps.hiccups_ns)} beyond the median together."))
 
 
 def budget(rank: Rank) -> Table:
@@ -93,22 +94,21 @@ def lost_time(rank: Rank) -> Part:
 
 
 def _blocks(rank: Rank) -> Iterator[Block]:
-    if isinstance(rank.absent_ns, Missing):
-        yield Sentence(words(f"Unknown: {rank.absent_ns.reason}."))
-    absent = known(rank.absent_ns)
-    if absent is None:
+    absent = rank.absent_ns
+    if isinstance(absent, Missing):
+        yield statement(f"Unknown: {absent.reason}.")
+    if not absent:
         return
     total = Time(Term("absent_ns"), rank.budget_ns.window - rank.budget_ns.compute)
     yield times_table("Time without compute", scale_of(rank), _reasons(absent), total)
-    if (by := known(rank.absent_decided_by_frac)) is not None:
+    if by := known(rank.absent_decided_by_frac):
         known_by = f"{percent(by.recorded)} recorded dependency, {percent(by.inferred)} inferred"
-        yield Sentence(words(f"{known_by}, {percent(by.none)} unknown."), "Rests on")
+        yield statement(f"{known_by}, {percent(by.none)} unknown.", "Rests on")
     if masked_ns := known(rank.masked_ns):
-        said = (
+        yield statement(
             f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also waited for "
             "another kernel; a faster host alone would not recover them."
         )
-        yield Sentence(words(said))
     yield from address_blocks(rank)
 
 
@@ -118,14 +118,11 @@ def _reasons(absent: Absent) -> Iterator[Time]:
         ("launch_starved", absent.launch_starved, Hue.HOST),
         ("blocking", absent.blocking, Hue.COMMUNICATION),
         ("launch_latency", delays, Hue.IDLE),
-        ("graph_opaque", absent.graph_opaque, Hue.IDLE),
-        ("dependency_stalled", absent.dependency_stalled, Hue.IDLE),
-        ("trailing", absent.trailing, Hue.IDLE),
     )
     for key, parts, hue in families:
-        if isinstance(parts, int):
-            if parts:
-                yield Time(Term(key), parts, hue)
-        elif total_ns := sum(parts.values()):
+        if total_ns := sum(parts.values()):
             yield Time(Term(key), total_ns, hue)
             yield from times_of(parts, hue, 1)
+    for key in ("graph_opaque", "dependency_stalled", "trailing"):
+        if time_ns := getattr(absent, key):
+            yield Time(Term(key), time_ns, Hue.IDLE)

@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET
 
 from heuristics.result.result import Result
+from reports.content.analysis.late import leading
 from reports.content.blocks import Entry, Hue, Quantity, Row, Span, Table, Term, Words, row, table
+from reports.content.names import share_of
 from reports.measures import measures
 from traces.limits import WALL
 from traces.missing import Missing, OrMissing, known
+from traces.sections.addresses import GpuAddress
 from traces.sections.rank import Rank, Steps
 from traces.sections.section import Section
+from traces.sections.tables import Kernel
 from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
 
 
@@ -25,6 +29,14 @@ class Scale:
     def ms(self, time_ns: float) -> str:
         """A total as ms per step, without its unit."""
         return milliseconds(time_ns / max(1, self.step_count))
+
+    def share(self, time_ns: float, hue: Hue = Hue.OTHER) -> Quantity:
+        """Its share of the window."""
+        return share_of(time_ns / self.rank.budget_ns.window, hue)
+
+    def work(self, one: Kernel | GpuAddress, hue: Hue = Hue.COMPUTE) -> tuple[str, str, Quantity]:
+        """Count, time and share of work."""
+        return f"{one.count:,}", self.ms(one.work_ns), self.share(one.work_ns, hue)
 
     @property
     def unit(self) -> str:
@@ -40,7 +52,7 @@ class Scale:
 
         Of an even number of steps the median may lie between two; the length of the nearest stands for it.
         """
-        mean_ns = self.rank.budget_ns.window / max(1, self.step_count)
+        mean_ns = mean_step_ns(self.rank)
         median_ns = known(self.rank.steps.median_ns) or mean_ns
         lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [round(mean_ns)]
         nearest_ns = min(sorted(lengths_ns), key=lambda one: abs(one - median_ns))
@@ -71,13 +83,24 @@ def telling_rank(result: Result) -> Rank:
 
     Without a wall, or where a late rank leads the page, the one that computes for the smallest part.
     """
-    late = None if result.run is UNSET else known(result.run.late)
-    first = None if late is not None and late.repair_first else known(result.verdict.wall)
-    walls = (wall for wall in result.walls if wall.id == first)
-    places = [one.rank for wall in walls for one in wall.evidence if one.measure == "cost_frac"]
-    if places and places[0] is not None and places[0] < len(result.ranks):
-        return result.ranks[places[0]]
+    first = known(result.verdict.wall)
+    for wall in result.walls:
+        if wall.id != first or leading(result):
+            continue
+        place = next((one.rank for one in wall.evidence if one.measure == "cost_frac"), None)
+        if place is not None and place < len(result.ranks):
+            return result.ranks[place]
     return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
+
+
+def mean_step_ns(rank: Rank) -> float:
+    """A mean step of a rank; without steps its window."""
+    return rank.budget_ns.window / max(1, len(rank.steps.used))
+
+
+def all_windows_ns(result: Result) -> int:
+    """The time of all ranks together."""
+    return sum(rank.budget_ns.window for rank in result.ranks)
 
 
 def per_step_ns(result: Result, total_ns: float) -> float:
@@ -111,8 +134,7 @@ def times_table(
 
 
 def _time_row(scale: Scale, time: Time) -> Row:
-    share = time.time_ns / scale.rank.budget_ns.window
-    cells = (time.name, scale.ms(time.time_ns), Quantity(percent(share), share, time.hue))
+    cells = (time.name, scale.ms(time.time_ns), scale.share(time.time_ns, time.hue))
     return replace(row(cells), depth=time.depth)
 
 
@@ -137,7 +159,8 @@ def _figure_row(key: str, value: OrMissing[float], scale: Scale | None) -> tuple
         return Term(key), "", "does not apply"
     if isinstance(value, Missing):
         return Term(key), "", f"unknown: {value.reason}"
-    return Term(key), written(value, measures()[key].unit if key in measures() else "", scale), ""
+    measure = measures().get(key)
+    return Term(key), written(value, measure.unit if measure else "", scale), ""
 
 
 def written(value: float, unit: str, scale: Scale | None = None) -> str:

@@ -3,18 +3,19 @@
 Steps are also for a wall that no change is known for. Of compute the part is what it can cost.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
-from msgspec import UNSET
-
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.walls.price import UNNAMED
+from reports.content.analysis.times import all_windows_ns
 from reports.content.blocks import Code, Step, Words, words
-from reports.content.names import is_cure, kernel_name, listed, name_of, sentence
+from reports.content.names import beyond, is_cure, kernel_name, listed, name_of, sentence, when
+from reports.measures import words_of
 from traces.cures import cure
 from traces.limits import MOST, WALL
 from traces.missing import Missing, known
@@ -27,12 +28,6 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
     "idle": ("host_overhead",),
 }
 """Time that is not compute -> the walls that it may be, the likelier first."""
-_TAKES: Final[dict[Bucket, str]] = {
-    "exposed_comm": "Exposed communication takes",
-    "exposed_copy": "Exposed copies take",
-    "idle": "The GPU is idle for",
-    "compute": "Compute takes",
-}
 
 
 _WIDE: Final = "wide_matrix_frac"
@@ -53,61 +48,69 @@ class Unused:
 
 def unused(result: Result) -> Unused | None:
     """That part, where it is a tenth or more and no wall is proven."""
-    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    if known(result.verdict.wall) is not None or not window_ns:
+    whole_ns = all_windows_ns(result)
+    if known(result.verdict.wall) is not None or not whole_ns:
         return None
-    parts: dict[Bucket, int] = {
-        bucket: sum(known(getattr(rank.budget_ns, bucket)) or 0 for rank in result.ranks)
-        for bucket in _UNUSED
-    }
-    largest = max(parts, key=lambda bucket: parts[bucket])
+    parts = Counter[Bucket](dict.fromkeys(_UNUSED, 0))
+    for rank in result.ranks:
+        for bucket in _UNUSED:
+            parts[bucket] += known(getattr(rank.budget_ns, bucket)) or 0
+    ((largest, time_ns),) = parts.most_common(1)
     open_ = {wall.id: wall for wall in open_walls(result)}
     compute = open_.get("compute")
-    wide = compute is not None and any(one.measure == _WIDE for one in compute.evidence)
-    most = known(compute.at_most_frac) if compute and wide else None
-    if most is not None and most * window_ns > parts[largest]:
-        return Unused("compute", sum(rank.budget_ns.compute for rank in result.ranks) / window_ns, compute)
-    if parts[largest] < WALL.value * window_ns:
+    if (
+        compute
+        and any(one.measure == _WIDE for one in compute.evidence)
+        and (known(compute.at_most_frac) or 0.0) * whole_ns > time_ns
+    ):
+        compute_ns = sum(rank.budget_ns.compute for rank in result.ranks)
+        return Unused("compute", compute_ns / whole_ns, compute)
+    if time_ns < WALL.value * whole_ns:
         return None
     wall = next((open_[id_] for id_ in _UNUSED[largest] if id_ in open_), None)
-    return Unused(largest, parts[largest] / window_ns, wall)
+    return Unused(largest, time_ns / whole_ns, wall)
 
 
 def open_walls(result: Result) -> list[Wall]:
     """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
     unmeasurable = [wall for wall in result.walls if wall.outcome == "unmeasurable"]
-    most = {wall.id: 1.0 if (one := known(wall.at_most_frac)) is None else one for wall in unmeasurable}
-    found = [wall for wall in unmeasurable if most[wall.id] >= WALL.value]
-    return sorted(found, key=lambda wall: -most[wall.id])
+    found = [wall for wall in unmeasurable if most_frac(wall) >= WALL.value]
+    return sorted(found, key=most_frac, reverse=True)
+
+
+def most_frac(wall: Wall) -> float:
+    """What a wall costs at most; all there is where nothing bounds it."""
+    most = known(wall.at_most_frac)
+    return 1.0 if most is None else most
 
 
 def at_most(wall: Wall) -> str:
-    most = known(wall.at_most_frac)
-    return f" (at most {percent(most)})" if most is not None and most < 1 else ""
-
-
-_PROBABLY: Final = {
-    False: "is probably communication: it runs on a stream of its own, and compute waits for it.",
-    True: "are probably communication: they run on streams of their own, and compute waits for them.",
-}
+    most = most_frac(wall)
+    return when(most < 1, f" (at most {percent(most)})")
 
 
 def likely_communication(result: Result) -> tuple[Words, float] | None:
     """What is said of kernels of unknown class that are probably communication, and their share of a rank."""
-    by_rank = [[one for one in rank.unknown_kernels if one.probably_communication] for rank in result.ranks]
-    found = max(by_rank, key=lambda several: sum(one.frac for one in several), default=[])
-    if not found:
+    share, first, names = 0.0, "", set[str]()
+    for rank in result.ranks:
+        probable = [one for one in rank.unknown_kernels if one.probably_communication]
+        names |= {one.name for one in probable}
+        of_rank = sum(one.frac for one in probable)
+        if of_rank > share:
+            share, first = of_rank, probable[0].name
+    if not names:
         return None
-    first, names = found[0], {one.name for several in by_rank for one in several}
-    several = len(names) > 1
-    more = f" and {len(names) - 1} more" if several else ""
-    share, probably = sum(one.frac for one in found), _PROBABLY[several]
-    return words(Code(kernel_name(first.name)), f"{more} ({percent(share)} of the time) {probably}"), share
+    probably = "is probably communication: it runs on a stream of its own, and compute waits for it."
+    if len(names) > 1:
+        probably = "are probably communication: they run on streams of their own, and compute waits for them."
+    said = f"{beyond(len(names), 1)} ({percent(share)} of the time) {probably}"
+    return words(Code(kernel_name(first)), said), share
 
 
 def part_of_time(result: Result, part: Unused) -> str:
-    unseen = part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle")
-    takes = "Nothing was recorded for" if unseen else _TAKES[part.bucket]
+    takes = words_of("takes")[part.bucket]
+    if part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle"):
+        takes = "Nothing was recorded for"
     return f"{takes} {percent(part.frac)} of the time."
 
 
@@ -147,15 +150,16 @@ def find_out(result: Result) -> Iterator[Step]:
     elif part is not None and judged and part.bucket in _PARTS:
         yield _look(_PARTS[part.bucket], result, f"targets {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
-    look_up = cure(UNNAMED, result.traces[0].kind if result.traces else None)
-    for how, cured in (
-        ("Learn what the unknown kernels do", [one for one in open_ if one.cure == look_up]),
-        ("Record again", [one for one in open_ if one.cure != look_up]),
-    ):
+    for is_lookup, how in ((True, "Learn what the unknown kernels do"), (False, "Record again")):
+        cured = [one for one in open_ if (one.cure == cure(UNNAMED, _kind(result))) is is_lookup]
         if cured:
             named = listed([name_of(one.id) for one in cured]) if judged else "any of the walls"
-            cures = tuple(words(sentence(one)) for one in dict.fromkeys(one.cure for one in cured))
+            cures = tuple(words(sentence(text)) for text in dict.fromkeys(one.cure for one in cured))
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
+
+
+def _kind(result: Result) -> str | None:
+    return next((trace.kind for trace in result.traces), None)
 
 
 def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
@@ -182,10 +186,9 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
 def _pauses_frac(wall: Wall, cost: float) -> float:
     """How much long pauses of unknown cause cost, where that is a wall of its own or most of the host's."""
     kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
-    if not cost_ns:
-        return 0.0
-    part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / cost_ns)
-    return cost * part if part > MOST.value or cost * part >= WALL.value else 0.0
+    part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
+    is_large = part > MOST.value or cost * part >= WALL.value
+    return cost * part if cost_ns and is_large else 0.0
 
 
 def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:
@@ -196,12 +199,11 @@ def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], 
 
 def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
     look, missing = how
-    last = None if result.run is UNSET else result.run.arrives_last
-    if how == _LOOKS["communication"] and last is not None and not isinstance(last, Missing):
+    run = known(result.run)
+    if how == _LOOKS["communication"] and run and known(run.arrives_last):
         look = "Find why the rank that arrives last is late"
-    kind = result.traces[0].kind if result.traces else None
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
-    if missing == "stacks" and result.traces and all(one.capture.stacks is True for one in result.traces):
+    if missing == "stacks" and {trace.capture.stacks for trace in result.traces} == {True}:
         missing = "recorded_stacks"
-    return Step("", words(look), acts, (), (words(sentence(cure(missing, kind))),))
+    return Step("", words(look), acts, (), (words(sentence(cure(missing, _kind(result)))),))

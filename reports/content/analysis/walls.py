@@ -4,46 +4,59 @@ After the evidence comes what is next once a wall is gone, and the proofs of the
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Final
 
-from msgspec import UNSET
-
-from heuristics.result.judged import Evidence, Wall
+from heuristics.result.judged import Wall
 from heuristics.result.result import Result, index_of, late_rank
 from heuristics.run.repairs import REPAIRS
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.called import called
 from reports.content.analysis.headline import main_kind
-from reports.content.analysis.times import Scale, figures_of, figures_table, per_step_ns, scale_of, written
-from reports.content.analysis.unproven import open_walls
+from reports.content.analysis.times import (
+    Scale,
+    all_windows_ns,
+    figures_of,
+    figures_table,
+    mean_step_ns,
+    per_step_ns,
+    scale_of,
+    written,
+)
+from reports.content.analysis.unproven import most_frac, open_walls
 from reports.content.blocks import (
     Bar,
     Block,
     Command,
-    Entry,
     Fold,
     Hue,
-    Items,
     Part,
     Piece,
-    Quantity,
     Row,
-    Sentence,
     Table,
     Term,
     Tone,
-    Words,
     items,
     row,
     table,
     words,
 )
 from reports.content.moments import moments
-from reports.content.names import PIECES, WALL_HUES, capital, joined, name_of, sentence
+from reports.content.names import (
+    PIECES,
+    WALL_HUES,
+    capital,
+    joined,
+    name_of,
+    optional,
+    sentence,
+    share_of,
+    statement,
+    when,
+)
 from traces.limits import WALL
 from traces.missing import Missing, known
-from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
 from traces.spelling import between, file_word, milliseconds, percent
@@ -70,18 +83,16 @@ def step_bar(result: Result, rank: Rank) -> Bar:
     small = [name for name, (time_ns, _) in parts.items() if time_ns < _SMALL * window_ns]
     if len(small) > 1:
         parts["rest"] = (sum(parts.pop(name)[0] for name in small), Hue.IDLE)
-    there = ((name, ns, hue) for name, (ns, hue) in parts.items() if ns)
-    pieces = tuple(Piece(name, ns / window_ns, scale.ms(ns), hue) for name, ns, hue in there)
-    return Bar(f"One {scale.whole}", scale.length, pieces, words(*_whose(result, rank), *_beside(scale)))
-
-
-def _whose(result: Result, rank: Rank) -> Iterator[str]:
-    if len(result.ranks) < 2:
-        return
-    late = late_rank(result)
-    is_late = late is not None and index_of(result, rank) in late.places
-    waits = " (waits for others)" if late is not None and late.places and not is_late else ""
-    yield f"Of {called(result, rank)}{waits}. "
+    pieces = []
+    for name, (time_ns, hue) in parts.items():
+        if time_ns:
+            pieces.append(Piece(name, time_ns / window_ns, scale.ms(time_ns), hue))
+    note = _beside(scale)
+    if len(result.ranks) > 1:
+        late = late_rank(result)
+        waits = late and late.places and index_of(result, rank) not in late.places
+        note = f"Of {called(result, rank)}{when(waits, ' (waits for others)')}. {note}"
+    return Bar(f"One {scale.whole}", scale.length, tuple(pieces), words(note))
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -103,7 +114,7 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
     return parts
 
 
-def _beside(scale: Scale) -> Iterator[str]:
+def _beside(scale: Scale) -> str:
     rank, window_ns = scale.rank, scale.rank.budget_ns.window
     said = []
     if again_ns := known(rank.memory.recompute_ns):
@@ -113,37 +124,37 @@ def _beside(scale: Scale) -> Iterator[str]:
         exposed_ns = known(rank.budget_ns.exposed_comm) or 0
         exposed, hidden = scale.ms(exposed_ns), scale.ms(hidden_ns)
         said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden")
-    if said:
-        yield f"{capital('; '.join(said))}. "
+    note = optional("{}. ", capital("; ".join(said)))
     if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
-        yield f"Why nothing ran is unknown: {rank.absent_ns.reason}."
+        note += f"Why nothing ran is unknown: {rank.absent_ns.reason}."
+    return note
 
 
 def savings(result: Result) -> Table:
-    unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
-    unit = f"{unit}, mean" if _differ(result) else unit
+    """Its note says why the bar shows much of what it calls cheap: its absence would not shorten the step."""
+    unit = scale_of(result.ranks[0]).unit + when(_differ(result), ", mean")
     walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
     heads = ("", unit, "of rest" if result.verdict.startup_ns else "share", "")
+    note, whole_ns = "", all_windows_ns(result)
+    for wall in result.walls:
+        saved = known(wall.cost_frac) or 0.0
+        if wall.outcome != "clear" or wall.id not in _SHOWN:
+            continue
+        said, why = _SHOWN[wall.id]
+        part = sum(_shown_ns(rank, wall.id) for rank in result.ranks) / whole_ns
+        if part >= WALL.value and saved < part / 2:
+            note += f"{said} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
     rows = (_row(result, wall) for wall in walls)
-    return table("Could save at most", heads, rows, _FIGURES, words(*_apart(result)))
-
-
-def _apart(result: Result) -> Iterator[str]:
-    """Why the bar shows much of what the table calls cheap: its absence would not shorten the step."""
-    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    clear = {wall.id: known(wall.cost_frac) or 0.0 for wall in result.walls if wall.outcome == "clear"}
-    for wall, (said, why) in _SHOWN.items():
-        part = sum(_shown_ns(rank, wall) for rank in result.ranks) / window_ns
-        if wall in clear and part >= WALL.value and clear[wall] < part / 2:
-            yield f"{said} {percent(part)}, yet without it only {percent(clear[wall])} is saved: {why}. "
+    return table("Could save at most", heads, rows, _FIGURES, note)
 
 
 def _shown_ns(rank: Rank, wall: WallId) -> int:
     if wall == "communication":
         return known(rank.budget_ns.exposed_comm) or 0
-    absent = known(rank.absent_ns)
-    late = absent.launch_starved if absent is not None else {}
-    return sum(ns for cause, ns in late.items() if cause not in ("allocator", "profiler", "lazy_init"))
+    if not (absent := known(rank.absent_ns)):
+        return 0
+    late = absent.launch_starved.items()
+    return sum(ns for cause, ns in late if cause not in ("allocator", "profiler", "lazy_init"))
 
 
 def _ceiling(result: Result, wall: Wall) -> float:
@@ -157,32 +168,24 @@ def _ceiling(result: Result, wall: Wall) -> float:
 def _row(result: Result, wall: Wall) -> Row:
     share, name = _ceiling(result, wall), capital(name_of(wall.id))
     if share < 0:
-        most = known(wall.at_most_frac)
-        said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
-        why = f": {wall.missing[0]}" if wall.missing else ""
+        most = most_frac(wall)
+        said = f"at most {percent(most)}" if most < 1 else "unknown"
+        why = optional(": {}", "".join(wall.missing[:1]))
         return row((name, "", "", said + why), _FIGURES, Tone.MUTED, wall.id)
-    judged_ns = sum(rank.budget_ns.window for rank in result.ranks) - result.verdict.startup_ns
-    cost_ns = known(wall.cost_ns) if share == known(wall.cost_frac) else None
-    amount = milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns))
-    saved = Quantity(percent(share), share, WALL_HUES[wall.id])
-    if wall.outcome != "finding" and (cause := _late_by(result, wall.id)):
-        return row((name, amount, saved, name_of(cause)), _FIGURES, Tone.NOTICE, wall.id)
-    tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
-    return row((name, amount, saved, _mostly(wall)), _FIGURES, tone, wall.id)
-
-
-def _late_by(result: Result, wall: WallId) -> Cause | None:
-    """Why some ranks are late, where that is in a wall which costs the run as a whole little."""
-    late = None if result.run is UNSET else known(result.run.late)
-    return late.cause if late is not None and REPAIRS[late.cause].wall == wall else None
-
-
-def _mostly(wall: Wall) -> Words:
-    if wall.outcome != "finding":
-        return ()
-    kind = main_kind(wall)
-    kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
-    return joined([(Term(one),) for one in kinds])
+    judged_ns = all_windows_ns(result) - result.verdict.startup_ns
+    cost_ns = share * judged_ns
+    if share == known(wall.cost_frac):
+        cost_ns = known(wall.cost_ns) or cost_ns
+    late, mostly, tone = late_rank(result), words(), Tone.PLAIN
+    if wall.outcome == "finding":
+        kind, tone = main_kind(wall), Tone.BAD
+        kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
+        mostly = joined((Term(one),) for one in kinds)
+    elif late and REPAIRS[late.cause].wall == wall.id:  # in a wall that costs the run as a whole little
+        mostly, tone = words(name_of(late.cause)), Tone.NOTICE
+    amount = milliseconds(per_step_ns(result, cost_ns))
+    cells = (name, amount, share_of(share, WALL_HUES[wall.id]), mostly)
+    return row(cells, _FIGURES, tone, wall.id)
 
 
 def alike(result: Result) -> str:
@@ -192,13 +195,12 @@ def alike(result: Result) -> str:
     length = between(milliseconds(lengths[0]), milliseconds(lengths[-1]))
     said = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
-        slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
-        said += f"; longest: {called(result, slowest)}"
+        said += f"; longest: {called(result, max(result.ranks, key=mean_step_ns))}"
     return said
 
 
 def _lengths(result: Result) -> list[float]:
-    return sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
+    return sorted(map(mean_step_ns, result.ranks))
 
 
 def _differ(result: Result) -> bool:
@@ -206,25 +208,29 @@ def _differ(result: Result) -> bool:
 
 
 def evidence(result: Result) -> Part:
-    blocks = (*_verdict(result), *(_wall(result, wall) for wall in result.walls), *_proofs(result))
-    return Part("How sure, and why", blocks, "evidence")
+    blocks = [*_verdict(result), *(_wall(result, wall) for wall in result.walls)]
+    for rank in result.ranks:
+        if replay := known(rank.replay):
+            of = when(len(result.ranks) > 1, f" of {called(result, rank)}")
+            blocks.append(figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes")))
+    return Part("How sure, and why", tuple(blocks), "evidence")
 
 
 def _verdict(result: Result) -> Iterator[Block]:
     verdict = result.verdict
-    reasons = (*verdict.because, *((verdict.next_because,) if verdict.next_because else ()))
-    yield Items(tuple(words(sentence(one)) for one in reasons), "What the headline rests on")
+    reasons = filter(None, (*verdict.because, verdict.next_because))
+    yield from items("What the headline rests on", map(sentence, reasons))
     yield from items("What lowers the confidence", map(sentence, verdict.confidence_because))
     bound = known(verdict.bound)
     bucket, share = known(verdict.largest_bucket), known(verdict.largest_bucket_frac)
-    largest = f" Largest part: {name_of(bucket)}, {percent(share)}." if bucket and share is not None else ""
-    named = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}" if bound else "unknown"
-    yield Sentence(words(f"{named}.{largest}"), "Bound by")
+    said = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}." if bound else "unknown."
+    if bucket and share is not None:
+        said += f" Largest part: {name_of(bucket)}, {percent(share)}."
+    yield statement(said, "Bound by")
 
 
 def _wall(result: Result, wall: Wall) -> Fold:
-    share = known(wall.cost_frac)
-    cost = f", at most {percent(share)}" if share is not None else ""
+    cost = optional(", at most {}", wall.cost_frac, percent)
     blocks: list[Block] = []
     if kinds := {kind: ns for kind, ns in (known(wall.cost_by_kind_ns) or {}).items() if ns}:
         heads = ("each kind taken away alone", scale_of(result.ranks[0]).unit)
@@ -232,14 +238,18 @@ def _wall(result: Result, wall: Wall) -> Fold:
         costs = ((Term(kind), milliseconds(per_step_ns(result, ns))) for kind, ns in by_cost)
         blocks.append(table("", heads, costs, note="They overlap: they do not add up."))
     if wall.evidence:
-        columns = ("measured", "value", "limit", "why")
-        blocks.append(table("", columns, map(_evidence, wall.evidence), _FIGURES))
+        rows = []
+        for one in wall.evidence:
+            limit = optional("{}", one.limit, partial(written, unit=one.unit))
+            why = one.because + optional(", at {}", one.start_ns, seconds)
+            rows.append((Term(one.measure), written(one.value, one.unit), limit, why))
+        blocks.append(table("", ("measured", "value", "limit", "why"), rows, _FIGURES))
     blocks += _seen(result, wall)
-    if wall.room is not UNSET:
-        blocks.append(Sentence(words(f"{capital(wall.room)}."), "Free GPU memory"))
-    if missing := [words(sentence(one)) for one in wall.missing]:
-        cure = [words(f"To learn it: {wall.cure}.")] if wall.cure else []
-        blocks.append(Items((*missing, *cure), "Missing"))
+    if room := known(wall.room):
+        blocks.append(statement(f"{capital(room)}.", "Free GPU memory"))
+    if wall.missing:
+        cure = optional("To learn it: {}.", wall.cure)
+        blocks += items("Missing", (*map(sentence, wall.missing), cure))
     return Fold(f"{capital(name_of(wall.id))}: {wall.outcome}{cost}", tuple(blocks), f"wall-{wall.id}")
 
 
@@ -252,16 +262,3 @@ def _seen(result: Result, wall: Wall) -> Iterator[Block]:
         at = wall.id if number == 1 else f"{wall.id}:{number}"
         said = words(f"{capital(one.shows)} in a timeline, at {seconds(one.start_ns)}")
         yield Command(said, f"moe-diag open {name} --at {at}", (one.start_ns, one.end_ns))
-
-
-def _evidence(one: Evidence) -> tuple[Entry, ...]:
-    limit = "" if one.limit is None else written(one.limit, one.unit)
-    place = "" if one.start_ns is None else f", at {seconds(one.start_ns)}"
-    return Term(one.measure), written(one.value, one.unit), limit, f"{one.because}{place}"
-
-
-def _proofs(result: Result) -> Iterator[Block]:
-    for rank in result.ranks:
-        if (replay := known(rank.replay)) is not None:
-            of = f" of {called(result, rank)}" if len(result.ranks) > 1 else ""
-            yield figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes"))

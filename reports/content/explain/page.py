@@ -10,8 +10,8 @@ from typing import Final
 
 from heuristics.config.about import NEWEST, Guidance
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
-from reports.content.explain.topic import Topic, sentence
-from reports.content.names import capital, codes
+from reports.content.explain.topic import Topic, sentences
+from reports.content.names import capital, codes, optional, when
 from reports.measures import GROUPS, Measure, measures, named
 from traces.errors import UsageError
 from traces.nearest import nearest_names
@@ -44,9 +44,19 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
     for name in _names(whole):
         if found := _found(name, topic, edition):
             return _page_of(found, topic, detail)
-    if _PHRASE.search(topic.strip()) and topic.strip().isprintable() and (found := _within(whole, edition)):
-        return _page_of(found, topic, detail)
-    raise UsageError(_unknown(topic, whole))
+    if _PHRASE.search(topic.strip()) and topic.strip().isprintable():
+        # the longest name whose words stand in a phrase, as `do this` in a title
+        phrase = f"_{compiled('[^a-z0-9]+').sub('_', whole)}_"
+        named = (*_by_name(edition), *(_plain(one.title) for one in measures().values()))
+        held = [name for name in named if len(name) >= _FEWEST and f"_{name}_" in phrase]
+        if held and (found := _found(max(held, key=len), "", edition)):
+            return _page_of(found, topic, detail)
+    known = {_plain(name).replace("_", ""): name for name in measures()}
+    known |= {name.replace("_", ""): several[0].name for name, several in _by_name(NEWEST).items()}
+    word = whole.rpartition(".")[2].replace("_", "")
+    nearest = [known[name] for name in nearest_names(word, known, _NEAREST)]
+    near = optional(" The nearest: {}.", nearest, ", ".join)
+    raise UsageError(f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}")
 
 
 def _names(whole: str) -> Iterator[str]:
@@ -62,22 +72,11 @@ def _joined_names() -> dict[str, str]:
     return {name.replace("_", ""): name for name in _by_name(NEWEST)}
 
 
-def _within(whole: str, edition: Guidance) -> list[Topic]:
-    """The longest name whose words stand in a phrase, as `do this` in a title."""
-    phrase = f"_{compiled('[^a-z0-9]+').sub('_', whole)}_"
-    named = {**_by_name(edition), **{_plain(one.title): [] for one in measures().values()}}
-    held = [name for name in named if len(name) >= _FEWEST and f"_{name}_" in phrase]
-    return _found(max(held, key=len), "", edition) if held else []
-
-
 def _page_of(found: list[Topic], topic: str, detail: Detail) -> Page:
     kinds = ", ".join(dict.fromkeys(one.kind for one in found))
-    more = f"moe-diag explain {shlex.quote(topic)} --full" if detail is Detail.FIRST else ""
-    return Page(words(Code(found[0].name)), words(kinds), tuple(map(_part, found)), detail, more)
-
-
-def _part(topic: Topic) -> Part:
-    return Part(topic.title or topic.kind, tuple(topic.blocks()), _plain(topic.name))
+    more = when(detail is Detail.FIRST, f"moe-diag explain {shlex.quote(topic)} --full")
+    parts = tuple(Part(one.title or one.kind, tuple(one.blocks()), _plain(one.name)) for one in found)
+    return Page(words(Code(found[0].name)), words(kinds), parts, detail, more)
 
 
 def _plain(topic: str) -> str:
@@ -97,10 +96,14 @@ def _found(name: str, topic: str, edition: Guidance) -> list[Topic]:
     first = sum(one.kind in _WORDS for one in own)
     singular = _singular(name)
     titled = (one for one in measures().values() if _singular(one.title) == singular)
-    of_measures = map(_measure_topic, dict.fromkeys((*named(name), *titled)))
+    of_measures = []
+    for one in dict.fromkeys((*named(name), *titled)):
+        kind = f"measure{optional(', in {}', one.unit)}"
+        of_measures.append(Topic(one.name, kind, partial(_measure, one), one.title))
     found = [*own[:first], *of_measures, *own[first:], *limit_topics(topic)]
-    of_family = (one for start, one in _families(edition).items() if name.startswith(start))
-    return found or [*spelled(topic)] or [*of_family]
+    # findings whose id ends in what they were found of: `CFG-misspelled-3`
+    families = (start for start in _by_name(edition) if start.endswith("_") and name.startswith(start))
+    return found or [*spelled(topic)] or _by_name(edition).get(next(families, ""), [])
 
 
 @cache
@@ -116,24 +119,10 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     return found
 
 
-def _families(edition: Guidance) -> dict[str, Topic]:
-    """Findings whose id ends in what they were found of: `CFG-misspelled-3`."""
-    return {
-        name: one for name, several in _by_name(edition).items() for one in several if one.name.endswith("-")
-    }
-
-
-def _measure_topic(measure: Measure) -> Topic:
-    kind = f"measure, in {measure.unit}" if measure.unit else "measure"
-    return Topic(measure.name, kind, partial(_measure, measure), measure.title)
-
-
 def _measure(measure: Measure) -> Iterator[Block]:
     from reports.content.explain.walls import limit_items
 
-    yield from sentence(measure.what)
-    yield from sentence(measure.how, "How")
-    yield from sentence(GROUPS[measure.group], "Group")
+    yield from sentences(("", measure.what), ("How", measure.how), ("Group", GROUPS[measure.group]))
     yield from limit_items(measure.limits)
 
 
@@ -156,12 +145,3 @@ def _everything() -> Page:
         Part(capital(title), (Sentence(codes(names)),), _plain(title)) for title, names in listed.items()
     )
     return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)
-
-
-def _unknown(topic: str, whole: str) -> str:
-    known = {_plain(name).replace("_", ""): name for name in measures()}
-    known |= {name.replace("_", ""): several[0].name for name, several in _by_name(NEWEST).items()}
-    word = whole.rpartition(".")[2].replace("_", "")
-    nearest = [known[name] for name in nearest_names(word, known, _NEAREST)]
-    near = f" The nearest: {', '.join(nearest)}." if nearest else ""
-    return f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}"

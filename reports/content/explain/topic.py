@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from reports.content.blocks import Block, Sentence, words
+from reports.content.blocks import Block, Sentence
+from reports.content.names import statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,13 @@ class Topic:
 def sentence(text: str, label: str = "") -> Iterator[Sentence]:
     """A sentence; nothing where there is no text."""
     if text:
-        yield Sentence(words(text), label)
+        yield statement(text, label)
+
+
+def sentences(*labelled: tuple[str, str]) -> Iterator[Sentence]:
+    """Sentences, each with its label; none where there is no text."""
+    for label, text in labelled:
+        yield from sentence(text, label)
 
 
 def paragraphs(text: str) -> Iterator[Sentence]:

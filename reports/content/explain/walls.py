@@ -14,8 +14,8 @@ from typing import Final
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
-from reports.content.blocks import Block, Code, Items, Words, items, words
-from reports.content.explain.topic import Topic, paragraphs, sentence
+from reports.content.blocks import Block, Code, Items, items, words
+from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
 from reports.content.names import name_of
 from traces.limits import Limit
 from traces.patterns import compiled
@@ -42,7 +42,11 @@ def limits_in(module: str) -> list[str]:
 
 def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]:
     """Each limit once: value, unit, why, and where it lives; nothing where there are none."""
-    yield from items(title, map(_limit, dict.fromkeys(places)))
+    listed = []
+    for place in dict.fromkeys(places):
+        limit = limit_at(place)
+        listed.append(words(f"{_value(limit)}: {limit.because} (", Code(place.replace(":", ".")), ")"))
+    yield from items(title, listed)
 
 
 def limit_topics(topic: str) -> Iterator[Topic]:
@@ -50,18 +54,9 @@ def limit_topics(topic: str) -> Iterator[Topic]:
     if found and find_spec(found[1].rpartition(".")[0]) and find_spec(found[1]):
         place = f"{found[1]}:{found[2]}"
         if place in limits_in(found[1]):
-            yield Topic(place.replace(":", "."), "limit", lambda: _alone(place))
-
-
-def _alone(place: str) -> Iterator[Block]:
-    limit = limit_at(place)
-    yield from sentence(f"{_value(limit)}.")
-    yield from sentence(f"{limit.because.rstrip('.')}.", "Why")
-
-
-def _limit(place: str) -> Words:
-    limit = limit_at(place)
-    return words(f"{_value(limit)}: {limit.because} (", Code(place.replace(":", ".")), ")")
+            limit = limit_at(place)
+            said = (("", f"{_value(limit)}."), ("Why", f"{limit.because.rstrip('.')}."))
+            yield Topic(place.replace(":", "."), "limit", partial(sentences, *said))
 
 
 def _value(limit: Limit) -> str:

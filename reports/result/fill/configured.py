@@ -29,17 +29,15 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
     """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    checked, settings = judgement.from_files, judgement.run.config.written
+    checked, settings, listed = judgement.from_files, judgement.run.config.written, []
+    for knob, one in sorted(settings.by_knob.items()):
+        value, withheld = shown(knob, one.value, redact), is_withheld(knob, one.value, redact)
+        listed.append(typed.Setting(knob, value, one.said, withheld))
     return typed.Configuration(
         framework=or_gap(settings.framework, gap("no file shows the framework of this spelling", GIVE)),
         legal=checked.legal,
         versions=_versions(judgement.run),
-        settings=tuple(
-            typed.Setting(
-                knob, shown(knob, one.value, redact), one.said, is_withheld(knob, one.value, redact)
-            )
-            for knob, one in sorted(settings.by_knob.items())
-        ),
+        settings=tuple(listed),
         problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
         checked=tuple(copied(Answered, one) for one in checked.own_answers),
     )
@@ -54,7 +52,7 @@ def _versions(run: "Run") -> typed.Versions:
 
 def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
-    return NOT_GIVEN if judgement.from_files is None else judgement.from_files.memory
+    return judgement.from_files.memory if judgement.from_files else NOT_GIVEN
 
 
 def log(judgement: Judgement) -> OrMissing[typed.Log]:
@@ -78,11 +76,11 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
         planned_iterations=or_gap(found.planned_iterations, unnumbered),
         steady_count=steady.count if steady else 0,
         left_out=steady.left_out_by_reason if steady else {},
-        steady_step_ns=or_gap(steady.median_ns if steady else None, unsteady),
+        steady_step_ns=or_gap(steady and steady.median_ns, unsteady),
         iterations_ns=tuple(one.length_ns for one in last),
-        spread_ns=or_gap(steady.spread_ns if steady else None, unsteady),
-        peak_allocated_bytes=or_gap(peak.allocated_bytes if peak else None, unreported),
-        peak_reserved_bytes=or_gap(peak.reserved_bytes if peak else None, unreported),
+        spread_ns=or_gap(steady and steady.spread_ns, unsteady),
+        peak_allocated_bytes=or_gap(peak and peak.allocated_bytes, unreported),
+        peak_reserved_bytes=or_gap(peak and peak.reserved_bytes, unreported),
         skipped_lines=found.skipped,
         overlaps_on=overlaps_on(found),
     )

@@ -10,9 +10,9 @@ from heuristics.walls.price import wall_of
 from traces.cures import cures
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, gap, known, or_gap, unless
-from traces.replay.changes.costs import Costs
 from traces.sections import rank as typed
 from traces.sections.section import copied
+from traces.sections.tables import LedgerRow
 from traces.steps.found import no_steps
 from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
@@ -21,9 +21,28 @@ from traces.steps.sample import sample_of
 def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     """One rank. `ep_overlap`: whether expert all-to-all runs under compute on purpose, over all ranks."""
     cure, account, costs, budget = cures(found.kind), found.account, found.costs, found.budget
-    told, open_ = known(account), account if isinstance(account, Missing) else None
+    offset_ns: int | Missing | None = found.clock_offset_ns
+    if isinstance(account, Missing):
+        waits: dict[str, object] = dict.fromkeys(
+            ("absent_ns", "masked_ns", "absent_decided_by_frac"), account
+        )
+        offset_ns = or_gap(found.clock_offset_ns, account)
+    else:
+        waits = {"absent_ns": account.absent, "masked_ns": account.masked_ns}
+        waits["absent_decided_by_frac"] = account.decided_by
     either = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
     window_ns, comm_ns, copy_ns = budget.window_ns, budget.exposed_comm_ns, budget.exposed_copy_ns
+    replay: Missing | typed.Replay
+    if isinstance(costs, Missing):
+        replay = costs
+    else:
+        savings = (typed.Saving(one.kind, one.low_ns, one.high_ns) for one in costs.changes)
+        replay = copied(typed.Replay, costs.proofs, changes=tuple(savings))
+    ledger: Missing | tuple[LedgerRow, ...]
+    if found.unseen is None:
+        ledger = tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger)
+    else:
+        ledger = gap("communication cannot be separated from compute", cure["names"])
     return copied(
         typed.Rank,
         found,
@@ -33,7 +52,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         ),
         physical_gpu=UNSET if found.physical_gpu is None else found.physical_gpu,
         rank=or_gap(found.rank, gap("the trace does not record the rank", cure["rank"])),
-        clock_offset_ns=open_ if found.clock_offset_ns is None else found.clock_offset_ns,
+        clock_offset_ns=offset_ns,
         windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
         steps=_steps(found),
         budget_ns=typed.Budget(
@@ -49,24 +68,15 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         compute_by_class_ns=budget.compute_by_class_ns,
         exposed_copy_by_kind_ns=budget.exposed_copy_by_kind_ns,
         hidden_comm_ns=unless(found.unseen, budget.hidden_comm_ns),
-        absent_ns=told.absent if told else open_,
-        masked_ns=told.masked_ns if told else open_,
-        absent_decided_by_frac=told.decided_by if told else open_,
         clock_corrected_ns=found.clock.ahead_ns if found.clock else 0,
-        clock_within_ns=found.clock.within_ns if found.clock else None,
+        clock_within_ns=found.clock and found.clock.within_ns,
         detected=replace(found.detected, ep_overlap=or_gap(ep_overlap, gap(either, "--config FILE"))),
         kernels_without_launch=found.kernel_count - found.launched_count,
         unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unnamed.kernels),
-        ledger=gap("communication cannot be separated from compute", cure["names"])
-        if found.unseen is not None
-        else tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger),
-        replay=_replay(costs) if isinstance(costs, Costs) else costs,
+        ledger=ledger,
+        replay=replay,
+        **waits,
     )
-
-
-def _replay(costs: Costs) -> typed.Replay:
-    savings = (typed.Saving(one.kind, one.low_ns, one.high_ns) for one in costs.changes)
-    return copied(typed.Replay, costs.proofs, changes=tuple(savings))
 
 
 def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:

@@ -65,10 +65,12 @@ def result_of_run(
     configuration are withheld where they could be a path or a name. `hang`: that of a second witness; without
     one, that of the log.
     """
-    if hang is None and (logged := judgement.run.log) is not None:
-        hang = hang_of_log(logged)
+    if hang is None and judgement.run.log is not None:
+        hang = hang_of_log(judgement.run.log)
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files or _NO_FILES
-    left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
+    left: list[Missing] = []
+    for place, one in enumerate(ranks):
+        left += notes(place, one)
     if isinstance(judgement.combined, Missing):
         left.append(judgement.combined)
     made = _plain(
@@ -119,9 +121,9 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
     if (startup := judgement.evidence.startup) is None:
         return []
-    rest = (
-        "Hardly anything else was recorded. " if startup.is_nearly_all else "Walls are judged on the rest. "
-    )
+    rest = "Walls are judged on the rest. "
+    if startup.is_nearly_all:
+        rest = "Hardly anything else was recorded. "
     held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "

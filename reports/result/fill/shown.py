@@ -20,7 +20,7 @@ _KNOWN_WORDS: Final = frozenset(
     }
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
-_ALLOCATOR: Final = ("graph_capture_record_stream_reuse",)
+_ALLOCATOR: Final = "expandable_segments:True,graph_capture_record_stream_reuse:True"
 _PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
 
@@ -31,11 +31,12 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
         return [shown(knob, one, redact) for one in value]
     if not isinstance(value, str) or not redact:
         return value
-    row = knobs().get(knob)
-    known = row is not None and value in row.choices
-    is_layout = knob == STAGE_LAYOUT and stage_count(value) is not None
-    is_recipe = knob == RECIPE and is_known_recipe(value)
-    return value if known or is_layout or is_recipe or value in _KNOWN_WORDS or value.isdecimal() else None
+    is_ours = (
+        (knob in knobs() and value in knobs()[knob].choices)
+        or (knob == STAGE_LAYOUT and stage_count(value) is not None)
+        or (knob == RECIPE and is_known_recipe(value))
+    )
+    return value if is_ours or value in _KNOWN_WORDS or value.isdecimal() else None
 
 
 def is_withheld(knob: str, value: Value, redact: bool) -> bool:
@@ -55,8 +56,10 @@ def is_public(text: str) -> bool:
 @cache
 def _every_word() -> frozenset[str]:
     """Every text that a knob may have and that may be shown."""
-    words = {word for knob in knobs().values() for word in (*knob.choices, *knob.harness_choices)}
-    return frozenset(words | _KNOWN_WORDS | {f"expandable_segments:True,{more}:True" for more in _ALLOCATOR})
+    words = {*_KNOWN_WORDS, _ALLOCATOR}
+    for knob in knobs().values():
+        words |= {*knob.choices, *knob.harness_choices}
+    return frozenset(words)
 
 
 def given(run: Given, redact: bool = True) -> dict[str, Any]:
@@ -64,9 +67,12 @@ def given(run: Given, redact: bool = True) -> dict[str, Any]:
 
     `redact`: texts only as we know them.
     """
-    values = {key: value for key, value in asdict(run).items() if value is not None and key != "guidance"}
-    listed = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {key: value for key, value in listed.items() if not redact or _is_plain(key, value)}
+    found = {}
+    for key, value in asdict(run).items():
+        value = list(value) if isinstance(value, tuple) else value
+        if value is not None and key != "guidance" and (not redact or _is_plain(key, value)):
+            found[key] = value
+    return found
 
 
 def _is_plain(field: str, value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ R = TypeVar("R", bound=Struct)
 
 def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) -> R:
     """The result with recorded names as they may be told, in its sentences too; `infos`: of its traces."""
-    own = {name for info in infos for name in info.own_names}
+    own = {*chain.from_iterable(info.own_names for info in infos)}
     told: dict[str, str] = {}
 
     @cache  # hundreds of ranks run the same kernels

@@ -65,9 +65,9 @@ class Book:
         self.words: set[str] = {one.lower() for one in VALUES}
         self._by_word: dict[str, list[Sentence]] = {}
         for one in dict.fromkeys(said):
-            pieces = tuple(one.split(GAP))
-            words = [word for piece in pieces for word in _WORD.findall(piece)]
-            self.words |= {word.lower() for piece in pieces for word in (*words, *tokens(piece))}
+            pieces, bare = tuple(one.split(GAP)), one.replace(GAP, " ")
+            words = _WORD.findall(bare)
+            self.words |= {word.lower() for word in (*words, *tokens(bare))}
             if len(pieces) == 1:
                 self.whole.add(one)
             elif telling := [word for word in words if word.lower() not in _SMALL]:
@@ -196,6 +196,6 @@ def book() -> Book:
 
 def _prose(text: str) -> int:
     """How many words of a text are neither names nor figures nor flags."""
-    shown = (one for one in text.split() if not one.startswith("-"))
-    words = (word for one in shown for word in tokens(one))
-    return sum(_PROSE.fullmatch(word.strip(_AROUND)) is not None and word not in _JOINS for word in words)
+    shown = " ".join(one for one in text.split() if not one.startswith("-"))
+    found = (word for word in tokens(shown) if word not in _JOINS)
+    return sum(_PROSE.fullmatch(word.strip(_AROUND)) is not None for word in found)

@@ -78,22 +78,33 @@ class _Asked:
         self._known: dict[str, bool] = {}
         self._withheld = {name: told for name, told in files.items() if name and name != told}
         self._recorded_names = recorded
-        self._of = {
-            TextKind.SAID: self._said,
-            TextKind.TYPED: self._typed,
-            TextKind.COMMAND: self._command,
-            TextKind.KEY: self._key,
-            TextKind.RELEASE: self._release,
-            TextKind.GPU: self._gpu,
-            TextKind.FILE: self._file,
-            TextKind.PLACE: self._place,
-            TextKind.RECORDED: self._recorded,
-            TextKind.GIVEN: self._given,
-            TextKind.PATH: self._path,
-        }
 
     def __call__(self, kind: TextKind, text: Any) -> Any:
-        return self._of[kind](text)
+        match kind:
+            case TextKind.SAID:
+                return self._said(text)
+            case TextKind.TYPED:
+                return text if self._book.types(text) else self._strange(None)
+            case TextKind.COMMAND:
+                text = self._told(text)
+                return text if is_command(text) else self._strange(_HELP)
+            case TextKind.GPU:
+                return text if gpu_name(text) else self._strange()
+            case TextKind.FILE:
+                return self._file(text)
+            case TextKind.PLACE:
+                return self._place(text)
+            case TextKind.RECORDED:
+                return public_name(text, redact=self._redacted)
+            case TextKind.GIVEN:
+                return self._given(text)
+            case TextKind.KEY if _KEY.fullmatch(text) is None or LOADS.search(text):
+                raise Refused("is no word of a result")
+            case TextKind.RELEASE if _RELEASE.fullmatch(text) is None or LOADS.search(text):
+                raise Refused("is no version")
+            case TextKind.PATH if self._redacted:
+                raise Refused("is a path in a result that holds none")
+        return text
 
     def _strange(self, instead: str | None = NOT_OURS) -> str | None:
         self.strange += 1
@@ -106,9 +117,13 @@ class _Asked:
         return text
 
     def _said(self, text: str) -> str | None:
-        told = self._told(text)
-        is_ours = told == NOT_OURS or self._says(told) or self._says(self._without_recorded(told))
-        return told if is_ours else self._strange()
+        told = plain = self._told(text)
+        if told == NOT_OURS or self._says(told):
+            return told
+        if len(plain) <= LONGEST.value:  # with a word of ours for each name of the recording in it
+            for name in self._recorded_names:
+                plain = plain.replace(name, _KERNEL)
+        return told if self._says(plain) else self._strange()
 
     def _says(self, text: str) -> bool:
         if text not in self._known:
@@ -116,33 +131,6 @@ class _Asked:
                 raise Refused("is one of too many texts that are none of ours")
             self._known[text] = self._reading.says(text)
         return self._known[text]
-
-    def _without_recorded(self, text: str) -> str:
-        """A sentence with a word of ours for each name of the recording in it."""
-        if len(text) <= LONGEST.value:
-            for name in self._recorded_names:
-                text = text.replace(name, _KERNEL)
-        return text
-
-    def _typed(self, text: str) -> str | None:
-        return text if self._book.types(text) else self._strange(None)
-
-    def _command(self, text: str) -> str | None:
-        told = self._told(text)
-        return told if is_command(told) else self._strange(_HELP)
-
-    def _key(self, text: str) -> str:
-        if _KEY.fullmatch(text) is None or LOADS.search(text):
-            raise Refused("is no word of a result")
-        return text
-
-    def _release(self, text: str) -> str:
-        if _RELEASE.fullmatch(text) is None or LOADS.search(text):
-            raise Refused("is no version")
-        return text
-
-    def _gpu(self, text: str) -> str | None:
-        return text if gpu_name(text) else self._strange()
 
     def _file(self, text: str) -> str:
         return told_name(text) if self._redacted else text
@@ -154,20 +142,12 @@ class _Asked:
         is_known = text in self._names or _IN_DOCUMENT.fullmatch(text) or self._says(text)
         return text if is_known else f"{self._file(at['file'])}{at['line'] or ''}"
 
-    def _recorded(self, text: str) -> str:
-        return public_name(text, redact=self._redacted)
-
     def _given(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
             return [self._given(one) for one in value]
         if not isinstance(value, str):
             return value if value is None or isinstance(value, int | float) else self._strange()
         return value if not self._redacted or is_public(value) or self._says(value) else self._strange()
-
-    def _path(self, text: str) -> str | None:
-        if self._redacted:
-            raise Refused("is a path in a result that holds none")
-        return text
 
 
 def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]]:

@@ -2,6 +2,7 @@
 
 import shlex
 from functools import cache
+from itertools import chain
 from typing import Final
 
 from heuristics.config.about import OPTIONS, option_of
@@ -67,4 +68,5 @@ def _settings() -> frozenset[str]:
 @cache
 def _listed() -> frozenset[str]:
     """The words that a setting may take several of."""
-    return frozenset(word for knob in knobs().values() if "list" in knob.kind for word in knob.choices)
+    several = (knob.choices for knob in knobs().values() if "list" in knob.kind)
+    return frozenset(chain.from_iterable(several))

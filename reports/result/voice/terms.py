@@ -67,12 +67,11 @@ def _is_slip(piece: str, words: Collection[str]) -> bool:
     """Whether it is a word of ours with one letter too many or another one."""
     if not _SHORTEST_SLIP <= len(piece) <= _LONGEST_SLIP:
         return False
-    shorter = (piece[:place] + piece[place + 1 :] for place in range(len(piece)))
-    return any(one in words for one in shorter) or any(
-        piece[:place] + letter + piece[place + 1 :] in words
-        for place in range(len(piece))
-        for letter in ascii_lowercase
-    )
+    for place in range(len(piece)):
+        before, after = piece[:place], piece[place + 1 :]
+        if any(before + letter + after in words for letter in ("", *ascii_lowercase)):
+            return True
+    return False
 
 
 def is_figure(word: str) -> bool:

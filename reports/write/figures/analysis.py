@@ -1,7 +1,5 @@
 """One run on one sheet for a ticket: the sentence, the step, what could be saved, what to do, a timeline."""
 
-from msgspec import UNSET
-
 from heuristics.result.result import Result
 from reports.content.analysis import page
 from reports.content.analysis.called import short_name
@@ -15,6 +13,7 @@ from reports.write.figures.plan import draw_plan
 from reports.write.figures.run import draw_heat, heat_height
 from reports.write.figures.timeline import draw_timeline, timeline_height
 from reports.write.html.ranks import heat_of
+from traces.missing import known
 
 _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26
@@ -29,7 +28,8 @@ def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes
 def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
     """Of several ranks who makes whom wait, what to do first and a map stand where one has its step."""
     shown, timeline = head.over(page(result, Detail.FIRST)), telling_rank(result).timeline
-    heat = None if result.run is UNSET else heat_of(result.run, lambda at: plain(short_name(result, at)))
+    run = known(result.run)
+    heat = heat_of(run, lambda at: plain(short_name(result, at))) if run else None
     high = timeline_height(timeline) if heat is None else heat_height(heat)
     top = draw_frame(area, shown, result.tool.version)
     lower = area.height - _FOOT - high

@@ -1,14 +1,14 @@
 """The bar of a step, and the table of what could be saved with a bar to each row."""
 
 from collections.abc import Collection, Sequence
-from itertools import accumulate
+from functools import partial
 from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
-from reports.content.names import HUE_NAMES, plain
+from reports.content.names import HUE_NAMES, cell_text, plain
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
@@ -23,15 +23,10 @@ _METER: Final = 0.075
 def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
     left, top, width, height = box
     paint = HUES[hue]
-    axes.add_patch(
-        Rectangle((left, top), width, height, facecolor=paint.light, edgecolor="white", linewidth=0)
-    )
+    draw = partial(Rectangle, (left, top), width, height, linewidth=0)
+    axes.add_patch(draw(facecolor=paint.light, edgecolor="white"))
     if paint.hatch and width > 0.04:
-        axes.add_patch(
-            Rectangle(
-                (left, top), width, height, fill=False, edgecolor="#ffffff60", hatch=paint.hatch, linewidth=0
-            )
-        )
+        axes.add_patch(draw(fill=False, edgecolor="#ffffff60", hatch=paint.hatch))
 
 
 def draw_bar(area: Area, bar: Bar) -> float:
@@ -41,16 +36,15 @@ def draw_bar(area: Area, bar: Bar) -> float:
     room = area.width - inches(title, LARGE, bold=True) - 0.3
     area.text(area.width, 0.08, fitted(note, room, SMALL), SMALL, color=SOFT, ha="right")
     axes = area.part(0, 0.27, area.width, _HIGH).axes()
-    ends = list(accumulate((one.share * area.width for one in bar.pieces), initial=0.0))
-    for piece, left in zip(bar.pieces, ends, strict=False):
-        fill(axes, (left, 0, piece.share * area.width, _HIGH), piece.hue)
+    left, others = 0.0, []
+    for piece in bar.pieces:
+        width = piece.share * area.width
+        fill(axes, (left, 0, width, _HIGH), piece.hue)
         if left:
             axes.plot([left, left], [0, _HIGH], color="white", linewidth=1.2)
-    named = [
-        _label(area.part(left, 0.27, piece.share * area.width, _HIGH), piece)
-        for piece, left in zip(bar.pieces, ends, strict=False)
-    ]
-    others = [piece for piece, is_named in zip(bar.pieces, named, strict=True) if not is_named]
+        if not _label(area.part(left, 0.27, width, _HIGH), piece):
+            others.append(piece)
+        left += width
     top = 0.27 + _HIGH + 0.16
     return _legend(area, others, top) if others else top
 
@@ -98,20 +92,17 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
     """
     name, amount, share, mostly = row.cells
     colour = TONES[row.tone][0]
-    said = plain(name) if isinstance(name, tuple) else name.text
+    said, beside = cell_text(name), cell_text(mostly)
     area.text(0, top, said, BODY, weight="bold", color=colour)
     left = inches(said, BODY, bold=True) + 0.15
-    beside = plain(mostly) if isinstance(mostly, tuple) else ""
     if not isinstance(share, Quantity) or share.share is None:
         lines = cut(wrapped(beside, area.width - left - 0.2, SMALL), 2)
         for place, line in enumerate(lines):
             area.text(left, top + place * 0.17, line, SMALL, color=SOFT)
-        return 0.05 * (len(lines) - 1) if lines else 0.0
+        return 0.05 * max(0, len(lines) - 1)
     area.text(left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)), SMALL, color=SOFT)
     for right, cell in zip(ends, (amount, share), strict=True):
-        area.text(
-            right, top, cell.text if isinstance(cell, Quantity) else "", BODY, ha="right", weight="bold"
-        )
+        area.text(right, top, cell_text(cell), BODY, ha="right", weight="bold")
     axes = area.part(0, top + 0.13, area.width, _METER).axes()
     axes.axhspan(0, _METER, color=HAIR, linewidth=0)
     fill(axes, (0, 0, min(1.0, share.share) * area.width, _METER), share.hue)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heuristics.result.compared import Compared, Side
+from heuristics.result.compared import Compared
 from reports.content.blocks import PLAIN, Block, Detail, Head, Table
 from reports.content.comparison import page
 from reports.content.names import hue_of
@@ -41,23 +41,16 @@ def draw_on(area: Area, compared: Compared, head: Head = PLAIN) -> None:
 
 def _draw_steps(area: Area, compared: Compared) -> None:
     longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
-    draw_legend(area, {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows})
+    rows = (*compared.base.budget_rows, *compared.new.budget_rows)
+    draw_legend(area, {hue_of(row.row) for row in rows})
     per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
     for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
         middle = 0.25 + place * (_SIDE + 0.1) + _SIDE / 2
         area.text(0, middle, name, BODY, weight="bold")
         axes = area.part(_NAMES, middle - _SIDE / 2, area.width - _NAMES - _LENGTHS, _SIDE).axes()
-        left = 0.0
-        for time_ns, row in _parts(side):
-            width = time_ns * per_ns
-            fill(axes, (left, 0, width, _SIDE), hue_of(row))
-            left += width
+        left, order = 0.0, [*dict.fromkeys(hue_of(row.row) for row in side.budget_rows)]
+        for row in sorted(side.budget_rows, key=lambda row: order.index(hue_of(row.row))):
+            if row.mean_ns > 0:
+                fill(axes, (left, 0, row.mean_ns * per_ns, _SIDE), hue_of(row.row))
+                left += row.mean_ns * per_ns
         area.text(_NAMES + side.step_ns * per_ns + 0.1, middle, in_ms(side.step_ns), BODY)
-
-
-def _parts(side: Side) -> list[tuple[int, str]]:
-    order = {
-        hue: place for place, hue in enumerate(dict.fromkeys(hue_of(row.row) for row in side.budget_rows))
-    }
-    rows = sorted(side.budget_rows, key=lambda row: order[hue_of(row.row)])
-    return [(row.mean_ns, row.row) for row in rows if row.mean_ns > 0]

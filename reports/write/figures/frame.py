@@ -1,6 +1,7 @@
 """What every sheet has: the inputs, the one sentence with what it rests on, and what to type next."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
@@ -25,72 +26,56 @@ _NARROW: Final = 7.0
 
 
 def draw_frame(area: Area, page: Page, version: str) -> float:
-    top = _head(area, page)
-    area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
-    _foot(area, page, version)
-    return top + APART
-
-
-def _head(area: Area, page: Page) -> float:
+    """What stands above and below the rest of a sheet; the inches that the upper part takes."""
     title = fitted(plain(page.title), area.width * 0.5, BODY, bold=True)
     area.text(0, 0.08, title, BODY, weight="bold")
-    left = inches(title, BODY, bold=True) + 0.25
-    facts = harmless(plain(page.facts))
+    left, facts = inches(title, BODY, bold=True) + 0.25, harmless(plain(page.facts))
     below = inches(facts, BODY) > area.width - left
-    left = 0.0 if below else left
+    if below:
+        left = 0.0
     area.text(left, 0.08 + below * LINE, fitted(facts, area.width - left, BODY), BODY, color=SOFT)
-    top = 0.4 + below * LINE
+    top, bottom = 0.4 + below * LINE, area.height - 0.03
     for block in page.blocks:
         if isinstance(block, Headline):
             top = _headline(area, block, top)
-    return top
+    area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
+    made = harmless(f"moe-diag {version}")
+    area.text(area.width, bottom, made, SMALL, color=SOFT, ha="right")
+    for block in page.blocks:
+        if isinstance(block, Command):
+            said = harmless(f"{plain(block.said)}  ")
+            area.text(0, bottom, said, SMALL, color=SOFT)
+            left = inches(said, SMALL)
+            room = area.width - left - inches(made, SMALL) - 0.3
+            area.text(left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold")
+    return top + APART
 
 
 def _headline(area: Area, block: Headline, top: float) -> float:
-    area.text(0, top, block.label, BODY, weight="bold", color=TONES[block.tone][0])
+    """The one number, the same in its unit, and beside both what is said; without a number that alone."""
+    tone, said = TONES[block.tone][0], capital(plain(block.said))
+    area.text(0, top, block.label, BODY, weight="bold", color=tone)
     top += 0.34
     if block.figure:
-        return _under(area, block, _number(area, block, top))
-    said, size = capital(plain(block.said)), HUGE
-    if len(wrapped(said, area.width, size, bold=True)) > 1:
-        size *= 0.8
-    for line in cut(wrapped(said, area.width, size, bold=True), _LINES):
-        area.text(0, top, line, size, weight="bold")
-        top += 0.36
-    return _under(area, block, top)
-
-
-def _number(area: Area, block: Headline, top: float) -> float:
-    """The one number, the same in its unit, and what they rest on, on one line as far as it has room."""
-    left, top = 0.0, top + 0.26
-    for words, size, colour in ((block.figure, _NUMBER, TONES[block.tone][0]), (block.amount, HUGE, INK)):
-        area.text(left, top, words, size, weight="bold", color=colour, va="baseline")
-        left += inches(words, size, bold=True) + _BESIDE
-    lines = wrapped(capital(plain(block.said)), area.width - left, LARGE)
-    for place, line in enumerate(reversed(cut(lines, _LINES))):
-        area.text(left, top - place * 0.24, line, LARGE, va="baseline")
-    return top + 0.3
-
-
-def _under(area: Area, block: Headline, top: float) -> float:
+        left, top = 0.0, top + 0.26
+        for words, size, colour in ((block.figure, _NUMBER, tone), (block.amount, HUGE, INK)):
+            area.text(left, top, words, size, weight="bold", color=colour, va="baseline")
+            left += inches(words, size, bold=True) + _BESIDE
+        lines = cut(wrapped(said, area.width - left, LARGE), _LINES)
+        for place, line in enumerate(reversed(lines)):
+            area.text(left, top - place * 0.24, line, LARGE, va="baseline")
+        top += 0.3
+    else:
+        size = HUGE
+        if len(wrapped(said, area.width, size, bold=True)) > 1:
+            size *= 0.8
+        for line in cut(wrapped(said, area.width, size, bold=True), _LINES):
+            area.text(0, top, line, size, weight="bold")
+            top += 0.36
     for line in cut(wrapped(" ".join(map(plain, block.under)), area.width, BODY), _LINES):
         area.text(0, top, line, BODY, color=SOFT)
         top += LINE
     return top
-
-
-def _foot(area: Area, page: Page, version: str) -> None:
-    made = harmless(f"moe-diag {version}")
-    area.text(area.width, area.height - 0.03, made, SMALL, color=SOFT, ha="right")
-    for block in page.blocks:
-        if isinstance(block, Command):
-            said = harmless(f"{plain(block.said)}  ")
-            area.text(0, area.height - 0.03, said, SMALL, color=SOFT)
-            left = inches(said, SMALL)
-            room = area.width - left - inches(made, SMALL) - 0.3
-            area.text(
-                left, area.height - 0.03, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
-            )
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
@@ -99,13 +84,14 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
     left, top = 0.0 if stacked else _LABELS, 0.08
     for block in blocks:
         if isinstance(block, Sentence):
-            label, texts = block.label, [plain(block.said)]
-            colour = TONES[block.tone][0] if block.tone is Tone.MUTED else INK
+            label, texts, colour = block.label, [plain(block.said)], INK
+            if block.tone is Tone.MUTED:
+                colour = TONES[block.tone][0]
         elif isinstance(block, Items):
             label, texts, colour = block.title, [plain(one) for one in block.items], SOFT
         else:
             continue
-        lines = [line for text in texts for line in wrapped(text, area.width - left, BODY)]
+        lines = chain.from_iterable(wrapped(text, area.width - left, BODY) for text in texts)
         if label and top + stacked * LINE < area.height:
             area.text(0, top, fitted(label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
             top += stacked * LINE

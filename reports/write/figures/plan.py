@@ -1,12 +1,11 @@
 """The first steps of the plan: what to set, what it saves as a range, the condition that matters."""
 
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step
-from reports.content.names import plain
+from reports.content.names import beyond, plain, when
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
@@ -49,10 +48,10 @@ def draw_plan(area: Area, plan: Plan) -> None:
         if sum(one.height for one in (*texts, title)) > area.height - _TOP:
             break
         texts.append(title)
-    left = plan.left_out + len(plan.steps) - len(texts)
-    said = [plain(plan.together)] if plan.together and len(texts) == len(plan.steps) else []
-    said += [f"{left} more: --full"] if left else []
-    beside = fitted(" ".join(said), area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
+    said = when(len(texts) == len(plan.steps), plain(plan.together))
+    left = beyond(plan.left_out + len(plan.steps), len(texts), "{} more: --full")
+    said = " ".join(filter(None, (said, left)))
+    beside = fitted(said, area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
     area.text(area.width, 0.08, beside, SMALL, color=SOFT, ha="right")
     top = _TOP
     for number, (step, one) in enumerate(zip(plan.steps, texts, strict=False), start=1):
@@ -62,8 +61,15 @@ def draw_plan(area: Area, plan: Plan) -> None:
 
 def _texts(step: Step, width: float, notes: int) -> _Texts:
     title = wrapped(plain(step.title), width - _saves_inches(step) - 0.5, BODY, bold=True)
-    said = [line for note in step.notes[:notes] for line in wrapped(plain(note), width - 0.3, SMALL)]
-    return _Texts(tuple(title), tuple(_code(step, width - 0.3)), tuple(said))
+    said, code, letters = list[str](), list[str](), int((width - 0.3) / mono_inches(SMALL))
+    for note in step.notes[:notes]:
+        said += wrapped(plain(note), width - 0.3, SMALL)
+    for one in step.in_use:  # as the framework in use spells it; several settings share a line
+        if one.arm:
+            code.append(f"{one.name}:")
+        line = "  ".join(map(harmless, one.code.lines))
+        code += textwrap.wrap(line, letters, break_on_hyphens=False)
+    return _Texts(tuple(title), tuple(code), tuple(said))
 
 
 def _saves_inches(step: Step) -> float:
@@ -77,7 +83,11 @@ def _step(area: Area, number: int, step: Step, texts: _Texts) -> None:
         area.text(0.28, place * LINE, line, weight="bold")
     area.text(area.width, 0, f"{step.saves}  {step.id}", SMALL, weight="bold", ha="right")
     if step.high is not None:
-        _range(area.part(area.width - right, 0.11, right, _RANGE), step.low, step.high)
+        axes = area.part(area.width - right, 0.11, right, _RANGE).axes()
+        axes.axhspan(0, _RANGE, color=HAIR, linewidth=0)
+        axes.barh(_RANGE / 2, step.high * right, _RANGE, color="#8fc1e3", linewidth=0)
+        if step.low:
+            fill(axes, (0, 0, max(0.0, step.low) * right, _RANGE), Hue.COMPUTE)
     top = len(texts.title) * LINE + 0.03
     for line in texts.code:
         area.text(0.28, top, line, SMALL, family=MONO, color=INK)
@@ -85,22 +95,3 @@ def _step(area: Area, number: int, step: Step, texts: _Texts) -> None:
     for line in texts.notes:
         area.text(0.28, top, line, SMALL, color=SOFT)
         top += _SHORT
-
-
-def _code(step: Step, width: float) -> Iterator[str]:
-    """The change as the framework in use spells it, with the environment; several settings share a line."""
-    letters = int(width / mono_inches(SMALL))
-    for one in step.in_use:
-        if one.arm:
-            yield f"{one.name}:"
-        yield from textwrap.wrap(
-            "  ".join(harmless(line) for line in one.code.lines), letters, break_on_hyphens=False
-        )
-
-
-def _range(area: Area, low: float | None, high: float) -> None:
-    axes = area.axes()
-    axes.axhspan(0, area.height, color=HAIR, linewidth=0)
-    axes.barh(area.height / 2, high * area.width, area.height, color="#8fc1e3", linewidth=0)
-    if low:
-        fill(axes, (0, 0, max(0.0, low) * area.width, area.height), Hue.COMPUTE)

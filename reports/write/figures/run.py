@@ -8,7 +8,7 @@ from reports.content.blocks import PLAIN, Head, Hue, Part
 from reports.content.names import plain
 from reports.write.figures.canvas import BODY, SMALL, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
-from reports.write.html.ranks import Map, Maps, heat_of
+from reports.write.html.ranks import Maps, heat_of
 from reports.write.palette import HUES, INK, SOFT
 
 _NAMES: Final = 3.2
@@ -40,22 +40,19 @@ def draw_heat(area: Area, heat: Maps, top: float) -> float:
     area.text(0, top + 0.05, "All ranks", BODY, weight="bold")
     area.text(_NAMES, top + 0.05, heat.of, SMALL, color=SOFT)
     top += _TITLE
+    each = (area.width - _NAMES) / heat.columns
+    shown = each * (0.94 if heat.columns <= _APART_UP_TO else 1.0)
     for one in heat.maps:
         area.text(0, top + _ROW / 2, one.name, BODY)
         area.text(_NAMES - 0.15, top + _ROW / 2, one.range, SMALL, color=SOFT, ha="right")
-        _draw_row(area.part(_NAMES, top, area.width - _NAMES, _ROW), one, heat.columns)
+        axes = area.part(_NAMES, top, area.width - _NAMES, _ROW).axes()
+        (row,) = one.rows
+        colour = HUES[Hue(one.hue)].light
+        for place, shade in enumerate(row.shades):
+            if shade:
+                left, alpha = place * each, float(shade)
+                axes.barh(_ROW / 2, shown, _ROW, left=left, color=colour, alpha=alpha)
         top += _ROW + _GAP
-    each = (area.width - _NAMES) / heat.columns
     for column, number in heat.ticks:
         area.text(_NAMES + (column + 0.5) * each, top, number, SMALL, color=INK, ha="center")
     return top + _TICKS
-
-
-def _draw_row(area: Area, one: Map, columns: int) -> None:
-    axes, width = area.axes(), area.width / columns
-    (row,) = one.rows
-    shown = width * (0.94 if columns <= _APART_UP_TO else 1.0)
-    for place, shade in enumerate(row.shades):
-        if shade:
-            colour, left = HUES[Hue(one.hue)].light, place * width
-            axes.barh(area.height / 2, shown, area.height, left=left, color=colour, alpha=float(shade))

@@ -1,6 +1,5 @@
 """One step by stream, small: what each lane mostly did in every pixel, as dense as it was busy."""
 
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
@@ -8,16 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.content.blocks import Hue
-from reports.content.names import hue_of
+from reports.content.names import beyond, hue_of, optional, when
 from reports.write.figures.bars import draw_legend
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS
-from traces.missing import known
 from traces.sections.tables import Timeline
-from traces.spelling import counted, duration, milliseconds
+from traces.spelling import duration, milliseconds
 
 _STREAMS: Final = 5
 _NAMES: Final = 2.1
@@ -38,22 +36,27 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
     if not lanes:
         return
     length_ns = timeline.end_ns - timeline.start_ns
-    step = known(timeline.step)
-    what = f"Step {step}" if step is not None else "The window"
+    what = optional("Step {}", timeline.step) or "The window"
     title = f"{what} by stream, {duration(length_ns)}"
     area.text(0, 0.08, title, LARGE, weight="bold")
-    notes = [f"{timeline.left_out:,} later activities left out"] if timeline.left_out else []
-    notes += [f"{counted(left_out, 'more lane')} not drawn"] if left_out else []
+    later = optional("{:,} later activities left out", timeline.left_out or None, int)
+    notes = filter(None, (later, beyond(left_out, 0, "{} not drawn", "more lane")))
     area.text(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes), SMALL, color=SOFT)
-    draw_legend(area, {_hue(lane, key) for lane in lanes for key in lane.key})
+    hues = set[Hue]()
+    for lane in lanes:
+        hues |= {_hue(lane, key) for key in set(lane.key)}
+    draw_legend(area, hues)
     inner = area.part(_NAMES, 0.3, area.width - _NAMES, area.height - 0.55)
     high = inner.height / len(lanes)
     for place, lane in enumerate(lanes):
         middle = 0.3 + (place + 0.5) * high
-        under = f"({lane.under})" if lane.under else ""
-        area.text(0, middle, fitted(f"{lane.title} {under}", _NAMES - 0.1, SMALL), SMALL)
+        name = f"{lane.title} {optional('({})', lane.under)}"
+        area.text(0, middle, fitted(name, _NAMES - 0.1, SMALL), SMALL)
         _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
-    _scale(area, inner, length_ns)
+    for tick in range(_TICKS + 1):
+        left, at = _NAMES + inner.width * tick / _TICKS, {0: "left", _TICKS: "right"}.get(tick, "center")
+        words = milliseconds(length_ns * tick / _TICKS) + when(tick == _TICKS, " ms")
+        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=at, gid=f"xtick_{tick}")
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
@@ -70,22 +73,17 @@ def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
 def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
     axes = area.axes()
     axes.axhspan(0, area.height, color=SHEET, linewidth=0)
-    width = area.width / _BINS
-    for hue, level, begin, count in _runs(lane, length_ns):
-        colour, tint = HUES[hue].light, 0.25 + 0.75 * level / _LEVELS
-        axes.broken_barh(
-            [(begin * width, count * width)], (0, area.height), color=colour, alpha=tint, linewidth=0
-        )
-
-
-def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
+    width, place = area.width / _BINS, 0
     busy = pixels(lane, length_ns, _BINS)
-    level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
-    columns = zip(level, busy.argmax(axis=0).tolist(), range(_BINS), strict=True)
-    for (tint, hue), run in groupby(columns, key=lambda one: (one[0], one[1] if one[0] else -1)):
-        places = [place for _, _, place in run]
+    level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int)
+    hue = np.where(level, busy.argmax(axis=0), -1)
+    for (tint, at), run in groupby(zip(level.tolist(), hue.tolist(), strict=True)):
+        count = len([*run])
         if tint:
-            yield _HUES[hue], tint, places[0], len(places)
+            box = [(place * width, count * width)]
+            colour, alpha = HUES[_HUES[at]].light, 0.25 + 0.75 * tint / _LEVELS
+            axes.broken_barh(box, (0, area.height), color=colour, alpha=alpha, linewidth=0)
+        place += count
 
 
 def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
@@ -116,11 +114,3 @@ def _hue(lane: Drawn, key: str) -> Hue:
     if lane.kind == "why":
         return hue_of(key)
     return hue_of(key if key.startswith("compute.") else f"exposed_{key}")
-
-
-def _scale(area: Area, inner: Area, length_ns: int) -> None:
-    for tick in range(_TICKS + 1):
-        left = _NAMES + inner.width * tick / _TICKS
-        place = {0: "left", _TICKS: "right"}.get(tick, "center")
-        words = f"{milliseconds(length_ns * tick / _TICKS)}{' ms' if tick == _TICKS else ''}"
-        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=place, gid=f"xtick_{tick}")

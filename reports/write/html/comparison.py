@@ -1,10 +1,9 @@
 """The page of a comparison: one number, from base to new part by part, why, both steps on one axis."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.result.compared import Compared, Side
+from heuristics.result.compared import Compared
 from reports.content.blocks import (
     PLAIN,
     Block,
@@ -13,8 +12,6 @@ from reports.content.blocks import (
     Fold,
     Head,
     Headline,
-    Hue,
-    Quantity,
     Table,
     View,
 )
@@ -24,9 +21,9 @@ from reports.content.comparison.causes import limits
 from reports.content.comparison.changed import changed
 from reports.content.comparison.difference import delta, waterfall
 from reports.content.comparison.moves import moves_of, reach
-from reports.content.names import HUE_NAMES, hue_of
+from reports.content.names import HUE_NAMES, cell_text, hue_of
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
-from reports.write.html.timeline import Shown, length, step_words, timelines
+from reports.write.html.timeline import length, step_words, timelines
 from reports.write.lanes import Stretch
 from traces.missing import known
 from traces.spelling import chosen, in_ms
@@ -92,36 +89,45 @@ class Strip:
 
 def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) -> str:
     page = head.over(page_of(compared, Detail.FULL))
-    forbidden = compared.verdict == "not_comparable"
     headline = next(block for block in page.blocks if isinstance(block, Headline))
-    parts = [] if forbidden else list(waterfall(compared))
-    beside = list(limits(compared, everything=True)) if forbidden else parts
-    folds = tuple(block for block in page.blocks if isinstance(block, Fold))
-    around = [*changed(compared, everything=True), *closing(compared)]
-    around[1:1] = [] if forbidden else limits(compared, everything=True)
+    folds = [block for block in page.blocks if isinstance(block, Fold)]
+    around: list[Block] = [*changed(compared, everything=True), *closing(compared)]
+    beside: list[Block] = [*limits(compared, everything=True)]
+    drawn = None
+    if compared.verdict != "not_comparable":
+        around[1:1] = beside
+        beside = [*waterfall(compared)]
+        for block in beside:
+            if isinstance(block, Table) and drawn is None:
+                drawn = waterfall_of(compared, block)
     above: tuple[Block, ...] = (headline, *beside, *around, *folds)
-    tables = [block for block in parts if isinstance(block, Table)]
+    why = [block for block in page.blocks if block not in above]
+    for fold in folds:  # all that was recorded, as a table that is seen at once
+        if fold.id == _WHOLE:
+            why += (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
+    rows = (*compared.base.budget_rows, *compared.new.budget_rows)
+    hues = {hue_of(row.row) for row in rows if row.mean_ns}
+    shown, sides = [], (("base", compared.base.timeline), ("new", compared.new.timeline))
+    longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
+    for name, timeline in sides:
+        if timeline.lanes and view.timelines:
+            stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
+            figure = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
+            shown.append(replace(figure, data={**figure.data, "axis_ns": longest_ns}, linked="both"))
     content = {
         **shared(Marks(view), page),
         "headline": headline,
         "interval": interval_of(compared),
-        "waterfall": waterfall_of(compared, tables[0]) if tables else None,
-        "beside": [] if tables else beside,
+        "waterfall": drawn,
+        "beside": [] if drawn else beside,
         "strips": strips_of(compared),
-        "hues": {hue.value: name for hue, name in HUE_NAMES.items() if hue in _hues(compared)},
-        "why": [*(block for block in page.blocks if block not in above), *_opened(folds)],
+        "hues": {hue.value: name for hue, name in HUE_NAMES.items() if hue in hues},
+        "why": why,
         "around": around,
         "folds": [one for one in folds if one.id != _WHOLE],
-        "timelines": list(_timelines(compared)) if view.timelines else [],
+        "timelines": shown,
     }
     return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, (*STYLES, "comparison.css"))
-
-
-def _opened(folds: Sequence[Fold]) -> Iterator[Table]:
-    """The fold of all that was recorded, as a table that is seen at once."""
-    for fold in folds:
-        if fold.id == _WHOLE:
-            yield from (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
 
 
 def interval_of(compared: Compared) -> Interval | None:
@@ -136,12 +142,14 @@ def interval_of(compared: Compared) -> Interval | None:
     def at(time_ns: float) -> float:
         return (time_ns - least + room) / (most - least + 2 * room)
 
-    zero = at(0)
-    anchor = "start" if zero < 0.25 else "end" if zero > 0.75 else "middle"
+    zero, anchor = at(0), "middle"
+    if zero < 0.25:
+        anchor = "start"
+    elif zero > 0.75:
+        anchor = "end"
     width = length(max(_LEAST, at(high_ns) - at(low_ns)))
-    label = (
-        f"{chosen(known(size.level_frac) or 0)} interval {delta(low_ns)} to {delta(high_ns)} ms beside zero"
-    )
+    level = chosen(known(size.level_frac) or 0)
+    label = f"{level} interval {delta(low_ns)} to {delta(high_ns)} ms beside zero"
     return Interval(length(zero), length(at(low_ns)), width, length(at(size.delta_ns)), anchor, label)
 
 
@@ -154,11 +162,10 @@ def waterfall_of(compared: Compared, table: Table) -> Waterfall:
     def at(time_ns: float) -> float:
         return (time_ns - least) / whole * (1 - _LEAST)
 
-    rows = [*table.rows, *([table.total] if table.total else [])]
     bars = []
-    for row, move in zip(rows, moves, strict=True):
+    for row, move in zip(filter(None, (*table.rows, table.total)), moves, strict=True):
         left, right = sorted((at(move.from_ns), at(move.to_ns)))
-        base, new, change = (cell.text if isinstance(cell, Quantity) else "" for cell in row.cells[1:])
+        base, new, change = map(cell_text, row.cells[1:])
         drawn = length(left), length(max(_LEAST, right - left)), length(at(move.from_ns))
         bars.append(Bar(row.cells[0], base, new, change, move.hue.value, *drawn, length(at(move.to_ns))))
     return Waterfall(table.title, tuple(bars[:-1]), bars[-1], length(at(0)))
@@ -168,32 +175,15 @@ def strips_of(compared: Compared) -> list[Strip]:
     """Both steps by colour, on the axis of the longer one."""
     longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
     sides = (("base", compared.base), ("new", compared.new))
-    order = list(dict.fromkeys(hue_of(row.row) for _, side in sides for row in side.budget_rows))
-    return [_strip(name, side, order, longest_ns) for name, side in sides]
-
-
-def _strip(name: str, side: Side, order: list[Hue], longest_ns: int) -> Strip:
-    pieces, left_ns = [], 0
-    for hue in order:
-        time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
-        if time_ns > 0:
-            said = f"{HUE_NAMES[hue]}: {in_ms(time_ns)}"
-            pieces.append((hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said))
-            left_ns += time_ns
-    return Strip(name, in_ms(side.step_ns), tuple(pieces))
-
-
-def _hues(compared: Compared) -> set[Hue]:
-    return {
-        hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows if row.mean_ns
-    }
-
-
-def _timelines(compared: Compared) -> Iterator[Shown]:
-    sides = (("base", compared.base.timeline), ("new", compared.new.timeline))
-    longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
-    for name, timeline in sides:
-        if timeline.lanes:
-            stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
-            drawn = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
-            yield replace(drawn, data={**drawn.data, "axis_ns": longest_ns}, linked="both")
+    rows = (*compared.base.budget_rows, *compared.new.budget_rows)
+    order, strips = dict.fromkeys(hue_of(row.row) for row in rows), []
+    for name, side in sides:
+        pieces, left_ns = [], 0
+        for hue in order:
+            time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
+            if time_ns > 0:
+                said = f"{HUE_NAMES[hue]}: {in_ms(time_ns)}"
+                pieces.append((hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said))
+                left_ns += time_ns
+        strips.append(Strip(name, in_ms(side.step_ns), tuple(pieces)))
+    return strips

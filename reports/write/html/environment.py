@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from reports.content.blocks import Bar, Block, Code, Page, Piece, Quantity, Term, View, Words
-from reports.content.names import name_of
+from reports.content.names import name_of, when
 from reports.measures import Measure, measures
 from reports.write.html.timeline import length
 from traces.spelling import percent, printable
@@ -127,9 +127,11 @@ class Marks:
     def _span(self, span: str | Code | Term) -> Markup:
         if isinstance(span, Term):
             return self._term(span.key)
+        if isinstance(span, Code) and span.whole:
+            code = Markup('<code title="{}">{}</code>')
+            return code.format(harmless(span.whole), harmless(span.text))
         if isinstance(span, Code):
-            whole = Markup(' title="{}"').format(harmless(span.whole)) if span.whole else ""
-            return Markup("<code{}>{}</code>").format(whole, harmless(span.text))
+            return Markup("<code>{}</code>").format(harmless(span.text))
         return escape(harmless(span))
 
     def _term(self, key: str) -> Markup:
@@ -137,22 +139,21 @@ class Marks:
         measure = measures().get(key) or measures().get(key.rpartition(".")[2])
         if measure is None:
             return escape(harmless(name_of(key)))
-        name = measure.name
-        tab = Markup(' tabindex="-1"') if name in self._terms else ""
-        self._terms[name] = measure
-        also = Markup(" <code>{}</code>").format(key) if self.keys else ""
-        link = Markup('<a class="term" href="#word-{0}" data-term="{0}"{1}>{2}</a>{3}')
-        return link.format(name, tab, measure.title, also)
+        tab = Markup(when(measure.name in self._terms, ' tabindex="-1"'))
+        self._terms[measure.name] = measure
+        link = Markup('<a class="term" href="#word-{0}" data-term="{0}"{1}>{2}</a>')
+        term = link.format(measure.name, tab, measure.title)
+        return term + Markup(" <code>{}</code>").format(key) if self.keys else term
 
 
 def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
     """Each piece, where it begins, and its label, which is empty where none fits."""
     ends, drawn = accumulate((one.share for one in bar.pieces), initial=0.0), []
     for one, left in zip(bar.pieces, ends, strict=False):
-        share = percent(one.share)
-        full = f"{one.name} {share}"
-        fits = len(full) * _LETTER < one.share
-        drawn.append((one, length(left), full if fits else share if one.share > _LABELLED else ""))
+        label = f"{one.name} {percent(one.share)}"
+        if len(label) * _LETTER >= one.share:
+            label = when(one.share > _LABELLED, percent(one.share))
+        drawn.append((one, length(left), label))
     return drawn
 
 

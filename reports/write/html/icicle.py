@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from msgspec import UNSET
-
 from traces.missing import known
 from traces.sections.addresses import HostStack
 from traces.sections.rank import Rank
@@ -50,13 +48,12 @@ class Icicle:
 
 def icicle_of(rank: Rank) -> Icicle | None:
     """None where nothing waits for the host, or nothing is known of it."""
-    found = None if rank.addresses is UNSET else known(rank.addresses)
-    if found is None or not any(_levels(one) for one in found.host_stacks):
+    found = known(rank.addresses)
+    if found is None or not any(map(_levels, found.host_stacks)):
         return None
     total_ns = found.host_starved_ns + found.host_blocking_ns
     cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))
-    rows = max((one.row for one in cells), default=-1) + 1
-    return Icicle(rows, cells) if rows else None
+    return Icicle(max(one.row for one in cells) + 1, cells) if cells else None
 
 
 Level = tuple[str, str]
@@ -65,10 +62,11 @@ Level = tuple[str, str]
 
 def _levels(one: HostStack) -> list[Level]:
     """The names of a stack from the outside in; what is not known is left out but for the outermost."""
-    outer = (one.module, "memory") if one.module else (one.range, "memory")
-    inner = [(one.function, "host"), (one.operator or one.native, "compute"), (one.os_call, "copy")]
-    there = [level for level in inner if level[0]]
-    return [outer if outer[0] else (_OUTSIDE, "idle"), *there] if outer[0] or there else []
+    outer, inner = one.module or one.range, (one.function, one.operator or one.native, one.os_call)
+    levels = [level for level in zip(inner, ("host", "compute", "copy"), strict=True) if level[0]]
+    if outer or levels:
+        levels.insert(0, (outer, "memory") if outer else (_OUTSIDE, "idle"))
+    return levels
 
 
 def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) -> Iterator[Cell]:
@@ -82,8 +80,12 @@ def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) ->
         width = _ns(within) / total_ns
         if width < _LEAST:
             return
-        shown = printable(name, _NAME)
-        yield Cell(row, left, width, shown, _label(shown, width), _search(name), hue)
+        shown, search = printable(name, _NAME), name
+        if name == _OUTSIDE:
+            search = ""
+        elif "." not in name and "::" not in name:
+            search = max(name.split("N"), key=len)  # of a family of ranges the longest part without a number
+        yield Cell(row, left, width, shown, _label(shown, width), search, hue)
         yield from _cells(within, total_ns, row + 1, left)
         left += width
 
@@ -98,11 +100,6 @@ def _label(name: str, width: float) -> str:
     for short in (name, ".".join(parts[-2:]), parts[-1]):
         if len(short) <= room:
             return short
-    return printable(parts[-1], room) if room >= _CUT else ""
-
-
-def _search(name: str) -> str:
-    """What the timeline is searched for: of a family of ranges the longest part without a number."""
-    if name == _OUTSIDE:
+    if room < _CUT:
         return ""
-    return name if "." in name or "::" in name else max(name.split("N"), key=len)
+    return printable(parts[-1], room)

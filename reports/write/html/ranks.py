@@ -6,15 +6,14 @@ of all ranks.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
-
-from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.called import short_name
-from reports.content.analysis.run import is_late, shown_ranks
+from reports.content.analysis.run import is_late, late_places, shown_ranks
 from reports.content.blocks import Hue
-from reports.content.names import plain, told
+from reports.content.names import optional, plain, told
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
@@ -70,63 +69,55 @@ def heat_of(run: Run, called: Called) -> Maps | None:
         return None
     each = -(-len(run.ranks) // _MOST)
     parts = [run.ranks[first : first + each] for first in range(0, len(run.ranks), each)]
-    names = [_named([called(one.index) for one in part]) for part in parts]
-
-    def most(figure: Callable[[RankInRun], float | None]) -> list[float | None]:
-        """The largest of each column."""
-        found = [[value for one in part if (value := figure(one)) is not None] for part in parts]
-        return [max(values, default=None) for values in found]
-
-    wait = Hue.COMMUNICATION
-    maps = (
-        _figure("step", Hue.COMPUTE, names, most(lambda one: known(one.step_ns)), in_ms),
-        _figure("waited", wait, names, most(lambda one: one.waited_ns), in_ms),
-        _figure("caused waiting", wait, names, most(lambda one: known(one.caused_ns)), in_ms),
-        _figure(
-            "kernel time",
-            Hue.COMPUTE,
-            names,
-            most(lambda one: known(one.device_factor)),
-            lambda factor: f"{rounded(factor)} x",
-        ),
-    )
-    of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"
-    return Maps(maps, len(parts), f"{of}, {_numbered(run)}", 0, tuple(_ticks(run, parts)))
-
-
-def _named(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-
-
-def _numbered(run: Run) -> str:
+    names = [" to ".join(dict.fromkeys(called(one.index) for one in (part[0], part[-1]))) for part in parts]
+    maps = tuple(_figure(names, parts, *figure) for figure in _OF_RANKS)
     by_rank = all(known(one.rank) is not None for one in run.ranks)
-    return "numbered by rank" if by_rank else "numbered from 0"
-
-
-def _ticks(run: Run, parts: Sequence[Sequence[RankInRun]]) -> Iterator[tuple[int, str]]:
-    """Columns that have their number: of the first rank in it, else the place."""
-    every = 1
+    of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"
+    of += f", numbered {'by rank' if by_rank else 'from 0'}"
+    every, ticks = 1, []
     while -(-len(parts) // every) > _TICKS:
         every *= 2
-    by_rank = all(known(one.rank) is not None for one in run.ranks)
-    for column in range(0, len(parts), every):
+    for column in range(0, len(parts), every):  # of the first rank in it, else the place
         first = parts[column][0]
-        yield column, str(known(first.rank) if by_rank else first.index)
+        ticks.append((column, f"{known(first.rank) if by_rank else first.index}"))
+    return Maps(maps, len(parts), of, 0, tuple(ticks))
+
+
+def _times(factor: float) -> str:
+    return f"{rounded(factor)} x"
+
+
+_OF_RANKS: Final = (
+    ("step", Hue.COMPUTE, "step_ns", in_ms),
+    ("waited", Hue.COMMUNICATION, "waited_ns", in_ms),
+    ("caused waiting", Hue.COMMUNICATION, "caused_ns", in_ms),
+    ("kernel time", Hue.COMPUTE, "device_factor", _times),
+)
+"""Figures of a rank: their names, hues and fields, and how they are written."""
 
 
 def _figure(
+    names: Sequence[str],
+    parts: Sequence[Sequence[RankInRun]],
     name: str,
     hue: Hue,
-    names: Sequence[str],
-    values: Sequence[float | None],
+    field: str,
     written: Callable[[float], str],
 ) -> Map:
+    """The largest of each column."""
+    values: list[float | None] = []
+    for part in parts:
+        of_part: list[float | None] = [known(getattr(one, field)) for one in part]
+        values.append(max((one for one in of_part if one is not None), default=None))
     there = [one for one in values if one is not None]
-    low, high = (written(min(there)), written(max(there))) if there else ("unknown", "unknown")
     most = max(there, default=0) or 1
-    shades = tuple("" if one is None else f"{one / most:.3f}" for one in values)
+    ends = "unknown"
+    if there:
+        low, ends = written(min(there)), written(max(there))
+        if low != ends:
+            ends = f"{low.removesuffix(' ms')} to {ends}"
+    shades = tuple(optional("{:.3f}", one, lambda one: one / most) for one in values)
     said = tuple(f"{who}: {name} {told(one, written)}" for who, one in zip(names, values, strict=True))
-    ends = low if low == high else f"{low.removesuffix(' ms')} to {high}"
     return Map(name, hue.value, ends, (Squares(shades, said),))
 
 
@@ -174,15 +165,16 @@ def _by_step(
     from_least: bool = False,
 ) -> Map:
     """`from_least`: no colour is the smallest value and not zero."""
-    there = [one for row in values for one in row if one is not None]
+    there = [one for one in chain.from_iterable(values) if one is not None]
     low, high = min(there, default=0), max(there, default=0)
-    zero, is_titled = (low if from_least else 0), len(there) <= _TITLED
-    rows = []
+    zero, rows = low * from_least, []
     for rank, row in zip(ranks, values, strict=True):
-        shades = ("" if one is None else f"{(one - zero) / max(1, high - zero):.2f}" for one in row)
-        figures = (told(one, in_ms) for one in row)
-        said = (f"{rank.name}, column {place}: {name} {one}" for place, one in enumerate(figures, start=1))
-        rows.append(replace(rank, shades=tuple(shades), said=tuple(said) if is_titled else ()))
+        shades, said = [], []
+        for place, one in enumerate(row, start=1):
+            shades.append(optional("{:.2f}", one, lambda ns: (ns - zero) / max(1, high - zero)))
+            if len(there) <= _TITLED:
+                said.append(f"{rank.name}, column {place}: {name} {told(one, in_ms)}")
+        rows.append(replace(rank, shades=tuple(shades), said=tuple(said)))
     return Map(name, hue.value, f"{milliseconds(low)} to {in_ms(high)}", tuple(rows))
 
 
@@ -203,23 +195,28 @@ class Pair:
 
 
 def pair_of(result: Result) -> Pair | None:
-    run = result.run
-    if run is UNSET or len(run.ranks) < 2:
+    run = known(result.run)
+    if run is None or len(run.ranks) < 2:
         return None
     shown = shown_ranks(run, _MOST)
     rows = [dict(_pair_figures(result.ranks[one.index], one)) for one in shown]
     largest = {name: max(row[name] or 0.0 for row in rows) or 1.0 for name in rows[0]}
-    return Pair(
-        names=tuple(plain(short_name(result, one.index)) for one in shown),
-        figures=tuple(rows[0]),
-        texts=[
-            [told(value, rounded if name == _TIMES else milliseconds) for name, value in row.items()]
-            for row in rows
-        ],
-        shares=[[round((value or 0.0) / largest[name], 4) for name, value in row.items()] for row in rows],
-        chosen=_first_two(run, shown),
-        left_out=len(run.ranks) - len(shown),
-    )
+    texts: list[list[str]] = []
+    shares: list[list[float]] = []
+    for row in rows:
+        texts.append([])
+        shares.append([])
+        for name, value in row.items():
+            texts[-1].append(told(value, rounded if name == _TIMES else milliseconds))
+            shares[-1].append(round((value or 0.0) / largest[name], 4))
+    # the late rank, or the one that others waited for the most; then one like it, that waited most
+    places = late_places(run)
+    first = max(shown, key=lambda one: (one.index in places, known(one.caused_ns) or 0))
+    others = [one for one in shown if one is not first]
+    second = max(others, key=lambda one: (one.group == first.group, one.waited_ns))
+    chosen = (shown.index(first), shown.index(second))
+    names = tuple(plain(short_name(result, one.index)) for one in shown)
+    return Pair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))
 
 
 _TIMES: Final = "kernels, times those of ranks that do the same work"
@@ -237,15 +234,3 @@ def _pair_figures(rank: Rank, one: RankInRun) -> Iterator[tuple[str, float | Non
     yield "waited for others, ms", one.waited_ns
     yield "others waited for it, ms", known(one.caused_ns)
     yield _TIMES, known(one.device_factor)
-
-
-def _first_two(run: Run, shown: list[RankInRun]) -> tuple[int, int]:
-    """The late rank, or the one that others waited for the most; then one like it, that waited most."""
-    late, places = known(run.late), range(len(shown))
-    first = max(
-        places,
-        key=lambda at: (late is not None and shown[at].index in late.places, known(shown[at].caused_ns) or 0),
-    )
-    others = [place for place in places if place != first]
-    second = max(others, key=lambda place: (shown[place].group == shown[first].group, shown[place].waited_ns))
-    return first, second

@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from reports.content.blocks import Entry, Table, Term, table
-from reports.content.names import capital, grid_words, kernel_name
+from reports.content.names import capital, grid_words, kernel_name, optional
 from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
-from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds, printable
@@ -38,6 +37,10 @@ _PATTERNS: Final = ("solid", "slash", "dots", "cross", "rows", "columns", "back"
 
 def _family(colour: str, *names: str, first: int = 0) -> dict[str, Look]:
     return {name: Look(colour, pattern) for name, pattern in zip(names, _PATTERNS[first:], strict=False)}
+
+
+def _within(family: str, looks: Mapping[str, Look]) -> dict[str, Look]:
+    return {f"{family}.{name}": look for name, look in looks.items()}
 
 
 _CLASSES: Final = {
@@ -69,11 +72,13 @@ _LOOKS: Final[Mapping[str, Look]] = {
     "host.functions": Look("pale", "dots"),
     "host.ranges": Look("pale", "solid"),
     "host.calls": Look("purple", "solid"),
-    **{f"compute.{name}": look for name, look in _CLASSES.items()},
-    **{f"{bucket}.{name}": look for bucket in ("comm", "exposed_comm") for name, look in _KINDS.items()},
-    **{f"{bucket}.{name}": look for bucket in ("copy", "exposed_copy") for name, look in _COPIES.items()},
-    **{f"blocking.{name}": look for name, look in (_KINDS | _COPIES).items()},
-    **{f"launch_starved.{name}": look for name, look in _HOST.items()},
+    **_within("compute", _CLASSES),
+    **_within("comm", _KINDS),
+    **_within("exposed_comm", _KINDS),
+    **_within("copy", _COPIES),
+    **_within("exposed_copy", _COPIES),
+    **_within("blocking", _KINDS | _COPIES),
+    **_within("launch_starved", _HOST),
     "launch_latency.arrival": Look("pale", "rows"),
     "launch_latency.kernel_gap": Look("pale", "slash"),
     "graph_opaque": Look("grey", "cross"),
@@ -137,6 +142,9 @@ class _Shared:
     names: dict[str, int] = field(default_factory=dict)
     """By the text as it was recorded."""
 
+    def copy(self) -> "_Shared":
+        return replace(self, looks={**self.looks}, names={**self.names})
+
     def look(self, key: str) -> int:
         return self.looks.setdefault(key, len(self.looks))
 
@@ -144,10 +152,10 @@ class _Shared:
         return self.names.setdefault(name, len(self.names)) if name else -1
 
     def data(self) -> Data:
-        looks = [
-            [printable(title_of(key), _NAME), printable(key, _NAME), *look(key), self.walls.get(key, "")]
-            for key in self.looks
-        ]
+        looks = []
+        for key in self.looks:
+            named = (printable(title_of(key), _NAME), printable(key, _NAME))
+            looks.append((*named, *look(key), self.walls.get(key, "")))
         names = [printable(name, _NAME) for name in self.names]
         short = [kernel_name(name) for name in self.names]
         grids = [self.grids.get(name, "") for name in self.names]
@@ -156,7 +164,8 @@ class _Shared:
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
     every = [(rank, rank.timeline) for rank in ranks]
-    every += [(rank, one) for rank in ranks for one in rank.other_steps]
+    for rank in ranks:
+        every += ((rank, one) for one in rank.other_steps)
     return [Stretch(called(rank), step_words(one), one, rank.timeline) for rank, one in every if one.lanes]
 
 
@@ -178,24 +187,27 @@ def timelines(
     rest. Raises `IndexError` where there is none.
     """
     shared = _Shared(walls, grids)
-    ranks = [*{one.place: one for one in reversed(found)}.values()][::-1]
-    drawn = [_first(found[0], shared, room if len(ranks) == 1 else room // 2)]
+    firsts: dict[str, Stretch] = {}
+    for one in found:
+        firsts.setdefault(one.place, one)
+    first, *others = firsts.values()
+    data, shared = _first(first, shared, room // 2 if others else room)
+    drawn = [data]
     used = _size(drawn, shared)
-    shown = {id_of(found[0])}
-    for place, one in enumerate(ranks[1:], start=1):
-        part = max(0, room - used) // (len(ranks) - place)
+    shown = {id_of(first)}
+    for place, one in enumerate(others):
+        part = max(0, room - used) // (len(others) - place)
         if part < _COARSE:
             break
-        trial = replace(shared, looks={**shared.looks}, names={**shared.names})
-        data = _first(one, trial, part, _size([], shared))
-        size = len(json.dumps(data)) + _size([], trial) - _size([], shared)
+        before = _size([], shared)
+        data, shared = _first(one, shared, part, before)
         drawn.append(data)
         shown.add(id_of(one))
-        used, shared = used + size, trial
+        used += len(json.dumps(data)) + _size([], shared) - before
     for one in found[1:]:
         if id_of(one) in shown:
             continue
-        trial = replace(shared, looks={**shared.looks}, names={**shared.names})
+        trial = shared.copy()
         data = _data(one, lanes_of(one), trial)
         used += len(json.dumps(data))
         if used + _size([], trial) - _size([], shared) > room:
@@ -203,24 +215,30 @@ def timelines(
         drawn.append(data)
         shared = trial
     left_out = len(found) - len(drawn)
+    said = f"{capital(first.step)}: {caption(lanes_of(first))}."
+    if first.timeline.left_out:
+        said += f" {first.timeline.left_out:,} that begin later are left out."
+    if left_out:
+        are = "is" if left_out == 1 else "are"
+        said += f" {counted(left_out, 'other step')} {are} left out to keep the page small."
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
-    return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
+    return Shown(id, said, data, tuple(_tables(first)))
 
 
 def id_of(one: Stretch) -> tuple[str, str]:
     return one.place, one.step
 
 
-def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> Data:
+def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[Data, _Shared]:
     """The longest activities of a stretch that fit; `before`: bytes of names and looks that stand already."""
     lanes = lanes_of(one)
     most = max(len(lane.at_ns) for lane in lanes)
     while True:
-        cut = [longest(lane, most) for lane in lanes]
-        trial = replace(shared, looks={**shared.looks}, names={**shared.names})
-        size = _size([_data(one, cut, trial)], trial) - before
+        trial = shared.copy()
+        data = _data(one, [longest(lane, most) for lane in lanes], trial)
+        size = _size([data], trial) - before
         if most <= _FEWEST or size <= room:
-            return _data(one, cut, shared)
+            return data, trial
         most = max(_FEWEST, int(most * min(0.9, room / size)))
 
 
@@ -260,19 +278,8 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
 
 
 def step_words(timeline: Timeline) -> str:
-    length = duration(timeline.end_ns - timeline.start_ns)
-    step = known(timeline.step)
-    return f"whole window, {length}" if step is None else f"step {step}, {length}"
-
-
-def _caption(one: Stretch, left_out: int) -> str:
-    said = f"{capital(one.step)}: {caption(lanes_of(one))}."
-    if one.timeline.left_out:
-        said += f" {one.timeline.left_out:,} that begin later are left out."
-    if left_out:
-        steps = counted(left_out, "other step")
-        said += f" {steps} {'is' if left_out == 1 else 'are'} left out to keep the page small."
-    return said
+    what = optional("step {}", timeline.step) or "whole window"
+    return f"{what}, {duration(timeline.end_ns - timeline.start_ns)}"
 
 
 def _tables(one: Stretch) -> Iterator[Table]:
@@ -284,11 +291,9 @@ def _tables(one: Stretch) -> Iterator[Table]:
             if lane.kind == kind:
                 for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
                     lengths.setdefault(key, []).append(length_ns)
-        if lengths:
-            by_time = sorted(lengths.items(), key=lambda item: -sum(item[1]))
-            yield table(f"{title}: {one.step}", heads, (_row(key, each) for key, each in by_time))
-
-
-def _row(key: str, lengths: Sequence[int]) -> tuple[Entry, ...]:
-    times = (milliseconds(sum(lengths)), milliseconds(max(lengths)))
-    return Term(key.rpartition(".")[2]), f"{len(lengths):,}", *times
+        rows: list[tuple[Entry, ...]] = []
+        for key, each in sorted(lengths.items(), key=lambda item: -sum(item[1])):
+            times = (milliseconds(sum(each)), milliseconds(max(each)))
+            rows.append((Term(key.rpartition(".")[2]), f"{len(each):,}", *times))
+        if rows:
+            yield table(f"{title}: {one.step}", heads, rows)

@@ -3,18 +3,15 @@
 Ranks of several recordings stand on one clock as far as the result has it; others are named.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from typing import Final
 
-from msgspec import UNSET
-
-from heuristics.result.judged import Evidence, Wall
-from heuristics.result.result import Result
+from heuristics.result.result import Result, late_rank
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
-from reports.content.names import gpu_of, name_of, who
+from reports.content.names import gpu_of, name_of, optional, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import (
@@ -30,9 +27,8 @@ from reports.write.perfetto.tracks import (
 from traces.missing import known
 from traces.ranks.clocks import clock_fit
 from traces.sections.cause import ClockSource
-from traces.sections.rank import Rank, Span, Step
+from traces.sections.rank import Dropped, Rank, Step
 from traces.sections.run import ClockFit
-from traces.sections.tables import LedgerRow
 from traces.spelling import percent
 from traces.steps.selection import seconds
 
@@ -40,8 +36,11 @@ OnClock = Callable[[int], int]
 
 
 def fits_of(result: Result) -> dict[int, ClockFit]:
-    run = result.run
-    return {} if run is UNSET else {place: fit for fit in run.clocks.by_rank for place in fit.ranks}
+    fits: dict[int, ClockFit] = {}
+    if run := known(result.run):
+        for fit in run.clocks.by_rank:
+            fits |= dict.fromkeys(fit.ranks, fit)
+    return fits
 
 
 def on_clock(fit: ClockFit | None) -> OnClock:
@@ -52,37 +51,24 @@ def on_clock(fit: ClockFit | None) -> OnClock:
 
 
 def moved(process: Process, to: OnClock) -> Process:
-    tracks = [replace(track, slices=[_slice(one, to) for one in track.slices]) for track in process.tracks]
-    counters = [
-        Counter(one.name, [(to(at_ns), values) for at_ns, values in one.points]) for one in process.counters
-    ]
+    tracks, counters = [], []
+    for track in process.tracks:
+        slices = [replace(one, start_ns=to(one.start_ns), end_ns=to(one.end_ns)) for one in track.slices]
+        tracks.append(replace(track, slices=slices))
+    for one in process.counters:
+        counters.append(Counter(one.name, [(to(at_ns), values) for at_ns, values in one.points]))
     return Process(process.name, tracks, counters)
 
 
-def _slice(one: Slice, to: OnClock) -> Slice:
-    return replace(one, start_ns=to(one.start_ns), end_ns=to(one.end_ns))
-
-
-def clock_words(result: Result, place: int) -> str:
-    if len(result.traces) < 2:
-        return ""
-    fit = fits_of(result).get(place)
-    if fit is None:
-        return ", own clock: its times cannot be compared with other ranks"
-    return ", put in place by its session's start" if fit.source is ClockSource.SESSION_START else ""
-
-
 def about_clocks(result: Result) -> Args:
-    run = result.run
-    if run is UNSET:
+    if not (run := known(result.run)):
         return {}
-    source = next((str(one.source) for one in run.clocks.by_rank), "own")
-    residual_ns = known(run.clocks.residual_ns)
-    fits = [
-        {"ranks": list(one.ranks), "offset_ns": str(one.offset_ns), "drift_ppm": one.drift_ppm}
-        for one in run.clocks.by_rank
-    ]
-    return {"clock": source, "clock_residual_ns": residual_ns, "clock_fits": fits}
+    source = next((f"{one.source}" for one in run.clocks.by_rank), "own")
+    fits: list[Args] = []
+    for one in run.clocks.by_rank:
+        offset_ns = f"{one.offset_ns}"
+        fits.append({"ranks": [*one.ranks], "offset_ns": offset_ns, "drift_ppm": one.drift_ppm})
+    return {"clock": source, "clock_residual_ns": known(run.clocks.residual_ns), "clock_fits": fits}
 
 
 _SHOWN: Final = 8
@@ -97,141 +83,117 @@ def write_perfetto(result: Result, detail: Detail) -> str:
     no compute ran and the streams in all steps that the result holds; counters of each used step, in ms.
     `FULL`: the streams of every rank, not of the first eight.
     """
-    shown = len(result.ranks) if detail is Detail.FULL else min(_SHOWN, len(result.ranks))
+    shown = len(result.ranks)
+    if detail is Detail.FIRST:
+        shown = min(_SHOWN, shown)
     processes = [Process("moe-diag: verdict", [*_verdict_tracks(result)])]
     arrows, fits = count(1), fits_of(result)
     for place, rank in enumerate(result.ranks):
         tracks = [*_own_tracks(result, place)]
         if place < shown:
-            a2a = known(rank.a2a)
-            tracks.append(Track("expert all-to-all", [_span(one) for one in a2a.spans] if a2a else []))
-            tracks += step_tracks(rank.timelines, arrows)
+            a2a, spans = known(rank.a2a), list[Slice]()
+            for one in a2a.spans if a2a else ():  # an unknown direction is no phase
+                within = {"step": known(one.step), "layer": known(one.layer), "phase": known(one.phase)}
+                spans.append(Slice(one.start_ns, one.end_ns, name_of(one.kind), one.kind, within))
+            tracks += (Track("expert all-to-all", spans), *step_tracks(rank.timelines, arrows))
         process = Process(_name(result, place), tracks, [*_counters(rank)])
         processes.append(moved(process, on_clock(fits[place])) if place in fits else process)
-    return render_events(processes, _about(result, shown))
-
-
-def _name(result: Result, place: int) -> str:
-    rank = result.ranks[place]
-    process = known(rank.process)
-    whose = f", process {process}" if process is not None else ""
-    trace = f", {rank.trace}" if len(result.traces) > 1 else ""
-    return f"{who(rank)} ({gpu_of(rank)}){whose}{trace}{_late(result, place)}{clock_words(result, place)}"
-
-
-def _late(result: Result, place: int) -> str:
-    late = None if result.run is UNSET else known(result.run.late)
-    return f", late: {name_of(late.cause)}" if late is not None and place in late.places else ""
-
-
-def _about(result: Result, shown: int) -> Args:
-    return {
+    timelines = [rank.timelines for rank in result.ranks[:shown]]
+    about = {
         **lowered(result.tool),
         "schema_version": result.schema_version,
         "traces": [trace.name for trace in result.traces],
         **about_clocks(result),
         "redaction": redaction_words(result.redacted),
         "ranks_without_streams": len(result.ranks) - shown,
-        "activities_left_out": [sum(one.left_out for one in rank.timelines) for rank in result.ranks[:shown]],
-        "calls_and_ranges_left_out": [
-            sum(one.host_left_out for one in rank.timelines) for rank in result.ranks[:shown]
-        ],
+        "activities_left_out": [sum(one.left_out for one in several) for several in timelines],
+        "calls_and_ranges_left_out": [sum(one.host_left_out for one in several) for several in timelines],
     }
+    return render_events(processes, about)
+
+
+def _name(result: Result, place: int) -> str:
+    rank, late, fit = result.ranks[place], late_rank(result), fits_of(result).get(place)
+    said = f"{who(rank)} ({gpu_of(rank)}){optional(', process {}', rank.process)}"
+    several = len(result.traces) > 1
+    if several:
+        said += f", {rank.trace}"
+    if late and place in late.places:
+        said += f", late: {name_of(late.cause)}"
+    if several and fit is None:
+        said += ", own clock: its times cannot be compared with other ranks"
+    elif several and fit and fit.source is ClockSource.SESSION_START:
+        said += ", put in place by its session's start"
+    return said
 
 
 def _verdict_tracks(result: Result) -> Iterator[Track]:
-    fits = fits_of(result)
-    times = [
-        on_clock(fits.get(place))(time_ns)
-        for place, rank in enumerate(result.ranks)
-        for pair in rank.windows_ns
-        for time_ns in pair
-    ]
+    fits, times = fits_of(result), list[int]()
+    for place, rank in enumerate(result.ranks):
+        times += map(on_clock(fits.get(place)), chain.from_iterable(rank.windows_ns))
     start_ns, end_ns = min(times), max(times)
     yield verdict(headline(result), start_ns, end_ns, "verdict")
     for wall in sorted(result.walls, key=lambda one: -(known(one.cost_frac) or 0)):
-        share = known(wall.cost_frac)
-        name = f"{name_of(wall.id)}: {'unknown' if share is None else f'at most {percent(share)}'}"
-        yield Track(name_of(wall.id), [Slice(start_ns, end_ns, name, wall.outcome, _wall(result, wall))])
-
-
-def _wall(result: Result, wall: Wall) -> Args:
-    fixes = [one for one in result.fixes if one.wall == wall.id][:_FIXES]
-    return {**lowered(wall), "next": [f"{fix.id} {fix.title}" for fix in fixes]}
+        cost = optional("at most {}", wall.cost_frac, percent) or "unknown"
+        fixes = [f"{one.id} {one.title}" for one in result.fixes if one.wall == wall.id]
+        args = {**lowered(wall), "next": fixes[:_FIXES]}
+        name = name_of(wall.id)
+        yield Track(name, [Slice(start_ns, end_ns, f"{name}: {cost}", wall.outcome, args)])
 
 
 def _own_tracks(result: Result, place: int) -> Iterator[Track]:
     rank = result.ranks[place]
     for wall in result.walls:
-        seen = [slice for one in wall.evidence if one.rank == place for slice in _evidence(wall, one)]
+        seen = []
+        for one in wall.evidence:
+            if one.rank == place and one.start_ns is not None and one.end_ns is not None:
+                said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
+                seen.append(Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said))
         yield Track(f"{name_of(wall.id)}: where to look", seen)
-    steps = rank.steps
-    slow = [_step(one, "slow") for one in steps.dropped if one.index in steps.slow]
-    used = [_step(one, "used") for one in steps.used]
-    left_out = [_step(one, "left out", one.reason) for one in steps.dropped if one.index not in steps.slow]
+    used, slow, left_out = [_step(one, "used") for one in rank.steps.used], list[Slice](), list[Slice]()
+    for dropped in rank.steps.dropped:
+        if dropped.index in rank.steps.slow:
+            slow.append(_step(dropped, "slow"))
+        else:
+            left_out.append(_step(dropped, "left out", f": {dropped.reason}"))
     yield Track("slow steps", slow)
     yield Track("steps", used + slow + left_out)
-    whole = _whole(rank)
-    windows = [Slice(start_ns, end_ns, "window", "window", whole) for start_ns, end_ns in rank.windows_ns]
-    yield Track("windows", windows)
-
-
-def _whole(rank: Rank) -> Args:
-    return {
+    absent = known(rank.absent_ns)
+    whole = {
         "budget_ns": lowered(rank.budget_ns),
         "exposed_comm_by_kind_ns": known(rank.exposed_comm_by_kind_ns),
         "exposed_copy_by_kind_ns": rank.exposed_copy_by_kind_ns,
         "compute_by_class_ns": rank.compute_by_class_ns,
-        "absent_ns": lowered(absent) if (absent := known(rank.absent_ns)) else None,
+        "absent_ns": absent and lowered(absent),
         "masked_ns": known(rank.masked_ns),
         "hidden_comm_ns": known(rank.hidden_comm_ns),
     }
-
-
-def _evidence(wall: Wall, one: Evidence) -> Iterator[Slice]:
-    if one.start_ns is not None and one.end_ns is not None:
-        said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
-        yield Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said)
+    windows = [Slice(start_ns, end_ns, "window", "window", whole) for start_ns, end_ns in rank.windows_ns]
+    yield Track("windows", windows)
 
 
 def _where(start_ns: int, end_ns: int) -> Args:
     return {"start": seconds(start_ns), "end": seconds(end_ns)}
 
 
-def _step(one: Step, state: str, reason: str = "") -> Slice:
-    said = f"{state}: {reason}" if reason else state
-    args = {"state": said, **_where(one.start_ns, one.end_ns)}
-    return Slice(one.start_ns, one.end_ns, f"step {one.index}, {said}", f"{state} step", args)
-
-
-def _span(one: Span) -> Slice:
-    """An exchange; an unknown direction is no phase."""
-    place = {"step": known(one.step), "layer": known(one.layer), "phase": known(one.phase)}
-    return Slice(one.start_ns, one.end_ns, name_of(one.kind), one.kind, place)
+def _step(one: Step | Dropped, state: str, reason: str = "") -> Slice:
+    args = {"state": f"{state}{reason}", **_where(one.start_ns, one.end_ns)}
+    name = f"step {one.index}, {state}{reason}"
+    return Slice(one.start_ns, one.end_ns, name, f"{state} step", args)
 
 
 def _counters(rank: Rank) -> Iterator[Counter]:
     used, ledger = rank.steps.used, known(rank.ledger)
-    if not used or not ledger:
-        return
     for name, group in (("used steps, ms", "budget"), ("no compute in used steps, ms", "absent")):
-        series = _by_head([row for row in ledger if row.group == group])
-        if series:
-            yield Counter(name, [*_points(used, series)])
-
-
-def _by_head(rows: Sequence[LedgerRow]) -> dict[str, list[int]]:
-    parts: dict[str, list[Sequence[int]]] = {}
-    for row in rows:
-        parts.setdefault(row.row.partition(".")[0], []).append(row.per_step_ns)
-    return {head: [sum(step) for step in zip(*several, strict=True)] for head, several in parts.items()}
-
-
-def _points(
-    used: Sequence[Step], series: Mapping[str, Sequence[int]]
-) -> Iterator[tuple[int, dict[str, int]]]:
-    for place, step in enumerate(used):
-        yield step.start_ns, {head: lengths[place] for head, lengths in series.items()}
-        following = used[place + 1].start_ns if place + 1 < len(used) else None
-        if following != step.end_ns:
-            yield step.end_ns, dict.fromkeys(series, 0)
+        parts: dict[str, list[Sequence[int]]] = {}
+        for row in ledger or ():
+            if row.group == group:
+                parts.setdefault(row.row.partition(".")[0], []).append(row.per_step_ns)
+        points = []
+        for place, step in enumerate(used):
+            lengths = {head: sum(row[place] for row in rows) for head, rows in parts.items()}
+            points.append((step.start_ns, lengths))
+            if step.end_ns not in (following.start_ns for following in used[place + 1 : place + 2]):
+                points.append((step.end_ns, dict.fromkeys(parts, 0)))
+        if used and parts:
+            yield Counter(name, points)

@@ -1,13 +1,12 @@
 """A comparison as a trace for ui.perfetto.dev: a step of either run, both begun at zero, and what differs."""
 
-from collections.abc import Iterator
 from itertools import count
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedRow, Side
+from heuristics.result.compared import Compared, Side
 from reports.content.blocks import Detail
 from reports.content.comparison.difference import delta, headline, unit
-from reports.content.names import gpu_of, name_of, who
+from reports.content.names import gpu_of, name_of, optional, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
@@ -26,7 +25,17 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     sides = {"base": compared.base, "new": compared.new}
     longest_ns = max(_length_ns(side) for side in sides.values())
     rows = compared.attribution if detail is Detail.FULL else compared.attribution[:_ROWS]
-    processes = [Process("moe-diag: new against base", [*_notes(compared, rows, longest_ns)])]
+    notes = [verdict(headline(compared), 0, longest_ns, compared.verdict)]
+    for place, suspect in enumerate(compared.suspects, start=1):
+        name = f"{place}. {suspect.title}"
+        notes.append(Track(f"cause {place}", [Slice(0, longest_ns, name, "cause", lowered(suspect))]))
+    for row in rows:
+        name, wall = (
+            f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}",
+            known(row.wall) or "no wall",
+        )
+        notes.append(Track(row.row, [Slice(0, longest_ns, name, wall, lowered(row))]))
+    processes = [Process("moe-diag: new against base", notes)]
     arrows = count(1)
     for name, side in sides.items():
         steps = step_tracks((side.timeline,), arrows, -side.timeline.start_ns)
@@ -44,19 +53,8 @@ def _length_ns(side: Side) -> int:
     return side.timeline.end_ns - side.timeline.start_ns
 
 
-def _notes(compared: Compared, rows: tuple[ComparedRow, ...], length_ns: int) -> Iterator[Track]:
-    yield verdict(headline(compared), 0, length_ns, compared.verdict)
-    for place, suspect in enumerate(compared.suspects, start=1):
-        name = f"{place}. {suspect.title}"
-        yield Track(f"cause {place}", [Slice(0, length_ns, name, "cause", lowered(suspect))])
-    for row in rows:
-        name = f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}"
-        yield Track(row.row, [Slice(0, length_ns, name, known(row.wall) or "no wall", lowered(row))])
-
-
 def _step(name: str, side: Side) -> Track:
     timeline = side.timeline
-    step = known(timeline.step)
     where = {
         "run": f"{gpu_of(side)}, {who(side)}",
         "start": seconds(timeline.start_ns),
@@ -64,5 +62,5 @@ def _step(name: str, side: Side) -> Track:
         "activities_left_out": timeline.left_out,
         "mean_ns_by_row": {one.row: one.mean_ns for one in side.budget_rows},
     }
-    said = f"{'window' if step is None else f'step {step}'} of {name}"
+    said = f"{optional('step {}', timeline.step) or 'window'} of {name}"
     return Track("step", [Slice(0, _length_ns(side), said, "step", where)])

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, Final
 
 from reports.content.blocks import Headline
-from reports.content.names import plain
+from reports.content.names import optional, plain, when
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import printable
@@ -89,7 +89,13 @@ def render_events(processes: Sequence[Process], about: Args) -> str:
     (UNIX times), or where a time is negative, they begin at the first one, and `origin_ns` of `otherData` is
     what to add.
     """
-    times = [ns for process in processes for ns in _times(process)]
+    times: list[int] = []
+    for process in processes:
+        for track in process.tracks:
+            for one in track.slices:
+                times += (one.start_ns, one.end_ns)
+        for counter in process.counters:
+            times += (at_ns for at_ns, _ in counter.points)
     fits = min(times, default=0) >= 0 and max(times, default=0) < _EXACT_NS
     origin_ns = 0 if fits else min(times)
     other = _json({**about, "origin_ns": str(origin_ns)})
@@ -134,14 +140,6 @@ def rows(slices: Iterable[Slice], nests: bool = False) -> list[list[Slice]]:
     return found
 
 
-def _times(process: Process) -> Iterator[int]:
-    for track in process.tracks:
-        for one in track.slices:
-            yield from (one.start_ns, one.end_ns)
-    for counter in process.counters:
-        yield from (at_ns for at_ns, _ in counter.points)
-
-
 def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
     yield _named(pid, 0, "process_name", {"name": printable(process.name, _NAME)})
     yield _named(pid, 0, "process_sort_index", {"sort_index": pid})
@@ -153,8 +151,7 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
             yield _named(pid, tid, "thread_name", {"name": printable(name, _NAME)})
             yield _named(pid, tid, "thread_sort_index", {"sort_index": tid})
             for one in row:
-                yield _complete(pid, tid, one, origin_ns)
-                yield from _arrows(pid, tid, one, origin_ns)
+                yield from _slice(pid, tid, one, origin_ns)
     for counter in process.counters:
         head = f'{{"ph":"C","pid":{pid},"name":{_json(counter.name)}'
         for at_ns, values in counter.points:
@@ -162,19 +159,13 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
             yield f'{head},"ts":{microseconds(at_ns - origin_ns)},"args":{{{shown}}}}}'
 
 
-def _complete(pid: int, tid: int, one: Slice, origin_ns: int) -> str:
-    at = microseconds(one.start_ns - origin_ns)
+def _slice(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
+    """A slice, and the ends of arrows at it: both bind to the slice that is open at its start."""
+    at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(one.start_ns - origin_ns)}'
     length = microseconds(one.end_ns - one.start_ns)
     name, category = _json(printable(one.name, _NAME)), _json(printable(one.category, _NAME))
-    args = f',"args":{_json(one.args)}' if one.args else ""
-    return (
-        f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{at},"dur":{length},"name":{name},"cat":{category}{args}}}'
-    )
-
-
-def _arrows(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
-    """The ends of arrows at a slice: both bind to the slice that is open at its start."""
-    at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(one.start_ns - origin_ns)}'
+    args = optional(',"args":{}', one.args or None, _json)
+    yield f'{{"ph":"X",{at},"dur":{length},"name":{name},"cat":{category}{args}}}'
     at += ',"name":"launch","cat":"launch"'
     yield from (f'{{"ph":"s","id":{arrow},{at}}}' for arrow in one.launches)
     if one.launched_by:
@@ -182,7 +173,7 @@ def _arrows(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
 
 
 def _named(pid: int, tid: int, what: str, args: Args) -> str:
-    thread = f',"tid":{tid}' if tid else ""
+    thread = when(tid, f',"tid":{tid}')
     return f'{{"ph":"M","pid":{pid}{thread},"name":"{what}","args":{_json(args)}}}'
 
 
@@ -226,15 +217,12 @@ def step_tracks(timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: 
         for host in timeline.host:
             hosts.setdefault(host.thread, []).extend(_host(host, names, at_ns, launched))
         if (reasons := known(timeline.reasons)) is not None:
-            for offset_ns, length_ns, reason in zip(
-                reasons.at_ns, reasons.length_ns, reasons.reason, strict=True
-            ):
+            columns = (reasons.at_ns, reasons.length_ns, reasons.reason)
+            for offset_ns, length_ns, reason in zip(*columns, strict=True):
                 name, start_ns = reasons.reasons[reason], at_ns + offset_ns
                 why.append(Slice(start_ns, start_ns + length_ns, name, name.partition(".")[0]))
-    said = "NVTX ranges and CUDA calls"
-    yield from (
-        Track(f"host thread {id}: {said}", slices, nests=True) for id, slices in sorted(hosts.items())
-    )
+    for id, slices in sorted(hosts.items()):
+        yield Track(f"host thread {id}: NVTX ranges and CUDA calls", slices, nests=True)
     yield Track("why no compute ran", why)
     yield from (Track(f"stream {id}", slices) for id, slices in sorted(streams.items()))
 
@@ -255,8 +243,10 @@ def _host(
     lane: HostLane, names: Sequence[str], at_ns: int, launched: dict[int, list[int]]
 ) -> Iterator[Slice]:
     """Calls take the arrows that begin at their start; of two at one instant the first."""
-    category = lane.kind.removesuffix("s")
+    category, arrows = lane.kind.removesuffix("s"), tuple[int, ...]()
+    unnamed = "call" if lane.kind == "calls" else _UNNAMED
     for offset_ns, length_ns, name in zip(lane.at_ns, lane.length_ns, lane.name, strict=True):
-        arrows = tuple(launched.pop(offset_ns, ())) if lane.kind == "calls" else ()
-        said = names[name] if name >= 0 else "call" if lane.kind == "calls" else _UNNAMED
-        yield Slice(at_ns + offset_ns, at_ns + offset_ns + length_ns, said, category, launches=arrows)
+        if lane.kind == "calls":
+            arrows = tuple(launched.pop(offset_ns, ()))
+        said, start_ns = names[name] if name >= 0 else unnamed, at_ns + offset_ns
+        yield Slice(start_ns, start_ns + length_ns, said, category, launches=arrows)

@@ -176,7 +176,7 @@ def test_what_does_not_act_by_its_walls_handicap_has_no_ceiling_and_an_entry_ins
     assert (ceilings["CMP-3"], ceilings["CMP-4"]) == (None, 0.2)
     other = a_fix("CMP-3", "compute", kinds=("gemm",), direct=())
     plan = make_plan(run, ["compute"], catalogue_of(other))
-    assert isinstance(fix_section(plan.fixes[0]).gain_frac, Missing)
+    assert isinstance(fix_section(plan.fixes[0], run).gain_frac, Missing)
 
 
 @pytest.mark.parametrize("seed", range(20))

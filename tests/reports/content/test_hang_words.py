@@ -6,8 +6,10 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from heuristics.result.result import Result
 from reports.content.analysis.hang import hang_words, witness_lines
 from reports.content.names import plain
+from tests.doubles.result import double
 from tests.places import ROOT
 from traces.missing import Missing
 from traces.sections.hang import Hang, HangKind, RanksAt, Witness, WitnessedRank, WitnessSource
@@ -75,7 +77,7 @@ RANKS = tuple(WitnessedRank(rank, rank == 0, 5, 5, 0, 2_000_000 * rank, rank) fo
 
 def witness(latest: int | Missing | None, part: float | Missing | None) -> str:
     found = Witness((WitnessSource.INSPECTOR,), 2, RANKS, 10, latest, part, part)
-    return " ".join(plain(line.said) for line in witness_lines(found))
+    return " ".join(plain(line.said) for line in witness_lines(double(Result, witness=found)))
 
 
 def test_ranks_that_nobody_profiled_are_counted_and_the_last_one_named() -> None:
@@ -85,4 +87,4 @@ def test_ranks_that_nobody_profiled_are_counted_and_the_last_one_named() -> None
     )
     assert "no rank waits in 10 timed collectives" in witness(None, None)
     assert "their collectives are not timed" in witness(NOT_TIMED, NOT_TIMED)
-    assert list(witness_lines(UNSET)) == []
+    assert list(witness_lines(double(Result, witness=UNSET))) == []

@@ -23,8 +23,6 @@ def of_log(peak: Peak | Missing, mfu_frac: float | Missing) -> Throughput:
 
 def test_the_mfu_of_the_log_stands_beside_the_hfu_of_the_trace(tmp_path: Path) -> None:
     rank = diagnoser.analyze(write(tmp_path / "run.json", late_host())).result.ranks[0]
-    alone, both = rates(rank, None), rates(rank, of_log(H100, 0.41))
-    assert alone is not None
-    assert both is not None
+    (alone,), (both,) = rates(rank, None), rates(rank, of_log(H100, 0.41))
     said = "MFU: 41 % of 989 TFLOP/s (H100, bf16), by configuration and the log's steady step; "
     assert both.blocks == (*alone.blocks, Sentence(words(f"{said}HFU counts recomputed work as well.")))
