@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -12,6 +14,14 @@ from tests.kept.sources import Documents
 from tests.places import DATA
 
 KEPT: Final = DATA / "kept_documents.json"
+Source = Callable[[Path, Any], Documents]
+"""Makes documents in a folder, from a seed or of a kind on."""
+
+
+def families(*rows: tuple[str, Source, Iterable[Any]]) -> pytest.MarkDecorator:
+    """A test of each family; `{}` of its name is where its documents begin."""
+    several = [(name.format(first), source, first) for name, source, firsts in rows for first in firsts]
+    return pytest.mark.parametrize(("family", "source", "first"), several, ids=[row[0] for row in several])
 
 
 def hold(family: str, documents: Documents, request: pytest.FixtureRequest) -> None:

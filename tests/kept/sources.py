@@ -75,7 +75,7 @@ HANDICAPS: Final = (
 )
 
 
-def demo(folder: Path) -> Documents:
+def demo(folder: Path, _: int) -> Documents:
     """The recordings of the demo, and each compared with the one before."""
     before = None
     for name in sorted({*RECORDINGS} - {*SEVERAL}):
@@ -133,7 +133,7 @@ def facts_of_exceptions(folder: Path, first: int) -> Documents:
         yield f"{seed}", facts(path, {})
 
 
-def profiled(folder: Path) -> Documents:
+def profiled(folder: Path, _: int) -> Documents:
     """Small runs as PyTorch's profiler writes them."""
     for seed in range(2000, 2000 + 2 * EACH):
         path, recording = folder / f"{seed}.json", draw(seed).recording
@@ -173,7 +173,7 @@ def third_simulator(folder: Path, kind: Kind) -> Documents:
     yield kind.value, _or_refused(diagnoser.analyze, files, ranks=mapped, ask_megatron=False)
 
 
-def sets_of_ranks(first: int) -> Documents:
+def sets_of_ranks(_: Path, first: int) -> Documents:
     """All that is judged of small sets of ranks."""
     for seed in range(first, first + MANY):
         ranks = draw_ranks(seed)
@@ -185,7 +185,7 @@ def sets_of_ranks(first: int) -> Documents:
         )
 
 
-def pairs_of_one_cause(first: int) -> Documents:
+def pairs_of_one_cause(_: Path, first: int) -> Documents:
     """Pairs whose new side is a cause the worse, a few causes."""
     for cause in CAUSES[first : first + FEW]:
         base, new = cause.change(Side(cause.knobs), STRENGTH)
@@ -194,7 +194,7 @@ def pairs_of_one_cause(first: int) -> Documents:
         yield cause.name, diagnoser.compare(*documents).to_dict()
 
 
-def pairs_of_other_kinds() -> Documents:
+def pairs_of_other_kinds(_: Path, __: int) -> Documents:
     """Pairs whose sides differ in what real ones do, of each kind the first."""
     for name, case in {one.name: one for one in reversed([*kinds(PAIRS_SEED)])}.items():
         seeds = zip(sides(case), case.noise_seeds, views(case), strict=True)
@@ -223,7 +223,7 @@ def _analysed(path: Path, config: Path | None) -> diagnoser.Diagnosis | None:
         return None
 
 
-def drawn_configurations(first: int) -> Documents:
+def drawn_configurations(_: Path, first: int) -> Documents:
     """Configurations drawn knob by knob, most of them illegal, and legal ones with what was measured."""
     for seed in range(first, first + EACH):
         for name, of in (("drawn", drawn_run), ("legal", random_run)):
@@ -242,7 +242,7 @@ def drawn_configurations(first: int) -> Documents:
             )
 
 
-def altered_settings(first: int) -> Documents:
+def altered_settings(_: Path, first: int) -> Documents:
     """What is read of configurations with a few lines changed, as they stand and in effect."""
     for seed in range(first, first + MANY):
         dice = Random(f"settings {seed}")
@@ -290,7 +290,7 @@ def altered_pairs(folder: Path, first: int) -> Documents:
         yield f"{seed}", _or_refused(diagnoser.compare_files, config_of(pair, "base"), new, **asked)
 
 
-def configurations() -> Documents:
+def configurations(_: Path, __: int) -> Documents:
     """Files of configurations, with logs and symptoms where they have any."""
     for case in (*CASES, *sorted((DATA / "field_cases").iterdir())):
         files = {one.name.partition(".")[0]: one for one in case.iterdir()} if case.is_dir() else {}
@@ -299,7 +299,7 @@ def configurations() -> Documents:
             yield case.name, _or_refused(diagnoser.check_config, path, **about)
 
 
-def pairs_of_files() -> Documents:
+def pairs_of_files(_: Path, __: int) -> Documents:
     """Two configurations with their logs."""
     for pair in PAIRS:
         logs = {"base_log": pair / "base.log", "new_log": pair / "new.log", "about": truth(pair)["options"]}
@@ -307,7 +307,7 @@ def pairs_of_files() -> Documents:
         yield pair.name, found.to_dict()
 
 
-def layouts() -> Documents:
+def layouts(_: Path, __: int) -> Documents:
     """Layouts of published models."""
     for place, model in enumerate(PUBLISHED):
         gpu = ("H100", "GB200", "B200")[place % 3]
