@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from heuristics.evidence.fitness import Fitness, Grade, fitness
+from heuristics.evidence.fitness import Grade, fitness
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -63,8 +63,14 @@ def page(
     for one in walls:
         cells = (name_of(one.wall), one.grade, "; ".join(one.because))
         grades.append(row(cells, (), _TONES[one.grade]))
+    said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
+    found = {one.grade for one in walls}
+    worst: Grade = max(found, key=[*_TONES].index)
+    label = f"{worst.upper()} FOR A DIAGNOSIS"
+    if worst == "useless":
+        label = "PARTLY USELESS" if len(found) > 1 else "NOT FIT FOR A DIAGNOSIS"
     blocks = (
-        _headline(walls),
+        Headline(label, words(f"{said}."), _TONES[worst]),
         table("Recorded", ("What", "Count"), counts, note=note),
         *_missing(info, capture, lacking),
         *items("Wrong in how it was recorded or exported", wrong),
@@ -134,13 +140,3 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
     yield Command(words("With the framework's flags:"), f"{_CAPTURE} {question}")
     for other in passes(lacking):
         yield Command(words(_PASSES[other]), f"{_CAPTURE} {other}")
-
-
-def _headline(walls: tuple[Fitness, ...]) -> Headline:
-    said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
-    grades = {one.grade for one in walls}
-    worst: Grade = max(grades, key=[*_TONES].index)
-    label = f"{worst.upper()} FOR A DIAGNOSIS"
-    if worst == "useless":
-        label = "PARTLY USELESS" if len(grades) > 1 else "NOT FIT FOR A DIAGNOSIS"
-    return Headline(label, words(f"{said}."), _TONES[worst])

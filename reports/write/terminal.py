@@ -234,7 +234,8 @@ class _Grid:
 def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
     count = len(table.columns)
-    count -= count > 1 and not table.columns[-1].number
+    if count > 1 and not table.columns[-1].number:
+        count -= 1
     heads = [len(column.title) for column in table.columns[:count]]
     sizes = [max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)]
     if not table.columns[0].title:

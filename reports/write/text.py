@@ -110,7 +110,9 @@ def _fitted(page: Page, view: View) -> list[Text]:
 
 def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, list[Text]]]:
     """Each block of a part by its title; its own title stands with the first."""
-    gap, first = [plain("")] * room.gaps, list[Text]()
+    gap, first = list[Text](), list[Text]()
+    if room.gaps:
+        gap = [plain("")]
     inner: Sequence[Block] = (part,)
     if isinstance(part, blocks.Part):
         first, inner = [*gap, plain(part.title.upper(), "bold underline")], part.blocks

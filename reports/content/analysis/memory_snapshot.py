@@ -107,5 +107,5 @@ def _chart(used_bytes: Sequence[int]) -> Iterator[str]:
     edges = [at * len(used_bytes) // max(1, count) for at in range(count + 1)]
     columns = [max(used_bytes[begin:end]) for begin, end in pairwise(edges)]
     for level in range(_HEIGHT, 0, -1):
-        line = "".join(" #"[size * _HEIGHT >= peak * (level - 0.5)] for size in columns)
+        line = "".join("#" if size * _HEIGHT >= peak * (level - 0.5) else " " for size in columns)
         yield f"{when(level == _HEIGHT, gigabytes(peak)):>10} |{line}|"

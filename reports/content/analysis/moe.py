@@ -7,7 +7,7 @@ from reports.content.analysis.times import Scale, figures_of, figures_table, sca
 from reports.content.blocks import Block, Code, Entry, Part, Term, table
 from reports.content.names import optional, statement
 from traces.missing import Missing, known
-from traces.sections.rank import PASSES, Moe, Pass, Rank
+from traces.sections.rank import PASSES, Moe, Rank
 from traces.spelling import counted, megabytes, percent
 
 
@@ -26,23 +26,20 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
     elif isinstance(found.tax_ns, Missing):
         yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
     there = [name for name in PASSES if any(row.pass_ == name for row in found.rows)]
-    modules = dict.fromkeys(row.module for row in found.rows)
     layers = known(found.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
-    rows = (_row(module, found, there, scale) for module in modules)
+    rows: list[list[Entry]] = []
+    for module in dict.fromkeys(row.module for row in found.rows):
+        by_pass = {row.pass_: row for row in found.rows if row.module == module}
+        times = [scale.ms(by_pass[name].wall_ns) if name in by_pass else "" for name in there]
+        waits = [known(row.blocking_ns) for row in by_pass.values()]
+        known_waits = [one for one in waits if one is not None]
+        waited = scale.ms(sum(known_waits)) if known_waits == waits else "unknown"
+        rows.append([Term(module), *times, waited])
     yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
     if waits_ns := sum(known(row.host_wait_ns) or 0 for row in found.rows):
         said = f"The GPU waited for the host to read token counts: {scale.ms(waits_ns)} {scale.unit}."
         yield statement(said)
-
-
-def _row(module: str, found: Moe, there: list[Pass], scale: Scale) -> list[Entry]:
-    by_pass = {row.pass_: row for row in found.rows if row.module == module}
-    times = [scale.ms(by_pass[name].wall_ns) if name in by_pass else "" for name in there]
-    waits = [known(row.blocking_ns) for row in by_pass.values()]
-    known_waits = [one for one in waits if one is not None]
-    waited = scale.ms(sum(known_waits)) if known_waits == waits else "unknown"
-    return [Term(module), *times, waited]
 
 
 def communication(result: Result, rank: Rank) -> Iterator[Part]:

@@ -88,8 +88,9 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     if most is not None:
         # of first steps that are upgrades, which set nothing, what stands on them is shown as well
         first = next((place for place, one in enumerate(steps) if one.spellings), 0)
-        are_upgrades = {one.id for one in steps[:first]} <= {*steps[first].after}
-        shown = steps[: most + first * are_upgrades]
+        if {one.id for one in steps[:first]} <= {*steps[first].after}:
+            most += first
+        shown = steps[:most]
     unproven = _unproven(result)
     if result.fixes or errors:
         title = f"DO THIS{when(len(shown) > 1, ', in this order')}"

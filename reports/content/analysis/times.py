@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.late import leading
-from reports.content.blocks import Entry, Hue, Quantity, Row, Span, Table, Term, Words, row, table
+from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, Words, row, table
 from reports.content.names import share_of
 from reports.measures import measures
 from traces.limits import WALL
@@ -151,16 +151,17 @@ def figures_of(section: Section, *apart: str) -> Iterator[Figure]:
 
 def figures_table(title: str, figures: Iterable[Figure], scale: Scale | None = None) -> Table:
     """Measures and their values, each in its own unit; what is missing is said with its reason."""
-    return table(title, ("", "", ""), (_figure_row(*one, scale) for one in figures), range(1, 2))
-
-
-def _figure_row(key: str, value: OrMissing[float], scale: Scale | None) -> tuple[Entry, ...]:
-    if value is None:
-        return Term(key), "", "does not apply"
-    if isinstance(value, Missing):
-        return Term(key), "", f"unknown: {value.reason}"
-    measure = measures().get(key)
-    return Term(key), written(value, measure.unit if measure else "", scale), ""
+    rows = []
+    for key, value in figures:
+        figure, why, measure = "", "", measures().get(key)
+        if value is None:
+            why = "does not apply"
+        elif isinstance(value, Missing):
+            why = f"unknown: {value.reason}"
+        else:
+            figure = written(value, measure.unit if measure else "", scale)
+        rows.append((Term(key), figure, why))
+    return table(title, ("", "", ""), rows, range(1, 2))
 
 
 def written(value: float, unit: str, scale: Scale | None = None) -> str:

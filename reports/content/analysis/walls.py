@@ -244,21 +244,16 @@ def _wall(result: Result, wall: Wall) -> Fold:
             why = one.because + optional(", at {}", one.start_ns, seconds)
             rows.append((Term(one.measure), written(one.value, one.unit), limit, why))
         blocks.append(table("", ("measured", "value", "limit", "why"), rows, _FIGURES))
-    blocks += _seen(result, wall)
+    # where a timeline shows it: what to type, and the place in that of the page
+    shown = islice(moments(wall), _SEEN) if len(result.traces) == 1 else ()
+    for number, moment in enumerate(shown, start=1):
+        name, at = file_word(result.traces[0].name), wall.id if number == 1 else f"{wall.id}:{number}"
+        said = words(f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}")
+        line = f"moe-diag open {name} --at {at}"
+        blocks.append(Command(said, line, (moment.start_ns, moment.end_ns)))
     if room := known(wall.room):
         blocks.append(statement(f"{capital(room)}.", "Free GPU memory"))
     if wall.missing:
         cure = optional("To learn it: {}.", wall.cure)
         blocks += items("Missing", (*map(sentence, wall.missing), cure))
     return Fold(f"{capital(name_of(wall.id))}: {wall.outcome}{cost}", tuple(blocks), f"wall-{wall.id}")
-
-
-def _seen(result: Result, wall: Wall) -> Iterator[Block]:
-    """Where a timeline shows it: what to type, and the place in that of the page."""
-    if len(result.traces) != 1:
-        return
-    name = file_word(result.traces[0].name)
-    for number, one in enumerate(islice(moments(wall), _SEEN), start=1):
-        at = wall.id if number == 1 else f"{wall.id}:{number}"
-        said = words(f"{capital(one.shows)} in a timeline, at {seconds(one.start_ns)}")
-        yield Command(said, f"moe-diag open {name} --at {at}", (one.start_ns, one.end_ns))

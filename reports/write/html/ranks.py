@@ -167,7 +167,7 @@ def _by_step(
     """`from_least`: no colour is the smallest value and not zero."""
     there = [one for one in chain.from_iterable(values) if one is not None]
     low, high = min(there, default=0), max(there, default=0)
-    zero, rows = low * from_least, []
+    zero, rows = low if from_least else 0, []
     for rank, row in zip(ranks, values, strict=True):
         shades, said = [], []
         for place, one in enumerate(row, start=1):
