@@ -10,7 +10,7 @@ from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.situation import SENDRECV
-from heuristics.plan.planned import Planned
+from heuristics.plan.planned import Planned, ids_of
 from heuristics.result.judged import Combined
 from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
@@ -212,7 +212,7 @@ def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) 
     mine = [one for one in chosen if one.fix.wall == wall and not (one.is_late or one.gains_little)]
     kinds = _largest_kinds(run, wall)
     acting = [one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}]
-    return tuple(one.fix.id for one in (acting if kinds and acting else mine)[:1])
+    return ids_of((acting if kinds and acting else mine)[:1])
 
 
 def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
@@ -333,7 +333,7 @@ def _combined(several: Sequence[Planned], ranks: Sequence[Replayed], joints: Seq
     )
     ceilings = [one.ceiling_frac or 0.0 for one in several]
     high = max(min(high, sum(ceilings) + beyond), *ceilings)
-    return Combined(tuple(one.fix.id for one in several), (min(low, high), high))
+    return Combined(ids_of(several), (min(low, high), high))
 
 
 def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:

@@ -22,7 +22,7 @@ from heuristics.plan.gains import (
     unmet,
     wins_of,
 )
-from heuristics.plan.planned import Plan, Planned, Refused, Rejection, in_paying_order
+from heuristics.plan.planned import Plan, Planned, Refused, Rejection, ids_of, in_paying_order
 from heuristics.plan.refusals import Considered, refusals
 from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
@@ -72,10 +72,8 @@ def _in_order(
 ) -> Plan:
     """A plan in which nothing waits for its turn behind a fix that is never made."""
     plan = _plan(run, walls, catalogue, gains, rejected)
-    never = frozenset(one.fix.id for one in plan.refused)
-    never |= {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue} - {
-        one.fix.id for one in plan.fixes
-    }
+    unlocking = {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue}
+    never = {*ids_of(plan.refused)} | unlocking - {*ids_of(plan.fixes)}
     waiting = [one.unlocked_by for one in plan.refused if one.kind == "needs" and one.is_turn]
     return _plan(run, walls, catalogue, gains, rejected, never) if never & {*waiting} else plan
 
@@ -93,10 +91,10 @@ def _plan(
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
-        seen = {one.fix.id for one in chosen} | {one.fix.id for one in refused}
+        seen = ids_of((*chosen, *refused))
         dominated = any(is_direct(run, fix) for fix in _ordered(run, wall, catalogue))
         for planned in (_without_turns(one, never) for one in _wanted(run, wall, catalogue, gains, seen)):
-            first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains)
+            first = _before(run, planned, catalogue, {*ids_of(chosen)}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
             met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
             met_by |= {one.fix.same_as for one in earlier}

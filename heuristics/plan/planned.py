@@ -1,6 +1,6 @@
 """What a plan is made of: fixes to try, those refused and why, in the order that pays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from heuristics.fixes.change import Change
@@ -84,6 +84,10 @@ class Plan:
     refused: tuple[Refused, ...]
     levers: tuple[Planned, ...]
     releases: tuple[Release, ...] = ()
+
+
+def ids_of(several: Iterable[Planned | Refused]) -> Texts:
+    return tuple(one.fix.id for one in several)
 
 
 def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:

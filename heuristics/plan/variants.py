@@ -11,7 +11,7 @@ from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, n
 from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.precondition import Precondition, Release
-from heuristics.plan.planned import Plan, Planned
+from heuristics.plan.planned import Plan, Planned, ids_of
 from heuristics.rules.check import broken
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -63,7 +63,7 @@ def unlocked(
     `wanted`: the wall's fixes in their order. What follows the upgrade is judged on the upgraded run; what
     both runs allow in the same words comes before it.
     """
-    planned = {one.fix.id for one in plan.fixes}
+    planned = ids_of(plan.fixes)
     refused = {one.fix.id for one in plan.refused if one.kind == "needs"}
     for one in wanted:
         if one.fix.id in planned:
@@ -71,7 +71,7 @@ def unlocked(
         needed = _releases(one.preconditions) if one.fix.id in refused else ()
         upgrade = upgraded(run, needed)
         later = make(upgrade) if needed and broken(upgrade) <= broken(run) else plan
-        if one.fix.id in {other.fix.id for other in later.fixes}:
+        if one.fix.id in ids_of(later.fixes):
             steps = tuple(_step(run, release, wall) for release in needed)
             return _joined(plan, steps, later, needed, one.fix.id)
     return plan
@@ -86,9 +86,10 @@ def _joined(
     for one in now.fixes:
         if one.fix.id in kept and kept[one.fix.id].knobs == one.knobs and {*one.after} <= {*before}:
             before[one.fix.id] = replace(one, shares_with=kept[one.fix.id].shares_with)
-    ids = tuple(one.fix.id for one in upgrades)
     rest = [one for one in later.fixes if one.fix.id not in before]
-    after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in rest)
+    after = (
+        replace(one, after=(*ids_of(upgrades), *one.after)) if one.fix.id == fix else one for one in rest
+    )
     return replace(later, fixes=(*before.values(), *upgrades, *after), releases=releases)
 
 

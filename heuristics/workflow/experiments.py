@@ -38,8 +38,7 @@ def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     wall = plan.fixes[0].fix.wall if plan.fixes else None
     of_wall = {planned.fix.id for planned in plan.fixes if planned.fix.wall == wall}
     same = [one for one in made if one.fix in of_wall]
-    other = [one for one in made if one.fix not in of_wall]
-    later = [*other, *levers]
+    later = [one for one in (*made, *levers) if one not in same]
     last = (_winner(run),) if made or levers else ()
     return Experiments((_baseline(run, wall), *same[:1]), tuple(same[1:]), (*later, *last))
 

@@ -12,7 +12,7 @@ from heuristics.config.view import Config, Trust
 from heuristics.guides import situation
 from heuristics.guides.memory_use import ASK_MEMORY
 from heuristics.result.configured import WorkflowStep
-from heuristics.rules.condition import RUNS, Condition
+from heuristics.rules.condition import RUNS, Condition, condition
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -39,7 +39,7 @@ class Judged(Struct, frozen=True, forbid_unknown_fields=True):
     advice: str = ""
     fix: str = ""
     tells: str = ""
-    when: Condition | None = None
+    when: Condition = condition("True")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ _ROWS: Final = read_rows(
 
 
 def _by_row(row: _Row, run: Run) -> Judged:
-    says = next(one for one in row.says if one.when is None or one.when.holds(run))
+    says = next(one for one in row.says if one.when.holds(run))
     because, advice, tells = (
         RUNS.filled(text, run, _WORDS) for text in (says.because, says.advice, says.tells)
     )
@@ -134,11 +134,7 @@ def walk(run: Run, refused: bool = False) -> tuple[WorkflowStep, ...]:
 
     `refused`: the framework rejects the configuration, so that what ran was another one.
     """
-    return tuple(_step(rule, _judged(rule, run, refused)) for rule in RULES)
-
-
-def _step(rule: WorkflowRule, judged: Judged) -> WorkflowStep:
-    return copied(WorkflowStep, rule, judged)
+    return tuple(copied(WorkflowStep, rule, _judged(rule, run, refused)) for rule in RULES)
 
 
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:
