@@ -146,9 +146,7 @@ def _int(raw: Raw) -> int:
         if not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip()) or abs(float(text)) > LARGEST.value:
             raise ValueError
         return int(text)
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise ValueError
-    if raw != int(raw) or abs(raw) > LARGEST.value:
+    if not (type(raw) is int or type(raw) is float) or raw != int(raw) or abs(raw) > LARGEST.value:
         raise ValueError
     return int(raw)
 
