@@ -30,11 +30,15 @@ NEWEST: Final = "99"
 
 _FUSED: Final = {
     ("megatron.core.transformer.moe.moe_utils", "2.1.0"): (
-        *("fused_permute", "fused_permute_with_probs", "fused_unpermute"),
-        *("fused_sort_chunks_by_index", "fused_sort_chunks_by_index_with_probs"),
+        "fused_permute",
+        "fused_permute_with_probs",
+        "fused_unpermute",
+        "fused_sort_chunks_by_index",
+        "fused_sort_chunks_by_index_with_probs",
     ),
     ("megatron.core.models.common.embeddings.rope_utils", "1.4"): (
-        *("fused_apply_rotary_pos_emb", "fused_apply_rotary_pos_emb_thd"),
+        "fused_apply_rotary_pos_emb",
+        "fused_apply_rotary_pos_emb_thd",
     ),
 }
 """Functions that megatron-core looks for before it accepts a fusion, and the Transformer Engine that brings
@@ -49,8 +53,11 @@ _OF_FLEX: Final = {
 
 _DISPATCHER: Final = "megatron.core.transformer.moe.token_dispatcher"
 _USED: Final = (
-    *("megatron.core.transformer.transformer_config", "megatron.core.transformer.transformer_block"),
-    *("megatron.core.models.gpt.moe_module_specs", "megatron.core.parallel_state", _DISPATCHER),
+    "megatron.core.transformer.transformer_config",
+    "megatron.core.transformer.transformer_block",
+    "megatron.core.models.gpt.moe_module_specs",
+    "megatron.core.parallel_state",
+    _DISPATCHER,
 )
 
 _DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}

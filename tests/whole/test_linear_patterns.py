@@ -52,8 +52,7 @@ COMPILING = {"compiled", "compiled_rows", "of_bytes", "at_places", "Pattern"}
 AnyPattern = Pattern | re.Pattern[bytes] | re.Pattern[str]
 SHORT, LONG = 3_000, 12_000
 FIRST_S, EACH_S = 0.004, 4e-6
-"""What a text that long takes, and each place at which a pattern is found: what takes no more is not linear's
-business to prove; all else is measured again."""
+"""What a text that long takes, and each place at which a pattern is found; more is measured again."""
 GROWTH = 8.0
 """Four times the length: 4 where time is linear, 16 where it is quadratic."""
 ENDLESS_S = 20.0

@@ -49,8 +49,8 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
     for word, value in pairs:
         if _is_flag(word.text):
             _take_flag(draft, word, value, is_script, core)
-            if value is None or value.is_told:
-                plain[long_flag(word.text)] = "true" if value is None else value.text
+            if value.is_told:
+                plain[long_flag(word.text)] = value.text
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
@@ -103,28 +103,26 @@ def _is_flag(text: str) -> bool:
     return text.startswith("-") and not text[1:2].isdigit()
 
 
-def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word | None]]:
-    """Flags with the word behind each, if it has one; other words alone."""
+def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
+    """Flags with the word behind each, `true` where none is; other words with themselves."""
     left = deque(words)
     while left:
         word = left.popleft()
         name, equals, text = word.text.partition("=")
         if not _is_flag(word.text):
-            yield word, None
+            yield word, word
         elif equals:
             yield replace(word, text=name), replace(word, text=text)
+        elif left and not _is_flag(left[0].text):
+            yield word, left.popleft()
         else:
-            yield word, left.popleft() if left and not _is_flag(left[0].text) else None
+            yield word, Word("true", word.line)
 
 
-def _take_flag(
-    draft: Draft, word: Word, value: Word | None, is_script: bool = True, core: Release | None = None
-) -> None:
-    flag = long_flag(word.text)
+def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool, core: Release | None) -> None:
+    flag, text = long_flag(word.text), value.text
     knob = by_harness().get(flag)
-    is_told = word.sure and (value is None or value.is_told)
-    text = "true" if value is None else value.text
-    if not is_told:
+    if not (word.sure and value.is_told):
         if knob is not None:
             unclear(draft, knob, flag, word.line, "its value comes from outside the file")
     elif flag in _ENVIRONMENT:

@@ -2,44 +2,30 @@
 
 from typing import Final
 
+from msgspec import Struct
+
 from traces.settings.settings import KnobView
+from traces.toml_tables import read_table
 
-BITS: Final = {
-    "nvfp4": 4,
-    "mxfp8": 8,
-    "fp8": 8,
-    "fp8_blockwise": 8,
-    "fp8_rowwise": 8,
-    "fp8_per_tensor": 8,
-    "fp8_current": 8,
-    "fp8_delayed": 8,
-    "bf16": 16,
-    "fp16": 16,
-    "tf32": 32,
-    "fp32": 32,
-}
-"""Bits of a matrix element by the name of its format or recipe; TF32 is stored in 32."""
 
-RECIPES: Final = {
-    "fp8_delayed": "delayed",
-    "fp8_current": "tensorwise",
-    "fp8_blockwise": "blockwise",
-    "mxfp8": "mxfp8",
-}
+class _Precision(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `precisions.toml`, which says what its fields are."""
+
+    bits: int
+    recipe: str = ""
+    bridge: str = ""
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    precisions: dict[str, _Precision]
+    types: dict[str, str]
+
+
+_TABLE: Final = read_table("traces.settings", "precisions.toml", _Table)
+BITS: Final = {name: row.bits for name, row in _TABLE.precisions.items()}
+RECIPES: Final = {name: row.recipe for name, row in _TABLE.precisions.items() if row.recipe}
 """A precision by our name -> `fp8_recipe` of Megatron-Core."""
-
-_BRIDGE: Final = {
-    "delayed_scaling": "fp8_delayed",
-    "current_scaling": "fp8_current",
-    "subchannel": "fp8_blockwise",
-    "mxfp8": "mxfp8",
-    "nvfp4": "nvfp4",
-    "fp8": "fp8",
-    "bf16": "bf16",
-    "fp16": "fp16",
-}
-"""Part of a recipe's name in Megatron-Bridge's training/mixed_precision.py (067f987d), what tells most first,
--> precision: for recipes of a run's own, whose fields we do not know."""
+DTYPES: Final = _TABLE.types
 
 
 def bits_of(precision: str | None) -> int | None:
@@ -63,7 +49,8 @@ def configured_precision(view: KnobView) -> str | None:
     """
     named = view.word("mixed_precision")
     if named and not any(view.known(knob) for knob in ("fp8", "fp4")):
-        return next((precision for part, precision in _BRIDGE.items() if part in named), None)
+        told = (name for name, row in _TABLE.precisions.items() if row.bridge and row.bridge in named)
+        return next(told, None)
     if view.on("fp4", "mixed_precision.fp4"):
         return "nvfp4"
     if view.on("fp8", "mixed_precision.fp8"):

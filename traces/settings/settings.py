@@ -124,16 +124,16 @@ class KnobView:
 
     def number(self, knob: str) -> float | None:
         value = self.value(knob)
-        return None if isinstance(value, bool) or not isinstance(value, int | float) else value
+        return value if type(value) is int or type(value) is float else None
 
     def count(self, knob: str) -> int | None:
         value = self.value(knob)
-        return None if isinstance(value, bool) or not isinstance(value, int) else value
+        return value if type(value) is int else None
 
     def positive(self, *knobs: str) -> int | None:
         """A whole number above zero, of the first of these that has a value; else None."""
         value = self.first(*knobs)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        return value if type(value) is int and value > 0 else None
 
     def above(self, knob: str, limit: float) -> bool | None:
         return False if self.null(knob) else of_known(gt, self.number(knob), limit)

@@ -9,6 +9,7 @@ from traces.nearest import nearest_names
 from traces.patterns import compiled
 from traces.settings.expressions import LARGEST, LONGEST, pattern_of
 from traces.settings.knobs import Kind, Knob
+from traces.settings.precision import DTYPES
 from traces.settings.settings import Scalar, Value
 
 LETTERS: Final = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
@@ -59,21 +60,6 @@ class NotAValue(ValueError):
 
 GIVEN: Final = "given"
 """The value of a knob of which only counts that there is one."""
-
-DTYPES: Final = {
-    "torch.float32": "fp32",
-    "torch.float": "fp32",
-    "float32": "fp32",
-    "torch.bfloat16": "bf16",
-    "bfloat16": "bf16",
-    "torch.float16": "fp16",
-    "torch.half": "fp16",
-    "float16": "fp16",
-    "torch.uint8": "fp8",
-    "torch.float64": "fp64",
-    "float64": "fp64",
-}
-"""Spellings of PyTorch's types in a dumped configuration (megatron/training/config/yaml_utils.py)."""
 
 NULLS: Final = frozenset({"null", "None", "~", ""})
 TRUE: Final = frozenset({"true", "yes", "on", "1"})
@@ -160,9 +146,7 @@ def _int(raw: Raw) -> int:
         if not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip()) or abs(float(text)) > LARGEST.value:
             raise ValueError
         return int(text)
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise ValueError
-    if raw != int(raw) or abs(raw) > LARGEST.value:
+    if not (type(raw) is int or type(raw) is float) or raw != int(raw) or abs(raw) > LARGEST.value:
         raise ValueError
     return int(raw)
 

@@ -5,7 +5,6 @@ otherwise); rotary embeddings; probabilities multiplied inside the experts' acti
 the experts' output is not kept). Row statistics of norms and token indices are left out.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -14,6 +13,7 @@ from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Layout
 from traces.sizes.model import Experts, ModelSize
+from traces.toml_tables import read_table
 
 Part = Literal[
     "residual", "attention_norm", "mlp_norm", "latent", "query_key_value", "softmax", "attention_output",
@@ -26,28 +26,9 @@ ACTIVATION_BYTES: Final = 2
 _ROUTER_BYTES: Final = 13
 """Per token and expert: scores, their normalised copy and the chosen probabilities in FP32, a map of bool."""
 
-RECOMPUTED: Final[Mapping[str, tuple[Part, ...]]] = {
-    "core_attn": ("softmax",),
-    "mla_up_proj": ("query_key_value",),
-    "layernorm": ("attention_norm", "mlp_norm"),
-    "moe_act": ("moe_act",),
-    "shared_experts": ("shared_experts",),
-    "mlp": ("dense_mlp", "mlp_norm"),
-    "moe": ("router", "expert_input", "expert_fc1", "moe_act", "shared_experts"),
-}
-"""What a selective recompute module no longer keeps; TransformerConfig.recompute_modules."""
-
-OFFLOADED: Final[Mapping[str, tuple[Part, ...]]] = {
-    "attn_norm": ("residual",),
-    "mlp_norm": ("residual",),
-    "qkv_linear": ("attention_norm",),
-    "core_attn": ("query_key_value",),
-    "attn_proj": ("attention_output",),
-    "expert_fc1": ("expert_input",),
-    "moe_act": ("expert_fc1",),
-    "fused_group_mlp": ("expert_input", "expert_fc1", "moe_act"),
-}
-"""What fine-grained offloading sends to the host: each module's input (its user guide in Megatron-LM)."""
+_MODULES: Final = read_table("traces.sizes", "modules.toml", dict[str, dict[str, tuple[Part, ...]]])
+RECOMPUTED: Final = _MODULES["recomputed"]
+OFFLOADED: Final = _MODULES["offloaded"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Knobs read as numbers: which are missing, and which stand at Megatron's default because nobody said."""
 
 from traces.missing import Missing
-from traces.settings.precision import bits_of
+from traces.settings.precision import DTYPES, bits_of
 from traces.settings.settings import KnobView, Settings
 
 
@@ -42,7 +42,8 @@ class Knobs(KnobView):
         return default if value is None else min(1.0, max(0.0, float(value)))
 
     def dtype_bytes(self, knob: str, default: float) -> float:
-        bits = bits_of(self.word(knob))
+        word = self.word(knob) or ""
+        bits = bits_of(DTYPES.get(word, word))
         return default if bits is None else bits / 8
 
     def gap(self, path: str) -> Missing | None:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from traces.missing import Missing
+from traces.missing import Missing, of_known
 from traces.patterns import whole_number
 from traces.settings.settings import Settings, Value
 from traces.sizes.knobs import Knobs
@@ -176,22 +176,18 @@ def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspec
         "gpu_count": knobs.positive("world_size"),
         "global_batch_size": knobs.positive("train.global_batch_size"),
         "micro_batch_size": knobs.positive("train.micro_batch_size"),
-        **{
-            what: (knobs.positive(knob) or 1) if knobs.known(knob) else None for what, knob in _LAYOUT.items()
-        },
+        **{what: knobs.size(knob) for what, knob in _LAYOUT.items()},
     }
 
 
 def _of_row(row: Reference) -> Aspects:
-    layout = row.layout.split("/") if row.layout else [""] * len(_LAYOUT)
-    batch = row.batch.split("/") if row.batch else [""] * len(_BATCH)
+    layout = map(whole_number, (row.layout or "///").replace("-", "1").split("/"))
+    batch = map(whole_number, (row.batch or "//").split("/"))
     return {
         "gpu": row.gpu,
-        "precision": row.precision.lower() if row.precision else None,
+        "precision": of_known(str.lower, row.precision),
         "routing": None if row.routing == "unknown" else row.routing,
         "gpu_count": row.gpus,
-        **{what: whole_number(size) for what, size in zip(_BATCH, batch, strict=True)},
-        **{
-            what: 1 if size == "-" else whole_number(size) for what, size in zip(_LAYOUT, layout, strict=True)
-        },
+        **dict(zip(_BATCH, batch, strict=True)),
+        **dict(zip(_LAYOUT, layout, strict=True)),
     }

@@ -25,8 +25,15 @@ from traces.settings.values import NotAValue, value_of
 from traces.toml_tables import read_table
 
 WORDS: Final = (
-    *(b" arguments -", b"Configuration Summary (Non-Default", b"ersion", b"NVIDIA Release", b"=="),
-    *(b"NVSHMEM v", b"nvshmem", b"deep_ep-", b"DeepSpeed info:"),
+    b" arguments -",
+    b"Configuration Summary (Non-Default",
+    b"ersion",
+    b"NVIDIA Release",
+    b"==",
+    b"NVSHMEM v",
+    b"nvshmem",
+    b"deep_ep-",
+    b"DeepSpeed info:",
 )
 LONGEST_BLOCK: Final = Limit(
     5_000, "lines", "ours: Megatron-LM has under 1,500 arguments; other ranks' lines may lie between"

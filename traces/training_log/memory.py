@@ -80,7 +80,10 @@ class Tracebacks:
 
 WORDS: Final = (
     *(b"memory", b"Traceback (most recent", b'File "'),
-    *(b"OutOfMemory", b"OUT_OF_MEMORY", b"ErrorMemoryAllocation", b"_ALLOC_FAILED"),
+    b"OutOfMemory",
+    b"OUT_OF_MEMORY",
+    b"ErrorMemoryAllocation",
+    b"_ALLOC_FAILED",
 )
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
 _REPORT: Final = compiled(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
