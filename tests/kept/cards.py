@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any, Final, get_type_hints
@@ -19,7 +20,9 @@ from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.run.run import WALL_IDS, Run
 from tests.megatron.random_runs import drawn_run
-from traces.settings.settings import Value, settings
+from traces.settings.derive import add_derived, with_ranks
+from traces.settings.effective import effective
+from traces.settings.settings import Draft, Settings, Value, settings
 
 EACH: Final = 40
 GB: Final = 10**9
@@ -87,6 +90,24 @@ KNOBS: Final[Mapping[str, tuple[Value, ...]]] = {
     "num_attention_heads": (7, 8, 32), "moe_shared_expert_intermediate_size": (512, None),
     "transformer_impl": ("local", "transformer_engine"), "gated_linear_unit": (True, False),
     "moe_expert_rank_capacity_factor": (1.5, None), "moe_flex_dispatcher_num_sms": (16, 32),
+    "overlap_p2p_comm": (True, False), "comm_overlap.overlap_p2p_comm": (True, False),
+    "comm_overlap.bucket_size": (5, None), "comm_overlap.data_parallel_size": (1, 2),
+    "data_parallel_size": (1, 2), "rng.te_rng_tracker": (True, False), "use_te_rng_tracker": (True, False),
+    "cuda_graph_impl": ("none", "local", "transformer_engine"), "enable_cuda_graph": (True, False),
+    "external_cuda_graph": (True, False), "cuda_graph_modules": (("full",), ("attn", "full_iteration"), ()),
+    "moe_layer_recompute": (True, False), "recompute_granularity": ("full", "selective", None),
+    "recompute_modules": (("moe", "mlp"), ("mlp",), None), "moe_deepep_num_sms": (24,),
+    "moe_hybridep_num_sms": (32,), "hidden_size": (96, 100, 2048), "ffn_hidden_size": (64, None),
+    "kv_channels": (None,), "num_query_groups": (None, 4), "moe_ffn_hidden_size": (None, 64),
+    "position_embedding_type": ("none", "rope"), "apply_rope_fusion": (True,),
+    "activation_func": ("silu", "gelu"), "cpu_offloading_num_layers": (0, 2),
+    "params_dtype": ("fp16", "bf16", None), "pipeline_dtype": (None,), "sequence_parallel": (True, False),
+    "expert_tensor_parallel_size": (None, 1), "expert_model_parallel_size": (1, 2, 8),
+    "tensor_model_parallel_size": (1, 2, 4), "moe_token_dispatcher_type": ("flex", "alltoall"),
+    "comm_overlap.tp_comm_overlap": (True, False), "group_query_attention": (True, False),
+    "squared_relu": (True,), "num_layers_per_virtual_pipeline_stage": (0, 1, 2, 3, 8),
+    "world_size": (12, 16, 64), "context_parallel_size": (1, 2),
+    "mixed_precision": ("fp16_mixed", "own"), "mixed_precision.bf16": (True,),
     "train.global_batch_size": (24, 1024), "add_bias_linear": (True, False),
     "delay_wgrad_compute": (True, False),
 }  # fmt: skip
@@ -104,7 +125,7 @@ def draw_parts(seed: int) -> Run:
     drawn = drawn_run(dice).configured.settings
     left = {0: 0.0, 1: 1.0, 2: 0.5, 3: 0.9}[seed % 4]
     values = {knob: one.value for knob, one in drawn.by_knob.items() if dice.random() < left}
-    values |= {knob: dice.choice(several) for knob, several in KNOBS.items() if dice.random() < 0.3}
+    values |= {knob: dice.choice(several) for knob, several in KNOBS.items() if dice.random() < 0.2}
     share = (0.2, 0.5, 0.9)[seed % 3]
     costs = {
         wall: {one: dice.choice((1, 5, 50)) for one in KINDS[wall] if dice.random() < 0.5}
@@ -138,8 +159,13 @@ def cards(_: Path, first: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What each fix needs and sets, what each fact is, and what the guides choose."""
     for seed in range(first, first + EACH):
         run = draw_parts(seed)
+        draft = Draft("drawn", by_knob=dict(run.settings.by_knob))
+        add_derived(draft, is_complete=seed % 5 == 0)
         several = {**CATALOGUE, **{f"pytorch {name}": fix for name, fix in fixes_of("pytorch").items()}}
         asked = {Run: run, Config: run.view(Trust.CHECKED)}
+        questions = [
+            name for name, one in vars(Config).items() if isinstance(one, property | cached_property)
+        ]
         facts = {name: fact.of(asked[fact.view]) for name, fact in DICTIONARY.items() if fact.view in asked}
         yield (
             f"{seed}",
@@ -147,6 +173,10 @@ def cards(_: Path, first: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 "needs": {name: fix.preconditions(run) for name, fix in several.items()},
                 "lines": {name: fix.knobs(run) for name, fix in several.items()},
                 "facts": facts,
+                "derived": with_ranks(Settings(draft.by_knob)),
+                "effective": effective(run.settings, run.given.core_version),
+                "active": run.active,
+                "questions": {name: getattr(run.config, name) for name in sorted(questions)},
                 "choices": choose_all(run),
             },
         )
