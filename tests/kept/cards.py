@@ -79,7 +79,7 @@ KNOBS: Final[Mapping[str, tuple[Value, ...]]] = {
     "fp8_recipe": ("blockwise", "mxfp8", "delayed"), "cp_comm_type": ("p2p", "a2a", ("p2p", "a2a"),
     "all_gather"),
     "moe_router_load_balancing_type": ("aux_loss", ("aux_loss",), ("aux_loss", "z")),
-    "moe_aux_loss_coeff": (0.1, (0.1,), (0.1, 0.2)),
+    "moe_aux_loss_coeff": (0.1, (0.1,), (0.1, 0.2), (0.1, 0.2, 0.3)),
     "hierarchical_context_parallel_sizes": ((4, 2), (4, "x"), None),
     "env.CUDA_DEVICE_MAX_CONNECTIONS": ("1", "8", "32"), "optimizer.optimizer": ("adam", "sgd", "muon"),
     "ddp.use_distributed_optimizer": (True, False), "ddp.nccl_ub": (True, False),

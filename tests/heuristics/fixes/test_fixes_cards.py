@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change, lines
@@ -33,6 +34,21 @@ def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
     run = configured({"launcher.precisions": presets}, gpu="H100", stage="tuned", precision="bf16")
     assert MEM_4.knobs(run).bridge_harness == harness
     assert any("have a preset" in one.text for one in MEM_4.preconditions(run)) is not bool(harness)
+
+
+@pytest.mark.parametrize(
+    ("given", "core"),
+    [
+        (Given(core_version="0.17.1"), "0.17.1"),
+        (Given(core_version="0.17.1", bridge_version="0.6.0"), "0.17.1"),
+        (Given(bridge_version="0.3.1"), "0.16.1"),
+        (Given(bridge_version="v0.6.0"), "0.19.0"),
+        (Given(bridge_version="0.9.0"), None),
+        (Given(), None),
+    ],
+)
+def test_the_core_is_the_one_given_else_that_of_the_bridge(given: Given, core: str | None) -> None:
+    assert Run(given=given).config.core_text == core
 
 
 def test_a_layout_that_equals_the_split_as_it_is_is_no_change() -> None:

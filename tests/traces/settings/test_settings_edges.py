@@ -18,6 +18,7 @@ from traces.settings.settings import (
     MOST_PROBLEMS,
     Draft,
     Framework,
+    KnobView,
     Setting,
     Settings,
     Value,
@@ -25,6 +26,48 @@ from traces.settings.settings import (
 )
 from traces.settings.shell import read_script
 from traces.settings.values import NotAValue, Raw, fullest_rank, unrolled, value_of
+
+
+NAMES: Final[dict[str, Value]] = {
+    **{"yes": True, "no": False, "null": None, "zero": 0, "three": 3, "half": 0.5, "word": "a, [b]"},
+    **{"off": "Off", "text": "1", "list": ("a", 1), "env.A": "1", "env.B": None, "env.C": 0},
+}
+VIEW: Final = KnobView(Settings({**settings(NAMES, "a:1").by_knob, "usual": Setting(1, "default")}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (VIEW.on("yes"), True), (VIEW.on("no"), False), (VIEW.on("null"), False), (VIEW.on("nobody"), None),
+        (VIEW.on("nobody", "null"), False), (VIEW.on("nobody", "no", "yes"), False), (VIEW.on("null", "yes"),
+         True),
+        (VIEW.on("zero"), False), (VIEW.on("half"), True), (VIEW.on("off"), False), (VIEW.on("text"), True),
+        (VIEW.any_on("no", "nobody", "yes"), True), (VIEW.any_on("no", "nobody"), False),
+         (VIEW.any_on("nobody"), None),
+        (VIEW.null("null"), True), (VIEW.null("no"), False), (VIEW.null("nobody"), None),
+        (VIEW.one_of("three", 2, 3), True), (VIEW.one_of("three", 2), False), (VIEW.one_of("nobody", None),
+         None),
+        (VIEW.number("half"), 0.5), (VIEW.number("yes"), None), (VIEW.number("text"), None),
+        (VIEW.count("three"), 3), (VIEW.count("half"), None), (VIEW.count("yes"), None),
+        (VIEW.positive("three"), 3), (VIEW.positive("zero"), None), (VIEW.positive("yes"), None),
+        (VIEW.positive("null", "three"), 3), (VIEW.positive("zero", "three"), None), (VIEW.positive("half"),
+         None),
+        (VIEW.above("three", 2), True), (VIEW.above("three", 3), False), (VIEW.above("null", 0), False),
+        (VIEW.above("nobody", 0), None), (VIEW.above("word", 0), None),
+        (VIEW.word("text"), "1"), (VIEW.word("three"), None),
+        (VIEW.names("word"), ("a", "b")), (VIEW.names("list"), ("a", "1")), (VIEW.names("null"), ()),
+        (VIEW.names("three"), ()), (VIEW.names("nobody"), None),
+        (VIEW.holds("list", "a"), True), (VIEW.holds("list", "b"), False), (VIEW.holds("nobody", "a"), None),
+        (VIEW.env("A"), "1"), (VIEW.env("B"), ""), (VIEW.env("C"), "0"), (VIEW.env("D"), None),
+        (VIEW.env_is("A", "1"), True), (VIEW.env_is("A", "2"), False), (VIEW.env_is("D", "1"), None),
+        (VIEW.size("three"), 3), (VIEW.size("null"), 1), (VIEW.size("zero"), None), (VIEW.size("nobody"),
+         None),
+        (VIEW.where("yes"), "a:1"), (VIEW.where("usual"), "the framework's defaults"),
+        (VIEW.where("nobody"), "the options"), (VIEW.group("env."), ("env.A", "env.B", "env.C")),
+    ],
+)  # fmt: skip
+def test_a_view_answers_with_none_for_what_is_unknown(asked: object, answer: object) -> None:
+    assert (type(asked), asked) == (type(answer), answer)
 
 
 def test_other_settings_win_and_keep_their_place_and_framework() -> None:
