@@ -27,7 +27,6 @@ from traces.settings.settings import (
 from traces.settings.shell import read_script
 from traces.settings.values import NotAValue, Raw, fullest_rank, unrolled, value_of
 
-
 NAMES: Final[dict[str, Value]] = {
     **{"yes": True, "no": False, "null": None, "zero": 0, "three": 3, "half": 0.5, "word": "a, [b]"},
     **{"off": "Off", "text": "1", "list": ("a", 1), "env.A": "1", "env.B": None, "env.C": 0},
