@@ -210,3 +210,14 @@ def test_a_whole_shape_without_a_word_on_experts_is_a_dense_model() -> None:
     assert configured(shape).active.moe is False
     assert configured({**shape, "moe_router_topk": 8}).active.moe is None
     assert configured({"num_layers": 80}).active.moe is None
+
+
+def test_the_first_knob_with_a_value_is_taken() -> None:
+    run = configured({"comm_overlap.overlap_grad_reduce": None, "ddp.overlap_grad_reduce": True})
+    assert run.config.overlap("overlap_grad_reduce") is True
+    assert run.config.first("comm_overlap.overlap_grad_reduce", "ddp.overlap_grad_reduce") is True
+
+
+def test_bridges_own_section_outweighs_the_field() -> None:
+    run = configured({"comm_overlap.delay_wgrad_compute": False, "delay_wgrad_compute": True})
+    assert run.config.delayed_wgrad is False

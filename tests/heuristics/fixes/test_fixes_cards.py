@@ -8,20 +8,16 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.fixes.catalogue import CATALOGUE, fixes_of
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change, lines
-from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
-from tests.doubles.fixes import complete, configured, given, need, shows, states
+from tests.doubles.fixes import complete, configured, states
 from traces.sections.tables import WallId
 from traces.settings.settings import Value
 
 MEM_4 = CATALOGUE["MEM-4"]
-MEM_2 = CATALOGUE["MEM-2"]
-MEM_9 = CATALOGUE["MEM-9"]
 HST_2 = CATALOGUE["HST-2"]
 HST_9 = CATALOGUE["HST-9"]
-HST_10 = CATALOGUE["HST-10"]
 
 
 @pytest.mark.parametrize(
@@ -38,29 +34,6 @@ def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
     run = configured({"launcher.precisions": presets}, gpu="H100", stage="tuned", precision="bf16")
     assert MEM_4.knobs(run).bridge_harness == harness
     assert any("have a preset" in one.text for one in MEM_4.preconditions(run)) is not bool(harness)
-
-
-def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
-    shown = Observed(
-        moe=True,
-        grouped_gemm=True,
-        precision="bf16",
-        recompute_modules=("moe", "layernorm"),
-        ep_overlap=False,
-        graph_frac=0.0,
-    )
-    run = given(shown, memory_tight=True, family="qwen3_30b")
-    assert need(MEM_2, run, "left to recompute").state == "unmet"
-    assert MEM_2.knobs(run).megatron_lm == ()
-    assert need(MEM_9, run, "does not fit").state == "met"
-
-
-def test_one_layout_is_for_programs_of_pytorch_whose_copies_between_layouts_take_a_twentieth() -> None:
-    fix = fixes_of("pytorch")["CMP-10"]
-    runs = (shows(layout_frac=0.05), shows(layout_frac=0.04), Run())
-    assert states(fix, "layout", *runs) == ["met", "unmet", "unknown"]
-    assert fix.acts_on(runs[0]) == 0.05
-    assert fix.knobs(runs[0]).pytorch[0] == "model = model.to(memory_format=torch.channels_last)"
 
 
 @pytest.mark.parametrize(
@@ -114,28 +87,6 @@ def test_collections_that_no_figure_names_may_be_in_the_time_of_python(
     assert ("python" in HST_2.of_run(HST_2, run).kinds) is asked
 
 
-@pytest.mark.parametrize(
-    ("pageable", "exposed_frac", "said"),
-    [
-        (True, 0.0, "pin_memory=True"),
-        (True, 0.06, "pin_memory=True"),
-        (None, 0.06, "pin_memory=True"),
-        (None, 0.04, ""),
-        (False, 0.04, ""),
-        (False, 0.06, "a stream of their own"),
-    ],
-)
-def test_input_is_pinned_where_it_is_pageable_and_copied_ahead_where_it_is_pinned_and_exposed(
-    pageable: bool | None, exposed_frac: float, said: str
-) -> None:
-    form = HST_10.pytorch
-    assert form is not None
-    change = form.change(Run(Observed(pageable_input=pageable, exposed_input_frac=exposed_frac)))
-    lines = "\n".join(change.pytorch)
-    assert said in lines
-    assert ("pin_memory" in lines) is ("pin_memory" in said)
-
-
 def test_a_change_lists_only_what_is_new_also_for_the_harness() -> None:
     there: dict[str, Value] = {"ddp.overlap_grad_reduce": True, "env.NVTE_FWD_LAYERNORM_SM_MARGIN": "16"}
     run = configured({**there, "moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": None})
@@ -143,9 +94,6 @@ def test_a_change_lists_only_what_is_new_also_for_the_harness() -> None:
     new = lines(Change({**there, "moe_router_dtype": "fp32"}, harness=(flag,)), run)
     assert new.megatron_bridge == ("model.moe_router_dtype=fp32",)
     assert (new.bridge_harness, new.environment) == ((), ())
-
-
-OVERLAPPED = Observed(ep_overlap=True, dispatcher="deepep", internode=True, a2a_waiting_frac=0.1)
 
 
 OVERLAP: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
@@ -163,23 +111,6 @@ def test_delayed_gradients_want_a_newer_transformer_engine_inside_graphs(module:
     text = "Engine 2.12"
     as_lm = [replace(one, settings=replace(one.settings, framework="megatron_lm")) for one in (older, newer)]
     assert states(CATALOGUE["COM-9"], text, *as_lm) == ["unmet", "met"]
-
-
-@pytest.mark.parametrize(
-    ("run", "queues"),
-    [
-        (Run(given=Given(gpu="GB200", tp=2)), 32),
-        (Run(given=Given(gpu="H100", tp=2)), 1),
-        (Run(given=Given(gpu="H100", cp=2)), 1),
-        (Run(OVERLAPPED, Given(gpu="H100", tp=2)), 32),
-        (Run(Observed(ep_overlap=True), Given(gpu="H100", tp=2)), 8),
-        (Run(given=Given(gpu="H100", tp=1, cp=1)), 8),
-        (configured({"ddp.use_megatron_fsdp": True}, gpu="H100", tp=2), 8),
-    ],
-)
-def test_queues_are_what_the_runs_overlaps_want(run: Run, queues: int) -> None:
-    assert connections(run) == queues
-    assert CATALOGUE["COM-13"].knobs(run).environment == (f"CUDA_DEVICE_MAX_CONNECTIONS={queues}",)
 
 
 @pytest.mark.parametrize(

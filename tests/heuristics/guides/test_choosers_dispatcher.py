@@ -71,14 +71,6 @@ def test_b01_to_b17_a_dispatcher_is_chosen_by_gpu_ep_family_and_stage(
     assert choose_dispatcher(newer(run)) == current
 
 
-@pytest.mark.parametrize("gpu", ["H100", "B200", "GB200", None])
-def test_b07_seed_000_small_ep_is_second_order(gpu: str | None) -> None:
-    choice = choose_dispatcher(run_of(gpu=gpu, ep=4))
-    assert (choice.first, choice.rule) == ("alltoall", "small-ep")
-    assert "at small EP the dispatcher" in said(choice)
-    assert ("deepep" in choice.candidates) is (gpu != "GB200")
-
-
 def test_b21_seed_000_hybridep_on_h100_is_allowed_across_two_domains_of_eight() -> None:
     run = run_of(Observed(dispatcher="hybridep"), gpu="H100", ep=16, etp=1)
     assert refusals(run, ("hybridep",)) == ()
@@ -100,25 +92,6 @@ def test_b26_seed_000_on_gb200_binding_comes_before_a_swap() -> None:
     assert unknown.before == ()
     assert "--cpu-bound-to-numa" in unknown.asks
     assert choose_dispatcher(replace(run, observed=Observed(dispatcher="hybridep"))).before == ()
-
-
-def test_a_missing_package_is_a_limit_of_the_environment() -> None:
-    choice = choose_dispatcher(run_of(gpu="H100", ep=64, flex_package=False))
-    assert (choice.first, choice.rule) == ("alltoall", "package-missing")
-    running = run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64, flex_package=False)
-    assert choose_dispatcher(running).first == "deepep"
-
-
-def test_a_refused_first_choice_gives_way_to_the_next_and_says_so() -> None:
-    choice = choose_dispatcher(run_of(gpu="H100", ep=64, routing="drop_pad"))
-    assert choice.first == "alltoall"
-    assert choice.notes[0].startswith("deepep cannot be used here (")
-    assert choice.notes[0].endswith("alltoall instead")
-
-
-def test_what_is_unknown_and_matters_is_asked_for_by_option() -> None:
-    assert choose_dispatcher(run_of(gpu="H100")).asks == ("--flex-package", "--family", "--ep")
-    assert choose_dispatcher(run_of(gpu="H100", ep=16, family="other", flex_package=True)).asks == ()
 
 
 @pytest.mark.parametrize("edition", BOTH)

@@ -55,33 +55,6 @@ def test_dropless_without_syncs_captures_the_iteration_with_paged_stash() -> Non
     assert choose_graphs(run, "seed").modules == ("attn", *ROUTER)
 
 
-@pytest.mark.parametrize(
-    "without",
-    [{"gpu": "H100"}, {"precision": "bf16"}, {"te_op_fuser": False}],
-    ids=["not Blackwell", "not MXFP8", "no op fuser"],
-)
-def test_a_dropless_iteration_is_never_captured_without_all_of_it(without: dict[str, object]) -> None:
-    run = run_by(SYNC_FREE | without, replace(MOE, dispatcher="hybridep"))
-    assert choose_graphs(run).rule == "dropless"
-
-
-def test_router_padding_with_alltoall_leaves_preprocess_out() -> None:
-    run = run_by(NEW | {"router_padding": True}, replace(MOE, dispatcher="alltoall"))
-    choice = choose_graphs(run)
-    assert choice.modules == ("moe_router",)
-    assert [refusal.what for refusal in choice.refused] == ["moe_preprocess"]
-    flex = run_by(NEW | {"router_padding": True}, replace(MOE, dispatcher="hybridep"))
-    assert choose_graphs(flex).modules == ROUTER
-
-
-def test_recompute_of_moe_leaves_the_router_and_with_it_preprocess_out() -> None:
-    shown = replace(MOE, recompute_modules=("moe",))
-    choice = choose_graphs(run_by(NEW | {"guidance": "seed"}, shown))
-    assert choice.modules == ("attn",)
-    assert [refusal.what for refusal in choice.refused] == ["moe_router", "moe_preprocess"]
-    assert choose_graphs(run_by(NEW, shown)).impl == "none"
-
-
 def configured(knobs: dict[str, Value], framework: Framework | None = None) -> Run:
     return replace(run_by(NEW | {"guidance": "seed"}, MOE), settings=settings(knobs, "t", framework))
 

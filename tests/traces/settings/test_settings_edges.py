@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from traces.settings.derive import add_derived, with_ranks
+from traces.settings.derive import add_derived
 from traces.settings.effective import effective
 from traces.settings.expressions import pattern_of, sum_of
 from traces.settings.knobs import is_before_tables, knobs, release
-from traces.settings.precision import bits_of, configured_precision, low_bytes
+from traces.settings.precision import bits_of, low_bytes
 from traces.settings.read import configuration_of
 from traces.settings.settings import (
     MOST_PROBLEMS,
@@ -171,68 +171,13 @@ def test_a_release_older_than_the_tables_counts_as_their_first(
 # facts that follow
 
 VPP: Final = "virtual_pipeline_model_parallel_size"
-EACH: Final = "num_layers_per_virtual_pipeline_stage"
-LAYOUT: Final = "pipeline_model_parallel_layout"
 PATTERN: Final = "hybrid_layer_pattern"
-NOT_THERE: Final = "not there"
 
 
 def derived(values: Mapping[str, Value], is_complete: bool = False) -> Settings:
     draft = Draft("a.sh", by_knob=dict(settings(values, "a.sh:1").by_knob))
     add_derived(draft, is_complete)
     return Settings(draft.by_knob)
-
-
-@pytest.mark.parametrize(
-    ("values", "stages"),
-    [
-        ({LAYOUT: "Et|t|t|tL"}, 2), ({LAYOUT: "Et|tL"}, None), ({LAYOUT: "Et|t|tL"}, NOT_THERE),
-        ({LAYOUT: "Et|t|t|tL", VPP: 4}, 4), ({EACH: 2, "num_layers": 16}, 4), ({EACH: 8, "num_layers": 16},
-         None),
-        ({EACH: 3, "num_layers": 16}, NOT_THERE), ({EACH: 0, "num_layers": 16}, NOT_THERE), ({EACH: 2},
-         NOT_THERE),
-        ({EACH: 1, "num_layers": 14, "account_for_embedding_in_pipeline_split": True,
-          "account_for_loss_in_pipeline_split": True}, 8),
-        ({EACH: 1, "num_layers": 14, "account_for_embedding_in_pipeline_split": False}, 7),
-        ({PATTERN: "ME|M*|ME|M*"}, 2), ({PATTERN: "MEM*"}, None), ({PATTERN: "ME|M*"}, None),
-        ({PATTERN: "M|E|M"}, NOT_THERE), ({PATTERN: "M|E/M|M"}, None), ({PATTERN: "ME|M*|ME|M*", VPP: 3}, 3),
-         ({}, NOT_THERE),
-    ],
-)  # fmt: skip
-def test_virtual_stages_follow_where_two_ranks_divide_what_is_said(
-    values: dict[str, Value], stages: Value
-) -> None:
-    found = derived({"pipeline_model_parallel_size": 2, **values})
-    assert (found.value(VPP) if VPP in found else NOT_THERE) == stages
-    assert VPP in derived({"pipeline_model_parallel_size": 2}, is_complete=True)
-    assert VPP not in derived({k: v for k, v in values.items() if k != VPP})
-
-
-@pytest.mark.parametrize(
-    ("values", "knob", "value"),
-    [
-        ({PATTERN: "M|E*/MM", "num_layers": 99}, "num_layers", 3),
-        ({"gated_linear_unit": True}, "activation_func", "silu"),
-        ({"gated_linear_unit": False, "squared_relu": True}, "activation_func", "squared_relu"),
-        ({"gated_linear_unit": False}, "activation_func", NOT_THERE),
-        ({"gated_linear_unit": True, "activation_func": "gelu"}, "activation_func", "gelu"),
-        ({"group_query_attention": False}, "num_query_groups", None),
-        ({"group_query_attention": True}, "num_query_groups", NOT_THERE),
-        ({"group_query_attention": False, "num_query_groups": 4}, "num_query_groups", 4),
-        ({"overlap_p2p_comm": False}, "batch_p2p_comm", True),
-        ({"overlap_p2p_comm": True}, "batch_p2p_comm", False),
-        ({"bf16": True, "fp16": True}, "params_dtype", "bf16"),
-        ({"fp16": True}, "pipeline_dtype", "fp16"),
-        ({"bf16": False, "fp16": False}, "params_dtype", "fp32"),
-        ({"bf16": False}, "params_dtype", NOT_THERE),
-        ({"bf16": True, "params_dtype": "fp32"}, "params_dtype", "fp32"),
-    ],
-)
-def test_what_follows_is_set_only_where_nothing_was_said(
-    values: dict[str, Value], knob: str, value: Value
-) -> None:
-    found = derived(values)
-    assert (found.value(knob) if knob in found else NOT_THERE) == value
 
 
 def test_bars_of_a_pattern_and_a_head_for_each_query_outweigh_defaults_and_other_facts_do_not() -> None:
@@ -252,149 +197,9 @@ def test_only_a_whole_set_of_arguments_has_what_nobody_said() -> None:
     assert "variable_seq_lengths" not in part
 
 
-@pytest.mark.parametrize(
-    ("sizes", "ranks", "copies"),
-    [
-        ({"tp": 2, "pp": 2, "cp": 2, "world": 16}, 16, 2), ({"tp": 2, "pp": 2, "cp": 2, "dp": 3}, 24, 3),
-        ({"tp": 2, "pp": 2, "cp": 2, "world": 12}, 12, None), ({"tp": 2, "pp": 2, "world": 16}, 16, None),
-        ({"tp": 2, "pp": 2, "cp": 2, "world": 16, "dp": 4}, 16, 2),
-        ({"tp": 2, "pp": 2, "cp": 1, "overlap": 3}, 12, None),
-         ({"tp": 2, "pp": 1, "cp": 1, "dp": 2, "overlap": 3}, 4, 2),
-    ],
-)  # fmt: skip
-def test_ranks_and_copies_of_the_model_agree_or_the_ranks_stand(
-    sizes: dict[str, int], ranks: int, copies: int | None
-) -> None:
-    names = {
-        **{"tp": "tensor_model_parallel_size", "pp": "pipeline_model_parallel_size"},
-        **{"cp": "context_parallel_size", "world": "world_size", "dp": "data_parallel_size"},
-        "overlap": "comm_overlap.data_parallel_size",
-    }
-    found = with_ranks(settings({names[name]: size for name, size in sizes.items()}, "a"))
-    assert (found.value("world_size"), found.value("data_parallel_size")) == (ranks, copies)
-
-
 # what the frameworks make of it
 
 LM: Final[Framework] = "megatron_lm"
-BRIDGE: Final[Framework] = "megatron_bridge"
-TP, PP, EP, ETP = (f"{name}_parallel_size" for name in (
-    "tensor_model", "pipeline_model", "expert_model", "expert_tensor"))  # fmt: skip
-SECTION: Final[dict[str, Value]] = {"comm_overlap.tp_comm_overlap": False}
-SHARDED: Final[dict[str, Value]] = {**SECTION, "ddp.use_distributed_optimizer": True}
-
-
-@pytest.mark.parametrize(
-    ("framework", "core", "values", "knob", "value"),
-    [
-        (LM, None, {TP: 2, "sequence_parallel": True}, "sequence_parallel", True),
-        (LM, None, {VPP: None}, "batch_p2p_comm", True), (LM, None, {VPP: 2}, "batch_p2p_comm", NOT_THERE),
-        (LM, None, {VPP: None}, "ddp.align_param_gather", False),
-        (LM, None, {"ddp.use_megatron_fsdp": True, "ddp.megatron_fsdp_version": 2},
-         "ddp.use_distributed_optimizer", NOT_THERE),
-        (LM, None, {"ddp.use_megatron_fsdp": True}, "ddp.reuse_grad_buf_for_mxfp8_param_ag", False),
-        (LM, None, {"cuda_graph_impl": "local"}, "rng.te_rng_tracker", NOT_THERE),
-        (LM, None, {"cuda_graph_impl": "local", "transformer_impl": "transformer_engine"},
-         "use_te_rng_tracker", True),
-        (LM, None, {"cuda_graph_impl": "none", "transformer_impl": "transformer_engine"},
-         "rng.te_rng_tracker", NOT_THERE),
-        (LM, None,
-         {"hidden_size": 96, "gated_linear_unit": True, "activation_func": "silu", "ffn_hidden_size": None},
-         "ffn_hidden_size", 256),
-        (LM, None,
-         {"hidden_size": 96, "gated_linear_unit": True, "activation_func": "gelu", "ffn_hidden_size": None},
-         "ffn_hidden_size", 384),
-        (LM, None, {"position_embedding_type": "none", "apply_rope_fusion": True}, "apply_rope_fusion",
-         False),
-        (LM, None, {"position_embedding_type": "rope", "apply_rope_fusion": True}, "apply_rope_fusion", True),
-        (LM, None, {"apply_rope_fusion": True}, "apply_rope_fusion", True),
-        (LM, None, {"cpu_offloading_num_layers": 0}, "cpu_offloading", NOT_THERE),
-        (LM, "0.14.0", {"enable_cuda_graph": True}, "cuda_graph_impl", NOT_THERE),
-        (LM, "0.15.0", {"enable_cuda_graph": True, "external_cuda_graph": True}, "cuda_graph_impl", "local"),
-        (LM, "0.16.1", {"external_cuda_graph": True, "cuda_graph_impl": "local"}, "cuda_graph_impl", "local"),
-        (LM, "0.15.3", {"cuda_graph_modules": ("full",)}, "cuda_graph_modules", ("full",)),
-        (LM, "0.16.0", {"cuda_graph_modules": ("full", "attn")}, "cuda_graph_modules", ("full", "attn")),
-        (LM, "0.18.0", {"cuda_graph_modules": ("attn", "full_iteration")}, "cuda_graph_modules", ("attn",)),
-        (LM, "0.15.3", {"moe_enable_deepep": True}, "moe_flex_dispatcher_backend", NOT_THERE),
-        (LM, None, {"moe_layer_recompute": True, "recompute_granularity": "full"}, "recompute_granularity",
-         "full"),
-        (LM, None, {"moe_layer_recompute": True, "recompute_modules": ("moe", "mlp")}, "recompute_modules",
-         ("moe", "mlp")),
-        (LM, None, {"moe_layer_recompute": True, "recompute_modules": ("mlp",)}, "recompute_modules",
-         ("mlp", "moe")),
-        (BRIDGE, None, {"moe_layer_recompute": True}, "recompute_modules", NOT_THERE),
-        (BRIDGE, None,
-         {"moe_layer_recompute": True, "recompute_granularity": None, "recompute_modules": None},
-         "recompute_granularity", "selective"),
-        (LM, "0.18.2", {"moe_deepep_num_sms": 24}, "moe_flex_dispatcher_num_sms", NOT_THERE),
-        (LM, "0.19.0", {"moe_deepep_num_sms": 24, "moe_hybridep_num_sms": 32}, "moe_flex_dispatcher_num_sms",
-         24),
-        (LM, "0.19.0", {"moe_hybridep_num_sms": 32, "moe_flex_dispatcher_num_sms": 8},
-         "moe_flex_dispatcher_num_sms", 8),
-        (LM, None, {"hidden_size": 100, "num_attention_heads": 8, "kv_channels": None}, "kv_channels", None),
-        (LM, None, {"num_attention_heads": 8, "num_query_groups": None}, "num_query_groups", 8),
-        (LM, None, {"ffn_hidden_size": 64, "num_moe_experts": 8, "moe_ffn_hidden_size": None},
-         "moe_ffn_hidden_size", 64),
-        (LM, None, {"ffn_hidden_size": 64, "num_moe_experts": None, "moe_ffn_hidden_size": None},
-         "moe_ffn_hidden_size", None),
-        (LM, None, {TP: 4}, ETP, NOT_THERE),
-        (BRIDGE, None, {**SECTION, PP: 2, VPP: 2}, "overlap_p2p_comm", True),
-        (BRIDGE, None, {**SECTION, PP: 2, VPP: 2}, "batch_p2p_comm", False),
-        (BRIDGE, None, {**SECTION, PP: 2, VPP: 1}, "overlap_p2p_comm", False),
-        (BRIDGE, None, {**SECTION, PP: 2, VPP: None}, "batch_p2p_comm", True),
-        (BRIDGE, None, {**SECTION, PP: 1}, "batch_p2p_comm", False),
-        (BRIDGE, None, {**SECTION, PP: 2}, "overlap_p2p_comm", NOT_THERE), (BRIDGE, None, {PP: 1},
-         "overlap_p2p_comm", NOT_THERE),
-        (BRIDGE, None, {**SECTION, PP: 2, VPP: 2, "comm_overlap.overlap_p2p_comm": False}, "overlap_p2p_comm",
-         False),
-        (BRIDGE, None, {**SHARDED, "data_parallel_size": 2}, "ddp.overlap_param_gather", True),
-        (BRIDGE, None, {**SHARDED, "data_parallel_size": 1}, "ddp.overlap_param_gather", False),
-        (BRIDGE, None, {**SHARDED, "data_parallel_size": 1}, "ddp.bucket_size", None),
-        (BRIDGE, None, {**SHARDED, "data_parallel_size": 2}, "ddp.bucket_size", 128 * 1024 * 1024),
-        (BRIDGE, None, {**SHARDED, "data_parallel_size": 1, "comm_overlap.data_parallel_size": 2},
-         "ddp.overlap_grad_reduce", True),
-        (BRIDGE, None, SHARDED, "ddp.overlap_grad_reduce", NOT_THERE),
-        (BRIDGE, None, {**SHARDED, "comm_overlap.bucket_size": 5}, "ddp.bucket_size", 5),
-        (BRIDGE, None, {**SECTION, "data_parallel_size": 2}, "ddp.overlap_grad_reduce", NOT_THERE),
-        (BRIDGE, None, {**SECTION, "delay_wgrad_compute": True}, "delay_wgrad_compute", False),
-        (BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, TP: 2}, "tp_comm_overlap", NOT_THERE),
-        (BRIDGE, None, {"tp_comm_overlap": True, **SECTION}, "tp_comm_overlap", False),
-        (BRIDGE, None, {"overlap_moe_expert_parallel_comm": True}, "overlap_moe_expert_parallel_comm", True),
-        (BRIDGE, None, {"comm_overlap.overlap_moe_expert_parallel_comm": True}, "delay_wgrad_compute",
-         NOT_THERE),
-        (BRIDGE, None, {"comm_overlap.overlap_moe_expert_parallel_comm": True}, "tp_comm_overlap", NOT_THERE),
-        *((BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": on, TP: size},
-         "tp_comm_overlap", made)
-          for size, on, made in ((1, True, False), (2, False, False), (2, True, True))),
-        (BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": True}, "tp_comm_overlap",
-         NOT_THERE),
-        (BRIDGE, None, {"comm_overlap.tp_comm_overlap": True, "sequence_parallel": False}, "tp_comm_overlap",
-         False),
-        *((BRIDGE, core, {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": backend},
-           "moe_token_dispatcher_type", made)
-          for core, backend, made in ((None, None, "alltoall"), ("0.19.0", None, "flex"),
-           (None, "deepep", "flex"))),
-        (BRIDGE, None, {"rng.te_rng_tracker": True}, "use_te_rng_tracker", True),
-        (BRIDGE, None, {"use_te_rng_tracker": False}, "rng.te_rng_tracker", NOT_THERE),
-        (BRIDGE, None, {PP: 2, "pipeline_dtype": None, "params_dtype": "fp16"}, "pipeline_dtype", "fp16"),
-        (BRIDGE, None, {PP: 2, "pipeline_dtype": None}, "pipeline_dtype", "bf16"),
-        (BRIDGE, None, {PP: 1, "pipeline_dtype": None}, "pipeline_dtype", None),
-        (BRIDGE, "0.16.1", {TP: 1, "sequence_parallel": True}, "sequence_parallel", True),
-        (BRIDGE, "0.17.0", {TP: 1, "sequence_parallel": True}, "sequence_parallel", False),
-        (BRIDGE, "0.18.2", {EP: 2, ETP: None, TP: 4}, ETP, 4), (BRIDGE, "0.19.0", {EP: 2, ETP: None, TP: 4},
-         ETP, 1),
-        (BRIDGE, "0.19.0", {EP: 1, ETP: None, TP: 4}, ETP, 4),
-        (BRIDGE, None, {"cp_comm_type": ("p2p", "a2a+p2p")}, "hierarchical_context_parallel_sizes", None),
-        (BRIDGE, None, {"cp_comm_type": "p2p"}, "hierarchical_context_parallel_sizes", NOT_THERE),
-        (BRIDGE, None, {"mixed_precision": "fp16_mixed"}, "fp16", True),
-        (BRIDGE, None, {"mixed_precision": "own", "mixed_precision.bf16": True}, "bf16", True),
-    ],
-)  # fmt: skip
-def test_a_framework_fills_in_or_drops_what_its_release_does(
-    framework: Framework, core: str | None, values: dict[str, Value], knob: str, value: Value
-) -> None:
-    found = effective(settings(values, "file", framework), core)
-    assert (found.value(knob) if knob in found else NOT_THERE) == value
 
 
 @pytest.mark.parametrize(
@@ -412,25 +217,6 @@ def test_gradients_of_bf16_are_summed_wide_unless_something_was_said(
     nobody = settings({knob: False}, "default", LM).under(settings(values, "file"))
     assert effective(nobody).value(knob) is wide
     assert effective(nobody.changed({knob: False}, "file")).value(knob) is False
-
-
-@pytest.mark.parametrize(
-    ("values", "precision"),
-    [
-        ({"bf16": True, "fp8": None}, "bf16"), ({"fp16": True, "fp8": False}, "fp16"), ({"bf16": True}, None),
-        ({"bf16": False, "fp16": False, "fp8": None}, "fp32"), ({"bf16": False, "fp8": None}, None),
-        ({"fp8": "e4m3", "fp8_recipe": "blockwise"}, "fp8_blockwise"), ({"fp8": "e4m3", "fp8_recipe": "own"},
-         "fp8"),
-        ({"fp8": "e4m3", "fp4": "e2m1"}, "nvfp4"), ({"mixed_precision.fp8": "e4m3", "fp8": None,
-          "mixed_precision.fp8_recipe": "mxfp8", "fp8_recipe": "delayed"}, "mxfp8"),
-        ({"mixed_precision": "my_current_scaling"}, "fp8_current"), ({"mixed_precision": "own"}, None),
-        ({"mixed_precision": "bf16_with_mxfp8", "fp8": None, "bf16": True}, "bf16"),
-    ],
-)  # fmt: skip
-def test_a_precision_is_by_its_fields_before_its_name(
-    values: dict[str, Value], precision: str | None
-) -> None:
-    assert configured_precision(KnobView(settings(values, "a"))) == precision
 
 
 def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
