@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from traces.missing import Missing, gap
 from traces.spelling import in_ms, percent
 from traces.toml_tables import read_table
 
@@ -23,3 +24,8 @@ def say(code: str, **figures: object) -> str:
     subject, name = code.split(".")
     spelled = {key: _SPELLED.get(key.rpartition("_")[2], str)(value) for key, value in figures.items()}
     return sentences(subject)[name].format_map(spelled)
+
+
+def lacking(code: str, *, cure: str = "", **figures: object) -> Missing:
+    """Why something is not known, by a sentence; its cure is that of `CODE-cure`, or of another code."""
+    return gap(say(code, **figures), say(cure or f"{code}-cure", **figures))
