@@ -5,7 +5,7 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, Final, TypeVar
 
-from heuristics.comparison.causes import named
+from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
 from heuristics.comparison.suspects.view import View

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.causes import named
+from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts, delta_ns, gross_ns
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.figures import asked

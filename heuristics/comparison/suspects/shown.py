@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Literal
 
-from heuristics.comparison.causes import named, table
+from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns
 from heuristics.comparison.difference.subject import Subject, same_count

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from heuristics.comparison.causes import PLACE, Cause, expanded, shown_by, table
+from heuristics.comparison.causes.table import PLACE, Cause, expanded, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches

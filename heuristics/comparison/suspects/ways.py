@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Final, Literal, get_args
 
-from heuristics.comparison.causes import named
+from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.rows import delta_ns
 from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
 from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
