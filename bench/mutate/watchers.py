@@ -45,7 +45,7 @@ def _by_lines(mutant: Mutant, seen: Seen) -> set[str]:
 
 
 def _by_words(mutant: Mutant, seen: Seen) -> set[str]:
-    """A table: the tests of its folder, and those that name its row."""
+    """A table: the tests of its folder, those that name its row, and kept documents."""
     folder = str(Path(mutant.file).parent)
     before = _text(mutant.file)[: mutant.end]
     rows = re.findall(r"^\[+([\w.\"-]+)\]+", before, re.MULTILINE)
@@ -55,7 +55,7 @@ def _by_words(mutant: Mutant, seen: Seen) -> set[str]:
     return {
         name
         for name in seen.took_s
-        if name not in seen.failed and (name.startswith(mine) or name.partition("::")[0] in files)
+        if name not in seen.failed and (name.startswith((mine, KEPT)) or name.partition("::")[0] in files)
     }
 
 

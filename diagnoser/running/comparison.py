@@ -44,8 +44,18 @@ from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step
 
 _FROM_FILES: Final = (
-    *("configuration", "config_findings", "defects", "incidents", "rules", "workflow", "experiments"),
-    *("memory_estimate", "throughput", "normal", "log", "given"),
+    "configuration",
+    "config_findings",
+    "defects",
+    "incidents",
+    "rules",
+    "workflow",
+    "experiments",
+    "memory_estimate",
+    "throughput",
+    "normal",
+    "log",
+    "given",
 )
 """Fields of a result that a configuration and a log make."""
 
@@ -100,27 +110,23 @@ def compare_sides(
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is named."""
     gate, expected = check_comparison(asked)
-    results = read_sides(asked, progress)
-    sides = list(zip(sides_of(asked), results, strict=True))
+    results, sides = read_sides(asked, progress), sides_of(asked)
     progress("comparing", None)
-    files = [
-        side.source if isinstance(side.source, Path) else Path(result.traces[0].name)
-        for side, result in sides
-    ]
-    (base, new, *more), gpus = results, (asked.base_gpu, asked.new_gpu)
-    found = compare(base, new, gpus, gate, expected, more)
+    files, given, warnings = list[Path](), list[Path](), list[str]()
+    for side, recorded in zip(sides, results, strict=True):
+        files.append(side.source if isinstance(side.source, Path) else Path(recorded.traces[0].name))
+        given += side.files()
+        warnings += [f"{side.name}: {warning}" for warning in recorded.warnings]
+    base, new, *more = results
+    found = compare(base, new, (asked.base_gpu, asked.new_gpu), gate, expected, more)
     beside: dict[str, Value] = {"--baseline": baseline, "--more-base": tuple(files[2:])}
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),
-        warnings=(
-            *found.warnings,
-            *(f"{side.name}: {warning}" for side, result in sides for warning in result.warnings),
-        ),
+        warnings=(*found.warnings, *warnings),
         redacted=asked.redact,
         command=made_again("compare", files[bool(baseline) : 2], asked, beside),
     )
-    given = [file for side, _ in sides for file in side.files()]
     return ComparisonResult(with_whole_names(result, asked.redact, given))
 
 
@@ -135,13 +141,15 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
     is_one = isinstance(base.source, Path) and _files(base) == _files(new)
     sides = [base, *more] if is_one else [base, new, *more]
     # an earlier result is read at once, several traces share the processes themselves
-    are_traces = (
-        isinstance(path := side.source, Path) and path.is_file() and not is_result(path) for side in sides
-    )
-    jobs = asked.jobs if all(are_traces) else 1
+    jobs = asked.jobs if all(map(_is_trace, sides)) else 1
     with Workers(jobs, progress) as workers:
         results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
     return (results[0], *results) if is_one else tuple(results)
+
+
+def _is_trace(side: Side) -> bool:
+    path = side.source
+    return isinstance(path, Path) and path.is_file() and not is_result(path)
 
 
 def _files(side: Side) -> tuple[str | None, ...]:
@@ -234,21 +242,20 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
     made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=asked.redact)
     sections = ("log",) if configured_before else _FROM_FILES
     rooms = {wall.id: wall.room for wall in made.walls}
+    kept = [gap for gap in result.missing if _section(gap.path) not in sections]
+    lacking = [gap for gap in made.missing if _section(gap.path) in sections]
     laid = structs.replace(
         result,
         walls=tuple(structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls),
-        missing=(
-            *(gap for gap in result.missing if _section(gap.path) not in sections),
-            *(gap for gap in made.missing if _section(gap.path) in sections),
-        ),
+        missing=(*kept, *lacking),
         **{name: getattr(made, name) for name in sections},
     )
     if slower_frac is None:
         return laid
-    traces = (
-        structs.replace(one, capture=structs.replace(one.capture, perturbation_frac=slower_frac))
-        for one in result.traces
-    )
+    traces = []
+    for one in result.traces:
+        capture = structs.replace(one.capture, perturbation_frac=slower_frac)
+        traces.append(structs.replace(one, capture=capture))
     return structs.replace(laid, traces=tuple(traces))
 
 
@@ -261,11 +268,13 @@ def _about(result: Result) -> dict[str, object]:
     said: dict[str, Any] = {**result.given, "guidance": result.tool.guidance}
     if said["guidance"] not in get_args(Guidance):
         del said["guidance"]
-    plain = {
-        key: ",".join(map(str, one)) if isinstance(one, list | tuple) and key != "env" else one
-        for key, one in said.items()
-    }
-    return {key: one for key, one in plain.items() if key in OPTIONS and isinstance(one, OPTIONS[key].kind)}
+    told: dict[str, object] = {}
+    for key, one in said.items():
+        if isinstance(one, list | tuple) and key != "env":
+            one = ",".join(map(str, one))
+        if key in OPTIONS and isinstance(one, OPTIONS[key].kind):
+            told[key] = one
+    return told
 
 
 def _step_ns(result: Result) -> int | None:

@@ -3,7 +3,7 @@
 `base.NAME` and `new.NAME` are of one side, the others of both. None is unknown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ from heuristics.comparison.difference.subject import (
     Subject,
     enter_sided,
     known_at,
+    known_of,
     same_capture,
     whole_replays,
 )
@@ -36,6 +37,7 @@ TELLING_TABLES: Final = {
     "cpu_op": "operators",
 }
 """Tables that something is known by alone; the rest is absent where nothing happened to be recorded in it."""
+_TRAINS: Final[Mapping[bool | None, str]] = {True: "training", False: "forward only"}
 _NAMES: Final = ("base", "new")
 _ROUTES: Final = {"compute.router", "compute.permute", "compute.grouped_gemm", *EXCHANGES}
 """Keys of kernels that only MoE layers have."""
@@ -104,8 +106,7 @@ def step_with_counts(side: Subject) -> str:
 
 @_shows
 def kind(side: Subject) -> str | None:
-    trains = known(side.rank.detected.training_step)
-    return None if trains is None else "training" if trains else "forward only"
+    return _TRAINS.get(known(side.rank.detected.training_step))
 
 
 @_shows
@@ -118,31 +119,30 @@ def routes(side: Subject) -> str | None:
 
 
 @_shows
-def moe_layers(side: Subject) -> int | None:
-    moe = known(side.rank.moe)
-    return known(moe.layers) if moe and side.rank.kernel_table.rows else None
+def moe_layers(side: Subject) -> object:
+    return known_of(side, "rank.moe.layers") if side.rank.kernel_table.rows else None
 
 
 @_shows
 def recorder(side: Subject) -> str | None:
-    return recorded_by(side.trace.kind).name if side.trace else None
+    kind: str | None = known_of(side, "trace.kind")
+    return None if kind is None else recorded_by(kind).name
 
 
 @_shows
 def release(side: Subject) -> str | None:
     """Year and release of `2026.2.1.210`: builds of one release do not matter."""
-    version = known(side.trace.exporter_version) if side.trace else None
-    return ".".join((version or "").split(".")[:2]) or None
+    version = known_of(side, "trace.exporter_version") or ""
+    return ".".join(version.split(".")[:2]) or None
 
 
 @_shows
 def unrecorded(side: Subject) -> str:
-    tables = side.trace.missing_tables if side.trace else ()
+    tables = known_of(side, "trace.missing_tables") or ()
     return ", ".join(sorted({TELLING_TABLES[name] for name in tables if name in TELLING_TABLES})) or "nothing"
 
 
-def _slowed_frac(side: Subject) -> float | None:
-    return known(side.trace.capture.perturbation_frac) if side.trace else None
+_slowed_frac: Final = known_at("trace.capture.perturbation_frac")
 
 
 @_shows
@@ -157,14 +157,10 @@ def names(side: Subject) -> str:
 
 
 @_shows
-def schema(side: Subject) -> str | None:
-    return known(side.trace.schema) or None if side.trace else None
-
-
-@_shows
 def slowed(side: Subject) -> str | None:
     """By how much the profiler slowed it."""
-    return None if (frac := _slowed_frac(side)) is None else percent(frac)
+    frac = _slowed_frac(side)
+    return None if frac is None else percent(frac)
 
 
 @_shows
@@ -194,6 +190,7 @@ def _gpu(side: int, sides: Sides) -> object:
     return found[0][side] if found else None
 
 
+enter_sided(Sides, _NAMES, "schema", lambda side: known_of(side, "trace.schema") or None)
 enter_sided(Sides, _NAMES, "sms", known_at("rank.sm.sm_count"))
 enter_sided(Sides, _NAMES, "rank", known_at("rank.rank"))
 enter_sided(Sides, _NAMES, "unit", attrgetter("rank.steps.unit"))
@@ -251,14 +248,14 @@ read(Sides, "same_work", at="weighed.same")
 @fact
 def replayed_beside(sides: Sides) -> bool:
     """Whether replays without their kernels stand against steps or blocks of another kind."""
-    one, other = (side.rank.steps.unit for side in (sides.base, sides.new))
+    one, other = sides.base.rank.steps.unit, sides.new.rank.steps.unit
     return one != other and "replay" in (one, other)
 
 
 @fact
 def may_be_one(sides: Sides) -> bool:
     """Whether a replay may be what the other side repeats: as many of them, as much input, or as long."""
-    one, other = (side.rank for side in (sides.base, sides.new))
+    one, other = sides.base.rank, sides.new.rank
     lengths = sorted(map(mean_step_ns, (one, other)))
     many = len(one.steps.used) == len(other.steps.used)
     return many or copied(one) == copied(other) != {} or lengths[1] <= Fraction(NEAR.value) * lengths[0]
@@ -285,22 +282,22 @@ def slowed_otherwise(sides: Sides) -> bool:
 
 @fact
 def stack_differs(sides: Sides) -> str | None:
-    base, new = sides.base.given, sides.new.given
-    versions = (
-        name
-        for name, field in _VERSIONS.items()
-        if None not in (pair := (base.get(field), new.get(field))) and pair[0] != pair[1]
-    )
-    return ", ".join((*sides.stack, *versions)) or None
+    found = [*sides.stack]
+    for name, field in _VERSIONS.items():
+        base, new = sides.base.given.get(field), sides.new.given.get(field)
+        if base is not None and new is not None and base != new:
+            found.append(name)
+    return ", ".join(found) or None
 
 
 @fact
 def stack_unknown(sides: Sides) -> str | None:
-    both = [
-        {"container": side.container, **side.given, "graphs": known(side.rank.detected.graph_share_frac)}
-        for side in (sides.base, sides.new)
-    ]
-    return ", ".join(name for name, key in _NEEDED.items() if None in [one.get(key) for one in both]) or None
+    unknown = dict[str, None]()
+    for side in (sides.base, sides.new):
+        graphs = known(side.rank.detected.graph_share_frac)
+        known_ones = {"container": side.container, **side.given, "graphs": graphs}
+        unknown.update({key: None for key in _NEEDED if known_ones.get(_NEEDED[key]) is None})
+    return ", ".join(name for name in _NEEDED if name in unknown) or None
 
 
 ALIKE: Final = Language(Sides)

@@ -221,5 +221,8 @@ def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
         return spelled(one.value), spelled(other.value)
     if abs(one.value - other.value) <= HALF_A_WALL.value:
         return None
-    before, after = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
-    return before, after
+    return _share(one.value), _share(other.value)
+
+
+def _share(part_frac: float) -> str:
+    return say("comparison.kernel-work", part_frac=part_frac)

@@ -33,27 +33,27 @@ from heuristics.result.compared import (
 )
 from heuristics.result.configured import Log
 from heuristics.result.result import Result
-from heuristics.result.tool import SCHEMA_VERSION, Tool
-from heuristics.words import say
-from traces.missing import Missing, gap, known
+from heuristics.result.tool import SCHEMA_VERSION, tool_of
+from heuristics.words import lacking, say
+from traces.missing import Missing, gap, known, or_gap
 from traces.sections.rank import Rank
 from traces.sections.section import copied
 from traces.spelling import printable
 
-_NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
+_NO_STEPS: Final = lacking("comparison.no-steps")
 _NO_LOG: Final = gap(say("comparison.no-log"), "--base-log, --new-log")
-_SHORT_LOG: Final = gap(say("comparison.short-log"), say("comparison.short-log-cure"))
-_NO_BASE: Final = gap(say("comparison.no-base"), say("comparison.no-base-cure"))
+_SHORT_LOG: Final = lacking("comparison.short-log")
+_NO_BASE: Final = lacking("comparison.no-base")
 
 
 def _side(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
     """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
     result, rank = side.result, side.rank
-    step_ns, verdict = round(mean_step_ns(rank)), result.verdict
+    step_ns = round(mean_step_ns(rank))
     return copied(
         Side,
         rank,
-        verdict,
+        result.verdict,
         name=rank.trace,
         traces=tuple(trace.name for trace in result.traces),
         tool_version=result.tool.version,
@@ -77,24 +77,23 @@ def _budget_rows(
     if rest_ns := step_ns - sum(rounded.values()):
         unnamed = [row for row, row_ns in rounded.items() if row not in named and row_ns + rest_ns >= 0]
         rounded[max(unnamed or rounded, key=lambda row: (rounded[row], row))] += rest_ns
-    return tuple(BudgetRow(row, mean_ns) for row, mean_ns in rounded.items())
+    return tuple(BudgetRow(*row) for row in rounded.items())
 
 
 def _steps(rank: Rank) -> SideSteps:
     dropped, lengths = tuple(one.reason for one in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
         return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped, rank.steps.unit)
-    ends = min(lengths), max(lengths)
-    middle = _mean_and_median(lengths)
-    return SideSteps(rank.steps.source, len(lengths), *middle, *ends, dropped, rank.steps.unit)
+    figures = *_mean_and_median(lengths), min(lengths), max(lengths)
+    return SideSteps(rank.steps.source, len(lengths), *figures, dropped, rank.steps.unit)
 
 
 def _log(log: Log | None) -> SideLog | Missing:
     if log is None:
         return _NO_LOG
-    lengths = log.iterations_ns
-    middle = _mean_and_median(lengths) if lengths else (_SHORT_LOG, _SHORT_LOG)
-    return SideLog(log.name, len(lengths), *middle)
+    if not log.iterations_ns:
+        return SideLog(log.name, 0, _SHORT_LOG, _SHORT_LOG)
+    return SideLog(log.name, len(log.iterations_ns), *_mean_and_median(log.iterations_ns))
 
 
 def _mean_and_median(lengths_ns: Sequence[int]) -> tuple[int, int]:
@@ -128,7 +127,7 @@ def compare(
     return replace(
         whole(facts, pairs, comparable, size, judged),
         suspects=find_suspects(facts),
-        gate=None if gate is None else gate_of(size, judged, gate),
+        gate=gate_of(size, judged, gate) if gate else None,
         expected=tuple(judge_expected(facts, size, judged, predictions)),
         run=compare_runs(base, new, pairs),
         whole=recorded,
@@ -156,14 +155,13 @@ def whole(
 ) -> Compared:
     """What was found and judged as one comparison, before its causes."""
     told, (base, new) = facts.attribution, _sides(facts)
-    guides = base.guidance, new.guidance
     return copied(
         Compared,
         judged,
         facts,
         told,
         schema_version=SCHEMA_VERSION,
-        tool=Tool("moe-diag", "", guides[0] if guides[0] == guides[1] else None),
+        tool=tool_of(base.guidance, new.guidance),
         kind="comparison",
         warnings=(),
         missing=(),
@@ -172,7 +170,7 @@ def whole(
         base=base,
         new=new,
         size=size,
-        step_delta_frac=part_of(told.step_delta_ns, base.step_ns) if base.step_ns else _NO_BASE,
+        step_delta_frac=or_gap(part_of(told.step_delta_ns, base.step_ns), _NO_BASE),
         step_delta_ci95_ns=size.ends_ns or FEW,
         attribution=told.rows,
         suspects=(),

@@ -8,7 +8,7 @@ from heuristics.comparison.between_runs import is_logged, lengths_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.limits import HALF_A_WALL
-from traces.missing import known
+from traces.missing import Missing, known
 from traces.recording.options import SPARE, Question, asked
 from traces.statistics.interval import interval_of
 
@@ -39,7 +39,7 @@ def enough_steps(result: Result) -> Enough:
     questions = _questions(len(result.traces) > 1)
     if shows is None:
         return Enough(len(lengths), None, next(questions))
-    decides = max(HALF_A_WALL.value, *_lower_ends(result))
+    decides = max([HALF_A_WALL.value, *_lower_ends(result)])
     if shows <= decides:
         return Enough(len(lengths), shows, decides=True)
     needed = ceil(len(lengths) * (shows / decides) ** 2)
@@ -47,10 +47,12 @@ def enough_steps(result: Result) -> Enough:
     return Enough(len(lengths), shows, record)
 
 
-def _lower_ends(result: Result) -> tuple[float, ...]:
+def _lower_ends(result: Result) -> Iterator[float]:
     """What the fixes of the plan gain at least: that much is to be decided, where it is more."""
-    gains = (known(one.gain_frac) for one in (*result.fixes, *result.levers))
-    return (0.0, *(low for gain in gains if gain and (low := known(gain[0])) is not None))
+    for one in (*result.fixes, *result.levers):
+        low, _ = known(one.gain_frac) or (None, None)
+        if low is not None and not isinstance(low, Missing):
+            yield low
 
 
 def _questions(several: bool) -> Iterator[Question]:

@@ -1,8 +1,7 @@
 """Whether fixes gained what was predicted: by the step, never by the part alone that a fix takes away."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import Final
 
 from heuristics.comparison.difference.changed import Observed, difference, is_off, trace_facts, way
@@ -25,16 +24,16 @@ from heuristics.result.expected import (
     PredictedEnds,
 )
 from heuristics.result.judged import Knobs
-from heuristics.words import say
+from heuristics.words import lacking
 from traces.limits import MOST
-from traces.missing import OrMissing, gap, known
+from traces.missing import OrMissing, known, or_gap
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
 from traces.statistics.interval import interval_of
 
-_NO_LOWER: Final = gap(say("comparison.no-lower-end"), say("comparison.no-prediction-cure"))
-_NO_RANGE: Final = gap(say("comparison.no-range"), say("comparison.no-prediction-cure"))
-_FEW: Final = gap(say("comparison.few-per-side"), say("comparison.few-per-side-cure"))
+_NO_LOWER: Final = lacking("comparison.no-lower-end", cure="comparison.no-prediction-cure")
+_NO_RANGE: Final = lacking("comparison.no-range", cure="comparison.no-prediction-cure")
+_FEW: Final = lacking("comparison.few-per-side")
 _OBSERVED: Final[Mapping[str, str]] = {
     "overlap_moe_expert_parallel_comm": "detected.ep_overlap",
     "comm_overlap.overlap_moe_expert_parallel_comm": "detected.ep_overlap",
@@ -85,15 +84,14 @@ def judge_expected(
     found = _taken(facts, predictions)
     ids = dict.fromkeys(id_ for one in found for id_ in one.ids)
     own = {knob for one in found for knob in one.sets}
-    others = [
-        change.what
-        for change in facts.changed
-        if change.can_explain
-        and change.what not in own
-        and (change.source != "trace" or change.what == "gpu")
-    ]
+    others = []
+    for change in facts.changed:
+        is_cause = change.source != "trace" or change.what == "gpu"
+        if change.can_explain and change.what not in own and is_cause:
+            others.append(change.what)
     for one in found:
-        yield _judged(one, facts, size, judged, (*(id_ for id_ in ids if id_ not in one.ids), *others))
+        beside = [id_ for id_ in ids if id_ not in one.ids]
+        yield _judged(one, facts, size, judged, (*beside, *others))
 
 
 def _judged(
@@ -106,7 +104,8 @@ def _judged(
         conclusion = _why_missed(one, facts, ends, part)
     if outcome in ("missed", "more") and one.extent and not one.extent.ranged:
         outcome, conclusion = "undecided", "other_extent"
-    grew = (row.row for row in facts.attribution.rows if row.delta_ns > 0 and row.row != NOISE)
+    own = part.rows if part else ()
+    grew = [row.row for row in facts.attribution.rows if row.delta_ns > 0]
     return Expected(
         fixes=one.ids,
         by=one.by,
@@ -117,7 +116,7 @@ def _judged(
         outcome=outcome,
         conclusion=conclusion,
         together_with=together_with,
-        grew=tuple(row for row in grew if part is None or row not in part.rows),
+        grew=tuple(row for row in grew if row not in (*own, NOISE)),
         extent=one.extent,
     )
 
@@ -138,7 +137,10 @@ def _predicted_ns(one: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
 
 def _part(one: Taken, facts: Facts) -> ExpectedPart | None:
     """What fixes act on, by the rows of the step that are theirs; None where they act on no single row."""
-    own = {row for id_ in one.ids if id_ in CATALOGUE for row in rows_of(CATALOGUE[id_])}
+    own = set[str]()
+    for id_ in one.ids:
+        if id_ in CATALOGUE:
+            own.update(rows_of(CATALOGUE[id_]))
     rows = [row for row in budget_rows(facts.base.rank, facts.new.rank) if row.row in own]
     if not rows:
         return None
@@ -163,16 +165,19 @@ def _concluded(
         return "undecided", "not_comparable"
     if together_with:
         return "undecided", "changed_together"
-    if predicted is None or ends is None:
-        return "undecided", "no_prediction" if predicted is None else "too_few_steps"
+    if predicted is None:
+        return "undecided", "no_prediction"
+    if ends is None:
+        return "undecided", "too_few_steps"
     (low_ns, high_ns), least_ns = ends, max(known(predicted[0]) or 0, 0)
     unchanged = not least_ns and judged.verdict == "no_change" and high_ns < predicted[1]
     if high_ns < max(least_ns, 1) or unchanged:
         return "missed", "less_than_predicted"
     if low_ns > max(predicted[1], 0):
         return "more", "more_than_predicted"
-    is_sure = low_ns > 0 and low_ns >= MOST.value * least_ns
-    return ("met", "as_predicted") if is_sure else ("undecided", "within_noise")
+    if low_ns > 0 and low_ns >= MOST.value * least_ns:
+        return "met", "as_predicted"
+    return "undecided", "within_noise"
 
 
 def _why_missed(one: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart | None) -> Conclusion:
@@ -182,19 +187,21 @@ def _why_missed(one: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart 
         return "not_active"
     if part is None or (ends and ends[0] > 0):
         return "less_than_predicted"
-    around = known(part.ci95_ns)
-    return "came_back_elsewhere" if (around[0] if around else part.gained_ns) > 0 else "part_unchanged"
+    least_ns, _ = known(part.ci95_ns) or (part.gained_ns, None)
+    return "came_back_elsewhere" if least_ns > 0 else "part_unchanged"
 
 
 def _taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]:
     """Each fix that is new, those that the plan has a range for together first as one."""
     single = tuple(_single(facts, {one.fix: one for one in predictions}))
-    ids = tuple(id_ for one in single for id_ in one.ids)
-    both = next((one for one in facts.base.result.combined if set(one.ids) == set(ids)), None)
-    if both is None or len(single) < 2:
-        return single
-    sets = {knob: value for one in single for knob, value in one.sets.items()}
-    return (Taken(ids, single[0].by, sets, both.gain_frac), *single)
+    ids, sets = list[str](), dict[str, Value]()
+    for one in single:
+        ids += one.ids
+        sets.update(one.sets)
+    for both in facts.base.result.combined:
+        if len(single) > 1 and {*both.ids} == {*ids}:
+            return (Taken(tuple(ids), single[0].by, sets, both.gain_frac), *single)
+    return single
 
 
 def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
@@ -209,9 +216,10 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
             extent, gain = extent_of(sets, facts) or (None, None)
-            low, high = gain or (None, 0.0)
-            ranged = (_NO_LOWER if low is None else low, high) if gain else fix.gain_frac
-            yield Taken((id_,), by, sets, ranged, extent=extent)
+            taken = Taken((id_,), by, sets, fix.gain_frac, extent=extent)
+            if gain is not None:
+                taken = replace(taken, gain_frac=(or_gap(gain[0], _NO_LOWER), gain[1]))
+            yield taken
 
 
 def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:
@@ -222,13 +230,16 @@ def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:
 
 def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
     """How the new side is known to have a fix that base has not; None where it is not."""
-    own = [{knob: value for knob, value in one.items() if not matches(knob, GO_ALONG)} for one in ways]
-    if any(_is_configured(one, facts.base.values, facts.new.values) for one in own):
-        return "configuration"
     base, new = trace_facts(facts.base.rank), trace_facts(facts.new.rank)
-    knobs = chain.from_iterable(one.items() for one in own)
-    is_new = (_is_observed(*one, new) and _is_observed(*one, base) is False for one in knobs)
-    return "trace" if any(is_new) else None
+    by: ExpectedBy | None = None
+    for way_ in ways:
+        own = {knob: value for knob, value in way_.items() if not matches(knob, GO_ALONG)}
+        if _is_configured(own, facts.base.values, facts.new.values):
+            return "configuration"
+        for knob, value in own.items():
+            if _is_observed(knob, value, new) and _is_observed(knob, value, base) is False:
+                by = "trace"
+    return by
 
 
 def _is_configured(sets: Mapping[str, Value], base: Mapping[str, Value], new: Mapping[str, Value]) -> bool:

@@ -5,7 +5,7 @@ as CUDA graphs of other modules, the range is made again from what the replay of
 where it says nothing, the range is not held against the gain.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,30 +66,32 @@ def _now(what: str, planned: Value, facts: Facts) -> tuple[str, ...] | None:
         return tuple(one for one in _listed(value) if one not in before) or None
     if what != _GRAPHS:
         return None
-    was, is_ = ({*_captured(side)} for side in (facts.base, facts.new))
-    return tuple(name for name in SCOPES if name in is_ - was) or None
+    ran = _captured(facts.base)
+    return tuple(name for name in _captured(facts.new) if name not in ran) or None
 
 
-def _captured(side: Subject) -> Iterator[str]:
-    found = side.rank.detected.graph_scopes_frac
-    for name, frac in ({} if found is UNSET else found).items():
-        if frac >= MOST.value:
-            yield name
+def _captured(side: Subject) -> list[str]:
+    """Modules that run in graphs, in the order of `SCOPES`."""
+    parts = side.rank.detected.graph_scopes_frac
+    if parts is UNSET:
+        return []
+    return [name for name in SCOPES if parts.get(name, 0.0) >= MOST.value]
 
 
 def _gain(what: str, now: tuple[str, ...], base: Rank) -> Gain | None:
     """At least what the best of the changes gives alone; at most their sum, and what all of them give."""
-    replay, replays = known(base.replay), _REPLAYS.get(what)
-    if replay is None or replays is None or replay.changes is UNSET or not base.budget_ns.window:
+    replay, replays, window_ns = known(base.replay), _REPLAYS.get(what), base.budget_ns.window
+    if replay is None or replays is None or replay.changes is UNSET or not window_ns:
         return None
     found = {one.kind: one for one in replay.changes}
-    several = [found.get(replays.each.get(name, "")) for name in now]
-    told = [one for one in several if one is not None]
-    if len(told) < len(several):
+    kinds = [replays.each.get(name, "") for name in now]
+    if not found.keys() >= {*kinds}:
         return None
-    lows = [one.saves_least_ns for one in told if one.saves_least_ns is not None]
-    high_ns = sum(one.saves_most_ns for one in told)
+    high_ns = sum(found[kind].saves_most_ns for kind in kinds)
     if replays.every in found:
         high_ns = min(high_ns, found[replays.every].saves_most_ns)
-    window_ns = base.budget_ns.window
-    return (min(max(lows), high_ns) / window_ns if lows else None), high_ns / window_ns
+    least = (found[kind].saves_least_ns for kind in kinds)
+    low_ns = max((ns for ns in least if ns is not None), default=None)
+    if low_ns is None:
+        return None, high_ns / window_ns
+    return min(low_ns, high_ns) / window_ns, high_ns / window_ns

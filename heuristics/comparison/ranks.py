@@ -15,9 +15,9 @@ from heuristics.result.compared_ranks import (
     Place,
 )
 from heuristics.result.result import Result, index_of, late_rank, rank_in_run
-from heuristics.words import say
+from heuristics.words import lacking
 from traces.errors import EmptySelection
-from traces.missing import Missing, OrMissing, gap, known
+from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import Late, LikeRanks, Run
@@ -78,10 +78,10 @@ def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
     found: dict[int, int] = {}
     for key in _KEYS:
         for number, one in enumerate(base.groups):
-            free = (place for place in range(len(new.groups)) if place not in found.values())
-            like = next((place for place in free if key(new.groups[place]) == key(one)), None)
-            if number not in found and like is not None:
-                found[number] = like
+            for place, other in enumerate(new.groups):
+                is_free = number not in found and place not in found.values()
+                if is_free and key(other) == key(one):
+                    found[number] = place
     return tuple(sorted(found.items()))
 
 
@@ -108,17 +108,18 @@ def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRu
     """What several ranks of both sides show; nothing where a side is one rank alone."""
     if base.run is UNSET or new.run is UNSET:
         return UNSET
+    groups = []
+    for mine, its in like_groups(base.run, new.run):
+        one, other = base.run.groups[mine], new.run.groups[its]
+        delta_ns = _delta(one.step_ns, other.step_ns)
+        groups.append(ComparedGroup(mine, its, len(one.ranks), len(other.ranks), delta_ns))
     ranks = sorted(_ranks(base, new, pairs), key=_change, reverse=True)
     return ComparedRun(
         base_ranks=base.run.ranks_seen,
         new_ranks=new.run.ranks_seen,
         base_waiting_frac=_waiting(base.run),
         new_waiting_frac=_waiting(new.run),
-        groups=tuple(
-            ComparedGroup(mine, its, len(one.ranks), len(other.ranks), _delta(one.step_ns, other.step_ns))
-            for mine, its in like_groups(base.run, new.run)
-            for one, other in ((base.run.groups[mine], new.run.groups[its]),)
-        ),
+        groups=tuple(groups),
         ranks=tuple(ranks),
         late=_late(base, new, {one.base_index: one.new_index for one in ranks}),
     )
@@ -131,7 +132,9 @@ def _change(one: ComparedRank) -> tuple[int, int]:
 
 def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[ComparedRank]:
     """Ranks that do the same work; of runs of another size no number tells that."""
-    for pair in pairs if same_size(base, new) or pairs[0].by == "group" else ():
+    if not same_size(base, new) and pairs[0].by != "group":
+        return
+    for pair in pairs:
         one, other = rank_in_run(base, pair.base), rank_in_run(new, pair.new)
         if one is not None and other is not None:
             yield ComparedRank(
@@ -147,15 +150,16 @@ def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[Compare
 
 def _waiting(run: Run) -> OrMissing[float]:
     whole_ns = run.wait_ns + run.transfer_ns
-    none = gap(say("comparison.no-match"), say("comparison.no-match-cure"))
-    return run.wait_ns / whole_ns if whole_ns else none
+    if not whole_ns:
+        return lacking("comparison.no-match")
+    return run.wait_ns / whole_ns
 
 
 def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
-    one, other = known(base), known(new)
-    if one is None or other is None:
-        return next((side for side in (base, new) if isinstance(side, Missing)), None)
-    return other - one
+    for side in (base, new):
+        if isinstance(side, Missing):
+            return side
+    return None if base is None or new is None else new - base
 
 
 def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
@@ -163,22 +167,26 @@ def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
     before, after = late_rank(base), late_rank(new)
     return ComparedLate(
         _state(before, after, matched),
-        None if before is None else before.cause,
-        None if after is None else after.cause,
+        before.cause if before else None,
+        after.cause if after else None,
         _place(base, before),
         _place(new, after),
     )
 
 
 def _place(result: Result, late: Late | None) -> Place | None:
-    return None if late is None or late.index is None else place_of(result, result.ranks[late.index])
+    if late is None or late.index is None:
+        return None
+    return place_of(result, result.ranks[late.index])
 
 
 def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> LateState:
     if before is None or after is None:
         return LateState.UNKNOWN
-    was, is_ = before.cause is not Cause.NONE, after.cause is not Cause.NONE
-    if not was or not is_:
-        return LateState.NONE if was == is_ else LateState.APPEARED if is_ else LateState.GONE
-    same_rank = (None if before.index is None else matched.get(before.index)) == after.index
-    return LateState.SAME if same_rank and before.cause is after.cause else LateState.OTHER
+    if before.cause is Cause.NONE:
+        return LateState.NONE if after.cause is Cause.NONE else LateState.APPEARED
+    if after.cause is Cause.NONE:
+        return LateState.GONE
+    rank = None if before.index is None else matched.get(before.index)
+    is_same = rank == after.index and before.cause is after.cause
+    return LateState.SAME if is_same else LateState.OTHER

@@ -6,7 +6,7 @@ runs twice. The optimizer runs once a step, whatever the step holds.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from operator import attrgetter
 from typing import Final
@@ -49,11 +49,13 @@ def _near_in_most(
     base: Rank, new: Rank, family: Family, near: Callable[[Pair, Pair], bool], limit: Limit
 ) -> bool | None:
     one, other = per_step(base, family), per_step(new, family)
-    works = {key: one[key][1] + other[key][1] for key in one.keys() & other.keys()}
-    total = sum(works.values())
-    if not total:
-        return None
-    return float(sum(works[key] for key in works if near(one[key], other[key])) / total) >= limit.value
+    near_ns = total_ns = Fraction(0)
+    for key in one.keys() & other.keys():
+        work_ns = one[key][1] + other[key][1]
+        total_ns += work_ns
+        if near(one[key], other[key]):
+            near_ns += work_ns
+    return float(near_ns / total_ns) >= limit.value if total_ns else None
 
 
 def same_classes(base: Rank, new: Rank) -> bool | None:
@@ -123,14 +125,17 @@ def shared_work_frac(
     base: Rank, new: Rank, *, named: Callable[[Kernel], str] = attrgetter("name")
 ) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
-    one, other = (per_step(rank, named) for rank in (base, new))
+    one, other = per_step(base, named), per_step(new, named)
     if not one or not other:
         return None
-    shares = []
-    for mine, theirs in ((one, other), (other, one)):
-        total = sum(work for _, work in mine.values())
-        shares.append(sum(work for name, (_, work) in mine.items() if name in theirs) / total if total else 0)
-    return float(min(shares))
+    return float(min(_shared(one, other), _shared(other, one)))
+
+
+def _shared(one: Mapping[str, Pair], other: Mapping[str, Pair]) -> Fraction:
+    """How much of the work of one side is by names that the other has."""
+    total = sum(work for _, work in one.values())
+    shared = sum(work for name, (_, work) in one.items() if name in other)
+    return Fraction(shared) / total if total else Fraction(0)
 
 
 def same_recording(base: Rank, new: Rank) -> bool:

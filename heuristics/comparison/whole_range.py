@@ -6,13 +6,13 @@ from typing import Final, get_args
 
 from heuristics.comparison.size import Judged
 from heuristics.result.compared_runs import Whole, WholePart, WholeRow
-from heuristics.words import say
+from heuristics.words import lacking, say
 from traces.limits import LITTLE
-from traces.missing import OrMissing, gap, known
+from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 from traces.spelling import duration, signed
 
-_NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
+_NO_STEPS: Final = lacking("comparison.no-steps")
 _PARTS: Final[tuple[WholePart, ...]] = get_args(WholePart)
 _SAID: Final = 3
 
@@ -54,32 +54,24 @@ def _contradicting(judged: Judged, whole: Whole) -> str:
     if judged.verdict in ("regression", "improvement") and steps.delta_ns * whole.delta_ns < 0:
         against = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
         against.sort(key=lambda row: -abs(row.delta_ns))
-        parts = ", ".join(_spoken(row) for row in against[:_SAID])
         slower = "slower" if whole.delta_ns > 0 else "faster"
         return say(
             f"comparison.recording-{slower}",
             base=duration(whole.base_ns),
             new=duration(whole.new_ns),
-            delta=_signed(whole.delta_ns),
-            parts=parts,
+            delta=signed(duration(whole.delta_ns)),
+            parts=", ".join(map(_spoken, against[:_SAID])),
         )
     limit_ns = LITTLE.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
-        return say(
-            "comparison.hiccups-differ",
-            delta=_signed(hiccups.delta_ns),
-            base=hiccups.base_count,
-            new=hiccups.new_count,
-        )
+        delta = signed(duration(hiccups.delta_ns))
+        return say("comparison.hiccups-differ", delta=delta, base=hiccups.base_count, new=hiccups.new_count)
     return ""
 
 
 def _spoken(row: WholeRow) -> str:
-    return say(f"comparison.whole-{row.part.replace('_', '-')}", delta=_signed(row.delta_ns))
-
-
-def _signed(delta_ns: int) -> str:
-    return signed(duration(delta_ns))
+    code = f"comparison.whole-{row.part.replace('_', '-')}"
+    return say(code, delta=signed(duration(row.delta_ns)))
 
 
 def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:
@@ -99,15 +91,12 @@ def _parts(rank: Rank) -> dict[WholePart, Part] | None:
     length_ns = {one.index: one.end_ns - one.start_ns for one in steps.dropped}
     slow = [length_ns[index] for index in steps.slow if index in length_ns]
     warm = [length_ns[index] for index in steps.warm_up if index in length_ns]
-    before_ns = max(0, steps.outside_ns.before_ns - sum(warm))
+    count = len(slow) + len(warm)
     return {
-        "steps": Part(
-            sum(rank.lengths_ns) + usual_ns * (len(slow) + len(warm)),
-            len(rank.lengths_ns) + len(slow) + len(warm),
-        ),
+        "steps": Part(sum(rank.lengths_ns) + usual_ns * count, len(rank.lengths_ns) + count),
         "warm_up": Part(sum(warm) - usual_ns * len(warm), len(warm)),
         "hiccups": Part(sum(slow) - usual_ns * len(slow), len(slow)),
-        "before": Part(before_ns),
+        "before": Part(max(0, steps.outside_ns.before_ns - sum(warm))),
         "between": Part(steps.outside_ns.between_ns),
         "after": Part(steps.outside_ns.after_ns),
     }

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from traces.missing import Missing, gap
 from traces.spelling import gigabytes, in_ms, percent
 from traces.toml_tables import read_table
 
@@ -27,3 +28,8 @@ def say(code: str, **figures: object) -> str:
 def spelled(name: str, figure: object) -> str:
     """A figure by its name: `*_ns` in ms, `*_frac` as a share, `*_bytes` in GB, others as they are."""
     return _SPELLED.get(name.rpartition("_")[2], str)(figure)
+
+
+def lacking(code: str, *, cure: str = "", **figures: object) -> Missing:
+    """Why something is not known, by a sentence; its cure is that of `CODE-cure`, or of another code."""
+    return gap(say(code, **figures), say(cure or f"{code}-cure", **figures))

@@ -18,9 +18,9 @@ from msgspec import UNSET
 from heuristics.comparison.difference.alignment import Block, Scores, align
 from heuristics.comparison.difference.places import ALIKE, SAME, Place, places_of, scores_of
 from heuristics.result.compared import Exchange, ExchangeChange, Exchanges, ExchangeSum, Worked
-from heuristics.words import say
+from heuristics.words import lacking
 from traces.limits import Limit
-from traces.missing import Missing, gap, known
+from traces.missing import Missing, known
 from traces.names.kernels import GRAPH_REPLAY
 from traces.sections.rank import Rank
 from traces.sections.tables import Kind, Phase
@@ -112,16 +112,16 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
     if isinstance(one, Missing) or isinstance(other, Missing):
         return one if isinstance(one, Missing) else other  # type: ignore[return-value]  # either is
     if (known(one.step) is None) != (known(other.step) is None):
-        return gap(say("comparison.step-against-window"), say("comparison.no-steps-cure"))
+        return lacking("comparison.step-against-window", cure="comparison.no-steps-cure")
     if len({_REPLAY in {kind.key for kind in side.kinds} for side in (one, other)}) > 1:
-        return gap(say("comparison.replays-against-kernels"), say("comparison.replays-against-kernels-cure"))
+        return lacking("comparison.replays-against-kernels")
     return _summed(_groups(one, other))
 
 
 def _sequence(rank: Rank) -> Recorded | Missing:
     found = rank.sequence
     if found is UNSET or found is None:
-        return gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
+        return lacking("comparison.no-sequence")
     return found
 
 

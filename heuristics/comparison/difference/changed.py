@@ -13,7 +13,7 @@ from itertools import chain
 from math import prod
 from typing import Any, Final
 
-from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.comparison.difference.subject import Subject, Value, known_of
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
@@ -72,7 +72,7 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     files = known(base.result.configuration), known(new.result.configuration)
     if files[0] is None or files[1] is None:
         if files[0] is not files[1]:
-            names = [known(one.framework) if one else None for one in files]
+            names = [known_of(side, "result.configuration.framework") for side in (base, new)]
             there = files[0] is not None, files[1] is not None
             yield difference("configuration", names[0], names[1], "configuration", *there)
         return
@@ -89,23 +89,22 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 
 def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     for package in PACKAGES:
-        one, other = _version(base.result, package), _version(new.result, package)
-        if one and other and one[0] != other[0]:
-            source = max(one[1], other[1], key=_TRUST.index)
-            yield difference(f"version.{package}", one[0], other[0], source)
+        (one, by), (other, other_by) = _version(base.result, package), _version(new.result, package)
+        if one and other and one != other:
+            yield difference(f"version.{package}", one, other, max(by, other_by, key=_TRUST.index))
 
 
-def _version(result: Result, package: str) -> tuple[str, Source] | None:
+def _version(result: Result, package: str) -> tuple[str | None, Source]:
+    """A version, and what tells it, the most trusted first."""
+    versions = known_of(result, "configuration.versions")
+    named = getattr(versions, package, None)
+    if isinstance(named, str):
+        return named, "configuration"
+    logged = (known_of(result, "log.versions") or {}).get(package)
+    if logged is not None:
+        return logged, "log"
     given = result.given.get(package if package == "container" else f"{package}_version")
-    configuration, log = known(result.configuration), known(result.log)
-    named = getattr(configuration.versions, package, None) if configuration else None
-    found = (
-        named if isinstance(named, str) else None,
-        log.versions.get(package) if log else None,
-        None if given is None else str(given),
-    )
-    pairs = zip(found, _TRUST, strict=True)
-    return next(((version, source) for version, source in pairs if version is not None), None)
+    return None if given is None else str(given), "given"
 
 
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
@@ -125,7 +124,9 @@ def gpus(base: Subject, new: Subject) -> tuple[tuple[Value, Value], Source] | No
     source: Source = "trace"
     if None in pair:
         pair, source = (base.given.get("gpu"), new.given.get("gpu")), "given"
-    return None if None in pair or pair[0] == pair[1] else (pair, source)
+    if None in pair or pair[0] == pair[1]:
+        return None
+    return pair, source
 
 
 def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
@@ -198,15 +199,18 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
     if modules is None:
         return None
     counts = {name: known(one.recomputed_count) for name, one in modules.items()}
-    if all(count is None for count in counts.values()):
+    if not {*counts.values()} - {None}:
         return None
     return tuple(sorted(name for name, count in counts.items() if count))
 
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
     """Kernels that exchange tokens between experts, by name without arguments; None where there are none."""
-    names = {one.name for one in rank.kernel_table.rows if one.key in EXCHANGES}
-    found = {match[1].strip() for name in names if (match := _FAMILY.match(name))}
+    found = set[str]()
+    for one in rank.kernel_table.rows:
+        family = _FAMILY.match(one.name) if one.key in EXCHANGES else None
+        if family:
+            found.add(family[1].strip())
     return tuple(sorted(found)) or None
 
 
@@ -236,20 +240,21 @@ def way(change: ComparedChange) -> int:
     base, new = change.base, change.new
     if change.withheld:
         return 0
-    if None not in (bits := (_bits(new), _bits(base))):
-        return _order(*bits)
+    bits, new_bits = _bits(base), _bits(new)
+    if bits is not None and new_bits is not None:
+        return _order(bits, new_bits)
     if is_off(base) or is_off(new):
-        return _order(not is_off(base), not is_off(new))
+        return _order(not is_off(new), not is_off(base))
     if isinstance(base, int | float) and isinstance(new, int | float):
-        return _order(base, new)
+        return _order(new, base)
     if isinstance(base, tuple) and isinstance(new, tuple):
-        return _order(frozenset(base), frozenset(new))
-    return _order(_FULLER.get(str(base), 0), _FULLER.get(str(new), 0))
+        return _order(frozenset(new), frozenset(base))
+    return _order(_FULLER.get(str(new), 0), _FULLER.get(str(base), 0))
 
 
-def _order(one: Any, other: Any) -> int:
-    """1 where the other is more, or holds all of one and more; -1 the other way round."""
-    return int(one < other) - int(other < one)
+def _order(more: Any, less: Any) -> int:
+    """1 where the first is more, or holds all of the other and more; -1 the other way round."""
+    return int(more > less) - int(less > more)
 
 
 def is_off(value: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -77,7 +77,8 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     """
     if known(base.ledger) is None or known(new.ledger) is None:
         return _paired(base, new, _buckets(base), _buckets(new))
-    is_whole = any(row.row == IDLE for rank in (base, new) for row in _group(rank, "budget"))
+    rows = (*_group(base, "budget"), *_group(new, "budget"))
+    is_whole = any(row.row == IDLE for row in rows)
     return group_rows(base, new, "budget", IDLE if is_whole else "")
 
 
@@ -93,9 +94,11 @@ def group_rows(base: Rank, new: Rank, group: Group, idle: str | None = None) -> 
         if opaque and row.partition(".")[0] in _OPAQUE:
             return _BUSY
         reason = row.removeprefix(f"{IDLE}.")
-        return exchange_of(row if idle is None or reason == row else idle or reason)
+        if idle is None or reason == row:
+            return exchange_of(row)
+        return exchange_of(idle or reason)
 
-    return _paired(base, new, *(_side(rank, group, name_of) for rank in (base, new)))
+    return _paired(base, new, _side(base, group, name_of), _side(new, group, name_of))
 
 
 def added(rows: Sequence[Matched]) -> Matched:
@@ -124,18 +127,21 @@ def _group(rank: Rank, group: Group) -> list[LedgerRow]:
     return [row for row in known(rank.ledger) or () if row.group == group]
 
 
+def has_group(rank: Rank, group: Group) -> bool:
+    return bool(_group(rank, group))
+
+
 def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, OneSide]:
     named: dict[str, list[OneSide]] = defaultdict(list)
     steps = len(rank.lengths_ns)
     for row in _group(rank, group):
         name = name_of(row.row)
-        one = OneSide(
-            mean_ns=Fraction(sum(row.per_step_ns), steps),
-            count=Fraction(0 if name == _BUSY else row.count, steps),
-            work_ns=None if name == IDLE != row.row or name == _BUSY else Fraction(row.work_ns, steps),
-            per_step_ns=tuple(row.per_step_ns),
-            wall=None if name == _BUSY else known(row.wall),
-        )
+        mean_ns, work_ns = Fraction(sum(row.per_step_ns), steps), Fraction(row.work_ns, steps)
+        one = OneSide(mean_ns, Fraction(row.count, steps), work_ns, tuple(row.per_step_ns), known(row.wall))
+        if name == _BUSY:
+            one = replace(one, count=Fraction(0), work_ns=None, wall=None)
+        elif name == IDLE != row.row:
+            one = replace(one, work_ns=None)
         named[name].append(one)
     return {name: _added(same) for name, same in named.items()}
 
@@ -166,7 +172,7 @@ def _zeros(like: OneSide, rank: Rank) -> OneSide:
     """A row of zeros that knows as much as the other side does."""
     none = Fraction(0)
     steps = len(rank.lengths_ns) if like.per_step_ns else 0
-    return OneSide(none, none, None if like.work_ns is None else none, (0,) * steps)
+    return OneSide(none, none, none if like.work_ns is not None else None, (0,) * steps)
 
 
 def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
@@ -190,4 +196,6 @@ def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
 
 def _renamed(kind: str, whole: tuple[str, ...], row: str) -> str:
     bucket, _, what = row.partition(".")
-    return f"{bucket}.{kind}" if bucket in ("exposed_comm", "blocking") and what in whole else row
+    if bucket in ("exposed_comm", "blocking") and what in whole:
+        return f"{bucket}.{kind}"
+    return row

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import chain, product
 from typing import Final
 
 import numpy as np
@@ -46,18 +48,10 @@ class Place:
 
 def places_of(base: Recorded, new: Recorded) -> tuple[list[Place], list[Place]]:
     """Both sides, with as many passes of a loop as both have room for; no work is lost."""
-    for cap in _CAPS:
-        sides = [_written_out(one, cap, int(PLACES.value)) for one in (base, new)]
-        if None not in sides:
-            break
-    runs = [_cut(one, cap) if run is None else run for one, run in zip((base, new), sides, strict=True)]
-    return _places(base, runs[0]), _places(new, runs[1])
-
-
-def _written_out(one: Recorded, cap: int, most: int) -> list[int] | None:
-    """The runs in order, each as often as it is passed; None where that is more than `most`."""
-    passes = _passes(one, cap)
-    return _cut(one, cap) if sum(passes) <= most else None
+    most = int(PLACES.value)
+    caps = (cap for cap in _CAPS if max(sum(_passes(base, cap)), sum(_passes(new, cap))) <= most)
+    cap = next(caps, _CAPS[-1])
+    return _places(base, _cut(base, cap)), _places(new, _cut(new, cap))
 
 
 def _passes(one: Recorded, cap: int) -> list[int]:
@@ -78,27 +72,23 @@ def _cut(one: Recorded, cap: int) -> list[int]:
     """The runs in the order in which they are passed; inner loops, which stand last, are written first."""
     bodies = [[run] for run in range(len(one.of))]
     for first, count, times in reversed(list(_loops(one))):
-        body = [run for part in bodies[first : first + count] for run in part]
+        body = list(chain.from_iterable(bodies[first : first + count]))
         bodies[first : first + count] = [body * min(times, cap), *([[]] * (count - 1))]
-    return [run for part in bodies for run in part]
+    return list(chain.from_iterable(bodies))
 
 
 def _places(one: Recorded, runs: Sequence[int]) -> list[Place]:
-    shown, whole = [0] * len(one.of), _passes(one, 1 << 30)
-    for run in runs:
-        shown[run] += 1
-    each = [
-        Place(kind, Fraction(length * all_, times), Fraction(work_ns, times)) if times else None
-        for kind, length, work_ns, all_, times in zip(
-            one.of, one.run_length, one.work_ns, whole, shown, strict=True
-        )
-    ]
-    return [place for run in runs if (place := each[run])]
+    shown, whole = Counter(runs), _passes(one, 1 << 30)
+    each = {}
+    for run, times in shown.items():
+        count = Fraction(one.run_length[run] * whole[run], times)
+        each[run] = Place(one.of[run], count, Fraction(one.work_ns[run], times))
+    return [each[run] for run in runs]
 
 
 def scores_of(base: Sequence[Kind], new: Sequence[Kind]) -> Scores:
     """What each pair of kinds is worth, shape (kinds of base, kinds of new); 0 where they are no pair."""
-    table = [[_worth(one, other) for other in new] for one in base]
+    table = [_worth(one, other) for one, other in product(base, new)]
     return np.array(table, dtype=np.int32).reshape(len(base), len(new))
 
 

@@ -18,15 +18,16 @@ from heuristics.comparison.difference.matched import (
     added,
     budget_rows,
     group_rows,
+    has_group,
     mean_step_ns,
 )
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
-from heuristics.words import say
+from heuristics.words import lacking, say
 from traces.limits import QUARTER, Limit
-from traces.missing import OrMissing, gap, known
+from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.rank import Rank
-from traces.statistics.interval import LEAST, MANY, Interval, interval_of
+from traces.statistics.interval import LEAST, Interval, interval_of
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
@@ -34,10 +35,10 @@ SMALL_FRAC: Final = Limit(
     0.005, "of the step", "ours: two rows that are left out of sight are together no more than what is little"
 )
 """Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
-FEW: Final = gap(say("comparison.few-steps", least=LEAST), say("comparison.few-steps-cure", least=MANY.value))
+FEW: Final = lacking("comparison.few-steps", least=LEAST)
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
-_NOT_ALIGNED: Final = gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
-_NO_WORK: Final = gap(say("comparison.no-work"), say("comparison.no-work-cure"))
+_NOT_ALIGNED: Final = lacking("comparison.no-sequence")
+_NO_WORK: Final = lacking("comparison.no-work")
 _UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
 
 Effects = tuple[int, int, int] | None
@@ -87,22 +88,24 @@ class Facts(Struct, frozen=True):
 def attribute(base: Rank, new: Rank) -> Attribution:
     """The difference by row. Sides that do not differ have the row `noise` alone, with 0."""
     base_ns, new_ns = mean_step_ns(base), mean_step_ns(new)
-    step_ns, few = (base_ns + new_ns) / 2, min(step_count(base), step_count(new)) < LEAST
-    has_account = all(
-        known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)
-    )
-    has_modules = all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in (base, new))
-    modules = (scatter_of(row, step_ns) for row in group_rows(base, new, "moe")) if has_modules else ()
+    step_ns = (base_ns + new_ns) / 2
+    no_interval = _ONE_FIGURE
+    if min(step_count(base), step_count(new)) < LEAST:
+        no_interval = FEW
     rows = budget_rows(base, new)
+    found = Attribution(round(new_ns - base_ns), _adding_up(rows, step_ns, no_interval))
     much_ns = Fraction(str(QUARTER.value)) * abs(new_ns - base_ns)
-    scattered = [scatter_of(row, step_ns) for row in split_noise(rows, step_ns)[1] if row.delta_ns]
-    return Attribution(
-        step_delta_ns=round(new_ns - base_ns),
-        rows=_adding_up(rows, step_ns, few),
-        scattered=_in_order(_delta(one, few) for one in scattered if abs(one.row.delta_ns) >= much_ns),
-        reasons=_adding_up(group_rows(base, new, "absent"), step_ns, few) if has_account else (),
-        modules=with_shares(_in_order(_delta(one, few) for one in modules if not one.is_noise)),
-    )
+    noise = split_noise(rows, step_ns)[1]
+    much = [scatter_of(row, step_ns) for row in noise if row.delta_ns and abs(row.delta_ns) >= much_ns]
+    found = structs.replace(found, scattered=_in_order(much, no_interval))
+    if all(known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)):
+        reasons = _adding_up(group_rows(base, new, "absent"), step_ns, no_interval)
+        found = structs.replace(found, reasons=reasons)
+    if has_group(base, "moe") and has_group(new, "moe"):
+        modules = [scatter_of(row, step_ns) for row in group_rows(base, new, "moe")]
+        real = _in_order([one for one in modules if not one.is_noise], no_interval)
+        found = structs.replace(found, modules=with_shares(real))
+    return found
 
 
 def step_count(rank: Rank) -> int:
@@ -110,16 +113,26 @@ def step_count(rank: Rank) -> int:
     return len(rank.lengths_ns) if rank.steps.found else 0
 
 
-def _adding_up(rows: Sequence[Matched], step_ns: Fraction, few: bool) -> tuple[ComparedRow, ...]:
+def _adding_up(rows: Sequence[Matched], step_ns: Fraction, no_interval: Missing) -> tuple[ComparedRow, ...]:
     beyond, noise = split_noise(rows, step_ns)
-    named = _in_order(_delta(one, few) for one in beyond)
-    return with_shares((*named, _noise(added(rows), named, noise, few)))
+    named = _in_order(beyond, no_interval)
+    return with_shares((*named, _noise(added(rows), named, noise, no_interval)))
+
+
+def delta_ns(rows: Iterable[ComparedRow]) -> int:
+    """What rows moved in all."""
+    return sum(row.delta_ns for row in rows)
+
+
+def gross_ns(rows: Iterable[ComparedRow]) -> int:
+    """What rows moved, up and down."""
+    return sum(abs(row.delta_ns) for row in rows)
 
 
 def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
     """Rows with the part that each is of all they move: of the difference itself it would be more than the
     whole where rows go both ways."""
-    moved_ns = sum(abs(row.delta_ns) for row in rows)
+    moved_ns = gross_ns(rows)
     return tuple(structs.replace(row, share_frac=part_of(row.delta_ns, moved_ns)) for row in rows)
 
 
@@ -130,35 +143,39 @@ def part_of(ns: int, whole_ns: int) -> float | None:
     return ns / whole_ns if ns else 0.0
 
 
-def _in_order(rows: Iterable[ComparedRow]) -> tuple[ComparedRow, ...]:
-    return tuple(sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row)))
+def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> tuple[ComparedRow, ...]:
+    """As the document has them, the largest difference first."""
+    found = []
+    for one in rows:
+        ends = one.interval.ends_ns if one.interval else no_interval
+        found.append(_row(one.row, round(one.row.delta_ns), effects_of(one.row), ends))
+    return tuple(sorted(found, key=lambda row: (-abs(row.delta_ns), row.row)))
 
 
-def _delta(one: Scatter, few: bool) -> ComparedRow:
-    ends = one.interval.ends_ns if one.interval else FEW if few else _ONE_FIGURE
-    return _row(one.row, round(one.row.delta_ns), effects_of(one.row), ends)
-
-
-def _noise(whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched], few: bool) -> ComparedRow:
+def _noise(
+    whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched], no_interval: Missing
+) -> ComparedRow:
     """What the named rows leave of the whole, on each side and of the difference; it has no interval."""
-    delta_ns = round(whole.delta_ns) - sum(row.delta_ns for row in named)
+    rest_ns = round(whole.delta_ns) - delta_ns(named)
     base_ns = round(whole.base.mean_ns) - sum(row.base_ns for row in named)
     new_ns = round(whole.new.mean_ns) - sum(row.new_ns for row in named)
     rest = added(noise)
     base, new = replace(rest.base, mean_ns=Fraction(base_ns)), replace(rest.new, mean_ns=Fraction(new_ns))
-    parts = tuple(row.row for row in noise if row.delta_ns)
-    effects = _effects_of_noise(noise, delta_ns)
-    return _row(Matched(NOISE, None, base, new), delta_ns, effects, FEW if few else None, parts)
+    row = _row(
+        Matched(NOISE, None, base, new),
+        rest_ns,
+        _effects_of_noise(noise, rest_ns),
+        FEW if no_interval is FEW else None,
+    )
+    return structs.replace(row, parts=tuple(one.row for one in noise if one.delta_ns))
 
 
-def _row(
-    row: Matched, delta_ns: int, effects: Effects, ends: OrMissing[Ends], parts: tuple[str, ...] = ()
-) -> ComparedRow:
+def _row(row: Matched, moved_ns: int, effects: Effects, ends: OrMissing[Ends]) -> ComparedRow:
     count_ns, duration_ns, overlap_ns = effects or _UNKNOWN
     return ComparedRow(
         row=row.row,
         wall=row.wall,
-        delta_ns=delta_ns,
+        delta_ns=moved_ns,
         count_ns=count_ns,
         duration_ns=duration_ns,
         overlap_ns=overlap_ns,
@@ -166,19 +183,21 @@ def _row(
         new_ns=round(row.new.mean_ns),
         base_count=float(row.base.count),
         new_count=float(row.new.count),
-        parts=parts,
+        parts=(),
         ci95_ns=ends,
         share_frac=None,
     )
 
 
-def _effects_of_noise(rest: Sequence[Matched], delta_ns: int) -> Effects:
+def _effects_of_noise(rest: Sequence[Matched], rest_ns: int) -> Effects:
     """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one is."""
-    effects = [effects_of(row) for row in rest]
-    if None in effects:
-        return None
-    count_ns, duration_ns = (sum(one[at] for one in effects if one) for at in range(2))
-    return count_ns, duration_ns, delta_ns - count_ns - duration_ns
+    count_ns = duration_ns = 0
+    for row in rest:
+        effects = effects_of(row)
+        if effects is None:
+            return None
+        count_ns, duration_ns = count_ns + effects[0], duration_ns + effects[1]
+    return count_ns, duration_ns, rest_ns - count_ns - duration_ns
 
 
 def effects_of(row: Matched) -> Effects:
@@ -220,12 +239,12 @@ def split_noise(
     """
     scatters = sorted((scatter_of(row, step_ns) for row in rows), key=_size)
     real = [one for one in scatters if not one.is_noise]
-    noise = [one for one in scatters if one.is_noise]
-    while noise and not scatter_of(whole := added([one.row for one in noise]), step_ns).is_noise:
-        largest = next(one for one in noise if one.row.delta_ns * whole.delta_ns > 0)
+    noise = [one.row for one in scatters if one.is_noise]
+    while noise and not scatter_of(whole := added(noise), step_ns).is_noise:
+        largest = next(row for row in noise if row.delta_ns * whole.delta_ns > 0)
         noise.remove(largest)
-        real.append(largest)
-    return tuple(sorted(real, key=_size)), tuple(one.row for one in noise)
+        real.append(scatter_of(largest, step_ns))
+    return tuple(sorted(real, key=_size)), tuple(noise)
 
 
 def _size(one: Scatter) -> tuple[Fraction, str]:
@@ -263,9 +282,9 @@ def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
 
 def _by_layer(rank: Rank) -> dict[int, dict[str, Fraction]]:
     found: dict[int, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    moe = known(rank.moe)
-    for row in moe.by_layer if moe else ():
-        found[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))
+    if moe := known(rank.moe):
+        for row in moe.by_layer:
+            found[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final
+
+from msgspec import UNSET
 
 from heuristics.facts.dictionary import enter
 from heuristics.result.configured import Setting
@@ -36,8 +38,7 @@ class Subject:
     @cached_property
     def settings(self) -> dict[str, Setting]:
         """What its configuration sets, by knob."""
-        configuration = known(self.result.configuration)
-        return {one.knob: one for one in configuration.settings} if configuration else {}
+        return {one.knob: one for one in known_of(self, "result.configuration.settings") or ()}
 
     @cached_property
     def values(self) -> dict[str, Value]:
@@ -55,13 +56,12 @@ class Subject:
 
     @property
     def logged_ns(self) -> tuple[int, ...]:
-        log = known(self.result.log)
-        return tuple(log.iterations_ns) if log else ()
+        return tuple(known_of(self, "result.log.iterations_ns") or ())
 
     @property
     def container(self) -> str | None:
-        log = known(self.result.log)
-        return log.versions.get("container") if log else None
+        versions: Mapping[str, str] = known_of(self, "result.log.versions") or {}
+        return versions.get("container")
 
     @cached_property
     def counts(self) -> dict[str, float]:
@@ -75,8 +75,11 @@ class Subject:
 
     def value(self, *names: str) -> Value:
         """What is known of a knob or a given fact; the first of some names that is set."""
-        values = (source.get(name) for name in names for source in (self.values, self.given))
-        return next((value for value in values if value is not None), None)
+        for name in names:
+            for source in (self.values, self.given):
+                if source.get(name) is not None:
+                    return source[name]
+        return None
 
 
 def whole_replays(rank: Rank) -> bool:
@@ -101,9 +104,19 @@ def enter_sided(view: type, sides: tuple[str, str], name: str, of: Callable[[Sub
         enter(f"{side}.{name}", partial(_of_side, attrgetter(side), of), view)
 
 
+def known_of(of: object, path: str) -> Any:
+    """What is known at a place, such as `rank.gpu`; None where that, or what it stands in, is not."""
+    found = of
+    for name in path.split("."):
+        found = known(getattr(found, name))
+        if found is None or found is UNSET:
+            return None
+    return found
+
+
 def known_at(path: str) -> Callable[[Subject], Any]:
-    """What is known at a place of a side, such as `rank.gpu`."""
-    return lambda side: known(attrgetter(path)(side))
+    """What is known at a place of a side."""
+    return partial(known_of, path=path)
 
 
 def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], asked: Any) -> object:

@@ -31,18 +31,18 @@ from heuristics.comparison.size import Beside, about, judge, size_of
 from heuristics.result.compared import ComparedSize, Difference
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
 from heuristics.result.tool import SCHEMA_VERSION, tool_of
-from heuristics.words import say
-from traces.missing import gap, known, or_gap
+from heuristics.words import lacking, say
+from traces.missing import known, or_gap
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.spelling import duration, percent, signed
 from traces.statistics.drift import BLOCKS
 from traces.statistics.interval import LEAST, MANY, interval_of
 
-_NO_LOG: Final = gap(say("files.no-log"), say("files.no-log-cure"))
-_NO_SIZE: Final = gap(say("files.no-size"), say("files.no-size-cure", least=f"{MANY.value:.0f}"))
-_NO_GPU: Final = gap(say("files.no-gpu"), say("files.no-gpu-cure"))
-_NO_CONFIGURATION: Final = gap(say("files.no-configuration"), say("files.no-configuration-cure"))
+_NO_LOG: Final = lacking("files.no-log")
+_NO_SIZE: Final = lacking("files.no-size", least=f"{MANY.value:.0f}")
+_NO_GPU: Final = lacking("files.no-gpu")
+_NO_CONFIGURATION: Final = lacking("files.no-configuration")
 _RISES: Final = {"rising": 1, "falling": -1, "none": 0}
 _SIDES: Final[tuple[SideName, SideName]] = ("base", "new")
 

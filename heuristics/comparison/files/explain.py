@@ -21,9 +21,9 @@ from heuristics.config.view import Config
 from heuristics.result.compared_files import EffectiveChange, Explanation, MeasuredElsewhere, Together
 from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
-from heuristics.words import say
+from heuristics.words import lacking, say
 from traces.limits import Limit
-from traces.missing import OrMissing, gap, or_gap
+from traces.missing import OrMissing, or_gap
 from traces.sections.section import copied
 from traces.spelling import percent, signed
 
@@ -241,7 +241,7 @@ def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
 
 
 def _explanation(held: _Held, several: bool) -> Explanation:
-    none = gap(say("files.no-step"), say("files.no-step-cure"))
+    none = lacking("files.no-step")
     low: OrMissing[float] = none
     high: OrMissing[float] = none
     if held.made.wide is not None:
@@ -279,7 +279,7 @@ def _part(ratio: float) -> str:
 def _elsewhere(here: Here, measured: Measured) -> MeasuredElsewhere:
     step = None if measured.times is None else measured.times - 1
     memory = None if measured.memory_times is None else measured.memory_times - 1
-    none = gap(say("files.not-measured"), say("files.not-measured-cure"))
+    none = lacking("files.not-measured")
     return copied(
         MeasuredElsewhere,
         measured,

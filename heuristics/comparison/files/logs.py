@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import structs
 
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
-from heuristics.words import say
+from heuristics.words import lacking
 from traces.limits import NEARLY_ALL
-from traces.missing import Missing, OrMissing, gap, or_gap
+from traces.missing import Missing, OrMissing, or_gap
 from traces.sections.section import copied
 from traces.statistics.drift import Drift, drift_of
 from traces.statistics.interval import MANY
@@ -27,9 +27,9 @@ _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_r
     "reserved",
     "peak_reserved",
 )
-_FEW: Final = gap(say("files.few-iterations", least=f"{MANY.value:.0f}"), say("files.few-iterations-cure"))
-_NONE: Final = gap(say("files.no-steady"), say("files.few-iterations-cure"))
-_UNPRINTED: Final = gap(say("files.not-printed"), say("files.not-printed-cure"))
+_FEW: Final = lacking("files.few-iterations", least=f"{MANY.value:.0f}")
+_NONE: Final = lacking("files.no-steady", cure="files.few-iterations-cure")
+_UNPRINTED: Final = lacking("files.not-printed")
 
 
 def section(log: TrainingLog) -> FilesLog:
@@ -141,7 +141,7 @@ def _batch(log: TrainingLog) -> int | Missing:
 
 def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     """Each figure that is reported; its drift by the rank that reports it most often."""
-    few = gap(say("files.no-report", least=f"{MANY.value:.0f}"), say("files.no-report-cure"))
+    few = lacking("files.no-report", least=f"{MANY.value:.0f}")
     for figure in _FIGURES:
         sizes: dict[int | None, list[int]] = defaultdict(list)
         for report in log.memory:

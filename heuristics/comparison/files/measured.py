@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, field, structs
 
-from heuristics.comparison.causes import PLACE, Cause, shown_by
+from heuristics.comparison.causes.table import PLACE, Cause, shown_by
 from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition

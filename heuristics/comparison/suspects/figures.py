@@ -5,9 +5,9 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, Final, TypeVar
 
-from heuristics.comparison.causes import named
+from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.changed import is_off
-from heuristics.comparison.difference.subject import Subject, enter_sided, known_at
+from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import DICTIONARY, enter
 from heuristics.result.result import rank_in_run
@@ -17,6 +17,7 @@ from traces.sections.tables import Kernel
 from traces.spelling import in_ms, percent
 
 _SIDES: Final = ("before", "after")
+_LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
 PRODUCTS: Final = ("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution")
 """Classes of matrix products, which a fusion of small kernels leaves as they are."""
@@ -100,11 +101,12 @@ def perturbed(side: Subject) -> float | None:
 
 @shows(in_ms)
 def waiting(side: Subject) -> int | None:
-    a2a = known(side.rank.a2a)
-    return _a_step(side, known(a2a.waiting_like_ns)) if a2a else None
+    return _a_step(side, "rank.a2a.waiting_like_ns")
 
 
-def _a_step(side: Subject, whole_ns: int | None) -> int | None:
+def _a_step(side: Subject, path: str) -> int | None:
+    """A time of all steps as one of each."""
+    whole_ns = known_of(side, path)
     return None if whole_ns is None else whole_ns // len(side.rank.lengths_ns)
 
 
@@ -128,40 +130,25 @@ def _kernels(side: Subject, counts: Callable[[Kernel], object]) -> float:
 @shows()
 def workers(side: Subject) -> int | None:
     """Workers that load, by the rhythm of waits; else by the configuration."""
-    loading = side.rank.data_loading
-    found = known(loading.workers) if loading else None
+    found: int | None = known_of(side, "rank.data_loading.workers")
     said = side.value("num_workers", "dataset.num_workers")
     if found is None and isinstance(said, int):
         return said
     return found
 
 
-@shows({True: "worker processes", False: "the step's own process"}.__getitem__)
-def apart(side: Subject) -> bool | None:
-    loading = side.rank.data_loading
-    return loading.loads_apart if loading else None
-
-
 @shows()
 def data_waits(side: Subject) -> str | None:
-    loading = side.rank.data_loading
-    return f"{loading.waiting_steps} of {len(side.rank.lengths_ns)}" if loading else None
-
-
-@shows(whole)
-def input_copies(side: Subject) -> int | None:
-    loading = side.rank.data_loading
-    return loading.input_copies if loading else None
+    steps = known_of(side, "rank.data_loading.waiting_steps")
+    return None if steps is None else f"{steps} of {len(side.rank.lengths_ns)}"
 
 
 @shows(percent)
 def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
-    loading = side.rank.data_loading
-    if not loading or not loading.input_copies:
-        return None
-    count = known(loading.input_copies_pageable)
-    return None if count is None else count / loading.input_copies
+    copies = known_of(side, "rank.data_loading.input_copies")
+    count = known_of(side, "rank.data_loading.input_copies_pageable")
+    return count / copies if copies and count is not None else None
 
 
 @shows(percent)
@@ -173,8 +160,7 @@ def wide(side: Subject) -> float | None:
 @shows(in_ms)
 def beside_ns(side: Subject) -> int | None:
     """Work of compute beside communication, a step."""
-    stretch = known(side.rank.sm.stretch)
-    return _a_step(side, stretch.beside_ns) if stretch else None
+    return _a_step(side, "rank.sm.stretch.beside_ns")
 
 
 BACKWARD: Final = compiled(r"(?i)bwd|backward|dgrad|wgrad")
@@ -202,6 +188,8 @@ _count("grouped", "compute.grouped_gemm")
 _count("gemms", "compute.gemm")
 _count("casts", "compute.quantize")
 _enter("gpu", known_at("rank.gpu"))
+_enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
+_enter("input_copies", known_at("rank.data_loading.input_copies"), whole)
 _enter("graphs", known_at("rank.detected.graph_share_frac"), percent)
 _enter("retries", known_at("rank.memory.allocator_retry_frac"), percent)
 _enter("stretch", known_at("rank.sm.stretch_frac"), percent)

@@ -1,15 +1,15 @@
 """All suspects of a difference, the one that explains most and is surest first."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import chain, product, zip_longest
+from functools import cache, partial
+from itertools import product, starmap
 from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.causes import named
-from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
+from heuristics.comparison.causes.table import named
+from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts, delta_ns, gross_ns
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.figures import asked
 from heuristics.comparison.suspects.shown import VIEWED
@@ -71,28 +71,27 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     if not view.moved_ns:
         return ()
     found = _by_rules(view)
-    ranked = sorted((*found, *_by_changes(view, found)), key=lambda one: _place(view, one))
-    large = [
-        one
-        for one in ranked
-        if one.gross_ns >= LEAST.value * view.moved_ns and not _is_beside_noise(view, one)
-    ]
-    kept = _without_repeats(iter([*large, *_unexplained(view, large)]))
-    kept = sorted(kept, key=lambda one: _place(view, one))[: int(LISTED.value)]
-    return tuple(_with_control(view, one.suspect) for one in kept)
+    place = partial(_place, view)
+    ranked = sorted((*found, *_by_changes(view, found)), key=place)
+    least_ns = LEAST.value * view.moved_ns
+    large = [one for one in ranked if one.gross_ns >= least_ns and not _is_beside_noise(view, one)]
+    kept = sorted(_without_repeats((*large, *_unexplained(view, large))), key=place)
+    return tuple(_with_control(view, one.suspect) for one in kept[: int(LISTED.value)])
 
 
 def _is_beside_noise(view: View, found: Found) -> bool:
     """Whether steps vary by more than its rows moved, which are no visible part of the step: no cause."""
     rows = view.facts.attribution.rows
-    noise_ns = sum(abs(row.delta_ns) for row in rows if row.row == NOISE)
+    noise_ns = gross_ns(row for row in rows if row.row == NOISE)
     step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
     return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
     """Large rows that moved and that no suspect explains, each with where to look: no cause is made up."""
-    explained = {row for one in found for row in (*one.suspect.rows, *one.hidden)}
+    explained = set[str]()
+    for one in found:
+        explained.update(one.suspect.rows, one.hidden)
     for name, row in view.rows.items():
         if name not in explained and abs(row.delta_ns) >= WALL.value * view.moved_ns:
             suspect = Suspect(
@@ -110,8 +109,9 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
-    runs = view.after.rank.detected.dispatcher
-    backend = asked(view.after) if runs == "unknown" else runs
+    backend: str = view.after.rank.detected.dispatcher
+    if backend == "unknown":
+        backend = asked(view.after) or backend
     experts = {row.row for row in view.matching(named("@ep"))}
     longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
     if not longer or backend not in FLEX or not suspect.next:
@@ -135,8 +135,9 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
     rows = _moved_its_way(rule, view)
     if not rows:
         return None
-    by_itself = True if rule.signs else None  # its rows are its sign
-    observed = rule.observed.holds(view) if rule.observed else by_itself
+    observed: bool | None = True if rule.signs else None  # its rows are its sign
+    if rule.observed:
+        observed = rule.observed.holds(view)
     if observed is False:
         return None
     changed = tuple(change for change in view.changes(rule.changed) if rule.went(change))
@@ -144,22 +145,24 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
     if not evidence[rule.needs]:
         return None
     hidden = tuple(row for row in view.matching(rule.hides) if row not in rows)
-    signs = (*_hidden_sentences(view, hidden), *_signs(rule, view)) if observed else ()
-    seen = (*signs, *_change_sentences(view, changed))
+    seen: list[str] = []
+    if observed:
+        seen = [*_hidden_sentences(view, hidden), *_signs(rule, view)]
+    seen += _change_sentences(view, changed)
     sure = _LEVELS[bool(observed) + bool(changed)]
     suspect = copied(
         Suspect,
         rule,
-        title=rule.title if view.sign == 1 else rule.mirrored,
+        title=rule.titled(view.sign == -1),
         rows=tuple(row.row for row in rows),
-        explains_ns=view.sign * sum(row.delta_ns for row in rows),
+        explains_ns=view.sign * delta_ns(rows),
         confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
         because=(*_row_sentences(view, rows), *seen),
-        seen=seen,
+        seen=tuple(seen),
     )
     return Found(
         suspect,
-        sum(abs(row.delta_ns) for row in (*rows, *hidden)),
+        gross_ns((*rows, *hidden)),
         tuple(change.what for change in changed),
         rule.needs == "changed",
         tuple(row.row for row in hidden),
@@ -169,29 +172,31 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
 def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
     """What stays unexplained, as one side does not show what runs there."""
     if rows:
-        moved = signed_ms(view.sign * sum(row.delta_ns for row in rows))
+        moved = signed_ms(view.sign * delta_ns(rows))
         yield say("comparison.hidden", moved=moved)
 
 
-def _moved_its_way(rule: Rule, view: View) -> tuple[ComparedRow, ...]:
-    longer, shorter = view.matching(rule.slower), view.matching(rule.faster)
-    moved = [row.row for row in view.matching(rule.either)]
-    moved += [row.row for row in longer if row.delta_ns > 0]
-    moved += [row.row for row in shorter if row.delta_ns < 0]
-    return tuple(row for name, row in view.rows.items() if name in moved)
+def _moved_its_way(rule: Rule, view: View) -> list[ComparedRow]:
+    found = []
+    for name, row in view.rows.items():
+        its_way = rule.slower if row.delta_ns > 0 else rule.faster
+        if matches(name, rule.either) or matches(name, its_way):
+            found.append(row)
+    return found
 
 
 def _signs(rule: Rule, view: View) -> Iterator[str]:
     """What the trace shows: a sentence for each of several values, none where a figure is unknown."""
     for sign in rule.signs:
         when, text = (None, sign) if isinstance(sign, str) else sign
-        if when is None or when.holds(view):
-            words, names = _FIGURE.split(text)[::2], _FIGURE.findall(text)
-            values = [VIEWED.named(name).of(view) for name in names]
-            several = [value if isinstance(value, tuple) else (value,) for value in values]
-            if None not in values:
-                for figures in product(*several):
-                    yield "".join(map(str, chain(*zip_longest(words, figures, fillvalue=""))))
+        if when is not None and not when.holds(view):
+            continue
+        figures = [VIEWED.named(name).of(view) for name in _FIGURE.findall(text)]
+        if None in figures:
+            continue
+        template = _FIGURE.sub("{}", text)
+        several = [one if isinstance(one, tuple) else (one,) for one in figures]
+        yield from starmap(template.format, product(*several))
 
 
 def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
@@ -206,7 +211,7 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
             part_frac=abs(row.delta_ns) / view.moved_ns,
         )
     if left := largest[most:]:
-        moved = signed_ms(view.sign * sum(row.delta_ns for row in left))
+        moved = signed_ms(view.sign * delta_ns(left))
         yield say(
             "comparison.row-more" if len(left) == 1 else "comparison.rows-more", count=len(left), moved=moved
         )
@@ -217,12 +222,13 @@ def _change_sentences(view: View, changes: Sequence[ComparedChange]) -> Iterator
         if one.withheld:
             yield say("comparison.change-withheld", what=one.what)
         else:
-            before = _value(one.base) if one.said_base else "not set"
-            after = _value(one.new) if one.said_new else "not set"
-            yield f"{one.what}: {view.arrow(before, after)} ({one.source})"
+            values = view.arrow(_value(one.base, one.said_base), _value(one.new, one.said_new))
+            yield f"{one.what}: {values} ({one.source})"
 
 
-def _value(value: Value) -> str:
+def _value(value: Value, is_said: bool = True) -> str:
+    if not is_said:
+        return "not set"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if value is None:
@@ -244,19 +250,18 @@ def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
     return opposed, -found.gross_ns * found.weight, not found.spoken_for, place, suspect.id
 
 
-def _without_repeats(ranked: Iterator[Found]) -> list[Found]:
+def _without_repeats(ranked: Iterable[Found]) -> list[Found]:
     """Without those whose rows and changes a suspect that is at least as sure has all."""
     kept: list[Found] = []
     for one in ranked:
-        covered = any(
-            set(one.suspect.rows) <= set(other.suspect.rows)
-            and set(one.spoken_for) <= set(other.spoken_for)
-            and other.weight >= one.weight
-            for other in kept
-        )
-        if one.is_known or not covered:
+        if one.is_known or not any(_covers(other, one) for other in kept):
             kept.append(one)
     return kept
+
+
+def _covers(other: Found, one: Found) -> bool:
+    has_rows = {*one.suspect.rows} <= {*other.suspect.rows}
+    return has_rows and {*one.spoken_for} <= {*other.spoken_for} and other.weight >= one.weight
 
 
 def _by_changes(view: View, found: tuple[Found, ...]) -> Iterator[Found]:
@@ -266,7 +271,10 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> Iterator[Found]:
         if change.source == "trace" and not change.what.startswith("gpu"):
             continue  # an observation, which rules look at: no cause
         able = movable(change, rows)
-        spoken = {row for one in found if change.what in one.spoken_for for row in one.suspect.rows}
+        spoken = set[str]()
+        for one in found:
+            if change.what in one.spoken_for:
+                spoken.update(one.suspect.rows)
         left = replace(able, rows=tuple(row for row in able.rows if row not in spoken))
         if left.rows:
             yield _of_change(view, change, left)
@@ -279,11 +287,11 @@ def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:
         id=f"knob.{change.what}" if change.source == "configuration" else change.what,
         title=say("comparison.change-title", what=change.what),
         rows=able.rows,
-        explains_ns=sum(row.delta_ns for row in rows),
+        explains_ns=delta_ns(rows),
         confidence="low" if able.is_broad else "medium",
         because=(*changes, *_row_sentences(view, rows)),
         next=say("comparison.change-next", what=change.what),
         source=able.sources[0],
         seen=changes,
     )
-    return Found(suspect, sum(abs(row.delta_ns) for row in rows), (change.what,))
+    return Found(suspect, gross_ns(rows), (change.what,))

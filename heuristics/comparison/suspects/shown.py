@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Literal
 
-from heuristics.comparison.causes import named, table
+from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
-from heuristics.comparison.difference.rows import SMALL_FRAC
+from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
 from heuristics.comparison.suspects.view import View
@@ -74,26 +74,26 @@ def narrowed(view: View) -> bool | None:
 
     None where a side does not tell, or that which way it went is unknown.
     """
-    before, after = (
-        _mean_bits(side.rank.detected.precision_shares_frac) for side in (view.before, view.after)
-    )
-    if before and after:
-        return after <= (1 - HALF_A_WALL.value) * before
-    told = [side.rank.detected for side in (view.before, view.after)]
-    if any(one.precision_shares_frac and known(one.precision) is None for one in told):
-        return None
-    changes = view.changes(["detected.precision"])
-    if changes:
-        return {1: True, -1: False}.get(way(changes[0]))
-    one, other = (known(side.rank.detected.precision) for side in (view.before, view.after))
-    return False if one is not None and one == other else None
+    before, after = view.before.rank.detected, view.after.rank.detected
+    bits, bits_after = _mean_bits(before.precision_shares_frac), _mean_bits(after.precision_shares_frac)
+    if bits and bits_after:
+        return bits_after <= (1 - HALF_A_WALL.value) * bits
+    precisions = [known(side.precision) for side in (before, after)]
+    for side, precision in zip((before, after), precisions, strict=True):
+        if side.precision_shares_frac and precision is None:
+            return None
+    for change in view.changes(["detected.precision"]):
+        return {1: True, -1: False}.get(way(change))
+    return False if precisions[0] is not None and precisions[0] == precisions[1] else None
 
 
 def _mean_bits(shares: Mapping[str, float]) -> float | None:
     """Bits of an element, in the mean of matrix work of known format; TF32 multiplies 19 of its 32."""
-    bits = {name: TF32_BITS if name == "tf32" else BITS[name] for name in shares if name in BITS}
-    whole_frac = sum(shares[name] for name in bits)
-    return sum(bits[name] * shares[name] for name in bits) / whole_frac if whole_frac >= MOST.value else None
+    bits = {**BITS, "tf32": TF32_BITS}
+    known_frac = sum(frac for name, frac in shares.items() if name in bits)
+    if known_frac < MOST.value:
+        return None
+    return sum(bits[name] * frac for name, frac in shares.items() if name in bits) / known_frac
 
 
 def _grew(name: str, view: View) -> bool | None:
@@ -123,7 +123,7 @@ def late_rank_came(view: View) -> bool:
 
 
 def _is_most(name: str, patterns: Iterable[str], view: View) -> bool:
-    more_ns, grown_ns = _delta(name, view), sum(row.delta_ns for row in view.grew(patterns))
+    more_ns, grown_ns = _delta(name, view), delta_ns(view.grew(patterns))
     return more_ns is not None and grown_ns > 0 and more_ns >= MOST.value * grown_ns
 
 
@@ -135,8 +135,10 @@ def late_now(view: View) -> str | None:
     if late.index is None:
         return say("comparison.late-by-no-single-rank", cause=spoken(late.cause))
     rank = view.after.result.ranks[late.index]
-    number = known(rank.rank)
-    return f"{f'GPU {rank.device}' if number is None else f'rank {number}'}, {spoken(late.cause)}"
+    number, name = known(rank.rank), f"GPU {rank.device}"
+    if number is not None:
+        name = f"rank {number}"
+    return f"{name}, {spoken(late.cause)}"
 
 
 def _parts_of(patterns: Iterable[str], view: View) -> str:
@@ -165,13 +167,13 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
     As much in another number of calls is another size of buckets, where the kernels of compute are the same.
     """
     rows = view.grew(patterns)
-    told = parts(rows)
-    before, after = (sum(getattr(row, side) for row in rows) for side in ("base_count", "new_count"))
+    moved = parts(rows)
+    before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
     is_same = same_count(before, after)
-    if told and key in BUCKETED and not is_same and same_kernels(view):
-        least_ns = min(abs(told["count"]), abs(told["duration"]))
-        cancels = told["count"] * told["duration"] < 0
-        if cancels and abs(told["count"] + told["duration"]) <= MOST.value * least_ns:
+    if moved and key in BUCKETED and not is_same and same_kernels(view):
+        least_ns = min(abs(moved["count"]), abs(moved["duration"]))
+        cancels = moved["count"] * moved["duration"] < 0
+        if cancels and abs(moved["count"] + moved["duration"]) <= MOST.value * least_ns:
             return "buckets"
     part = main_part(patterns, view)
     is_more = after > before and not is_same and seen_alike(view)

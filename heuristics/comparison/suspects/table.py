@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from heuristics.comparison.causes import PLACE, Cause, expanded, shown_by, table
+from heuristics.comparison.causes.table import PLACE, Cause, expanded, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches
@@ -137,14 +137,15 @@ def looks() -> tuple[Look, ...]:
 
 
 def _rules() -> Iterator[dict[str, Any]]:
+    families = table()["families"]
     for each, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
         rows = [*several]
         if each == "family":
-            for key, family in table()["families"].items():
-                yield from (expanded(row, family, key) for row in rows)
+            for key, row in product(families, rows):
+                yield expanded(row, families[key], key)
         else:
-            for row in rows:
-                yield from (expanded(row, {}, key) for key in (compute_classes() if each else ("",)))
+            for row, key in product(rows, compute_classes() if each else ("",)):
+                yield expanded(row, {}, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +158,16 @@ class Movable:
 
 
 def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
-    able = (one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what))
-    used = [(one, row) for one in able for row in rows if _moves(one, change, row)]
-    names = {row.row for _, row in used}
+    able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
+    names, used = set[str](), list[Mover]()
+    for mover, row in product(able, rows):
+        if _moves(mover, change, row):
+            names.add(row.row)
+            used.append(mover)
     return Movable(
         rows=tuple(row.row for row in rows if row.row in names),
-        is_broad=any(one.is_broad for one, _ in used),
-        sources=tuple(dict.fromkeys(one.source for one, _ in used)),
+        is_broad=any(one.is_broad for one in used),
+        sources=tuple(dict.fromkeys(one.source for one in used)),
     )
 
 
@@ -171,21 +175,25 @@ def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
     """Whether a change can move a row the way it moved; where its direction is unknown, either way."""
     if matches(row.row, mover.either):
         return True
-    longer = row.delta_ns > 0
+    with_it, against_it = mover.slower, mover.faster
+    if row.delta_ns > 0:
+        with_it, against_it = mover.faster, mover.slower
     went = way(change)
-    with_it, against_it = (mover.faster, mover.slower) if longer else (mover.slower, mover.faster)
     return (went != 1 and matches(row.row, with_it)) or (went != -1 and matches(row.row, against_it))
 
 
 @cache
 def fix_movers() -> tuple[Mover, ...]:
     """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
-    return tuple(
-        Mover((knob,), fix.sources[0], faster=rows if is_switch else (), either=() if is_switch else rows)
-        for fix in CATALOGUE.values()
-        if (rows := rows_of(fix))
-        for knob, is_switch in _knobs(fix).items()
-    )
+    found = []
+    for fix in CATALOGUE.values():
+        rows = rows_of(fix)
+        for knob, is_switch in _knobs(fix).items() if rows else ():
+            mover = Mover((knob,), fix.sources[0], either=rows)
+            if is_switch:
+                mover = Mover((knob,), fix.sources[0], faster=rows)
+            found.append(mover)
+    return tuple(found)
 
 
 def rows_of(fix: Fix) -> tuple[str, ...]:
@@ -196,7 +204,10 @@ def rows_of(fix: Fix) -> tuple[str, ...]:
         "compute": "compute",
         "memory": "launch_starved",
     }
-    return tuple(row for kind in fix.kinds for row in _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",)))
+    found: list[str] = []
+    for kind in fix.kinds:
+        found += _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",))
+    return tuple(found)
 
 
 def _knobs(fix: Fix) -> dict[str, bool]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.comparison.difference.rows import NOISE, Facts, delta_ns, gross_ns
 from heuristics.comparison.difference.subject import Subject
 from heuristics.facts.dictionary import Remembering
 from heuristics.result.compared import ComparedChange, ComparedRow, ExchangeChange, KernelChange
@@ -64,7 +64,7 @@ class View(Remembering):
     @cached_property
     def moved_ns(self) -> int:
         """All that moved, up and down, noise included."""
-        return sum(abs(row.delta_ns) for row in self.facts.attribution.rows)
+        return gross_ns(self.facts.attribution.rows)
 
     def other(self) -> View:
         return View(turned(self.facts), 1 if self.sign == -1 else -1)
@@ -76,7 +76,7 @@ class View(Remembering):
         return tuple(row for row in self.matching(patterns) if row.delta_ns > 0)
 
     def delta_ns(self, patterns: Iterable[str]) -> int:
-        return sum(row.delta_ns for row in self.matching(patterns))
+        return delta_ns(self.matching(patterns))
 
     def changes(self, patterns: Iterable[str]) -> tuple[ComparedChange, ...]:
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
@@ -105,4 +105,6 @@ def _turned(name: str, value: Any) -> Any:
             return tuple(map(turned, value))
         case (low, high) if name == "ci95_ns":
             return -high, -low
-    return -value if name.endswith(_SIGNED) else _TURNED[value] if name == "change" else value
+        case str() if name == "change":
+            return _TURNED[value]  # type: ignore[index]  # a change is one of its texts
+    return -value if name.endswith(_SIGNED) else value

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Final, Literal, get_args
 
-from heuristics.comparison.causes import named
+from heuristics.comparison.causes.table import named
+from heuristics.comparison.difference.rows import delta_ns
 from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
 from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
 from heuristics.comparison.suspects.view import View
@@ -66,7 +67,7 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
     """What makes most of what rows grew by; None where nothing does, or that is unknown."""
     rows = view.grew(patterns)
     moved = parts(rows)
-    least_ns = MOST.value * sum(row.delta_ns for row in rows)
+    least_ns = MOST.value * delta_ns(rows)
     found = max(_PARTS, key=lambda part: moved.get(part, 0))
     return found if moved and moved[found] >= least_ns else None
 

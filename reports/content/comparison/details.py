@@ -1,10 +1,10 @@
 """Behind the first screen of a comparison: both sides, every row, kernel, layer, pair, ranks that moved."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
 from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
@@ -72,10 +72,9 @@ def ranks(compared: Compared) -> Iterator[Sentence]:
     parts = (both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")), *_of_run(compared, run))
     yield Sentence(words(f"{'; '.join(parts)}."), "Ranks", whole=True)
     late = run.late
-    said = _LATE[late.state].format(
-        base=_late(late.base, late.base_cause), new=_late(late.new, late.new_cause)
-    )
-    yield Sentence(words(said), "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
+    base, new = _late(late.base, late.base_cause), _late(late.new, late.new_cause)
+    said = words(_LATE[late.state].format(base=base, new=new))
+    yield Sentence(said, "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
 
 
 def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
@@ -84,9 +83,10 @@ def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
         yield f"median step{of} {', '.join(_moved(one.step_delta_ns) for one in run.groups)} ms"
     if run.ranks:
         first = run.ranks[0]
-        waited = known(first.caused_delta_ns)
-        more = "" if waited is None else f", others together wait {_moved(waited)} ms for it"
-        yield f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms{more}"
+        said = f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms"
+        if (waited := known(first.caused_delta_ns)) is not None:
+            said = f"{said}, others together wait {_moved(waited)} ms for it"
+        yield said
     else:
         yield "no rank of one run does the work of a rank of the other"
     base, new = known(run.base_waiting_frac), known(run.new_waiting_frac)
@@ -111,10 +111,11 @@ def _moved(delta_ns: OrMissing[int]) -> str:
 
 def details(compared: Compared) -> Iterator[Fold]:
     """Folds, the most asked for first; none that would be empty."""
-    in_unit, run = unit(compared), compared.run
+    in_unit = unit(compared)
     yield Fold("Both sides", (_sides(compared),), "sides")
     yield Fold(f"Every row, {in_unit}", tuple(_rows(compared)), "rows")
-    if (whole := known(compared.whole) if compared.whole is not UNSET else None) is not None:
+    whole = None if compared.whole is UNSET else known(compared.whole)
+    if whole is not None:
         yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
     if runs := compared.size.between_runs:
         yield Fold("Recordings of base", (_runs(runs),), "runs")
@@ -129,7 +130,7 @@ def details(compared: Compared) -> Iterator[Fold]:
         ),
         ("MoE layers, ms of wall time per step", "layers", _layers(compared)),
         ("Pairs of ranks, ms per step", "pairs", _pairs(compared)),
-        ("Matched ranks of both runs, change in ms of a mean step", "ranks", _ranks(compared, run)),
+        ("Matched ranks of both runs, change in ms of a mean step", "ranks", _ranks(compared)),
     )
     yield from (Fold(title, (shown,), id_) for title, id_, shown in tables if shown.rows)
     if compared.missing:
@@ -139,20 +140,23 @@ def details(compared: Compared) -> Iterator[Fold]:
 
 
 def _sides(compared: Compared) -> Table:
-    rows: dict[str, Callable[[Side], str]] = {
-        "GPU": gpu_of,
-        "rank": who,
-        "steps": lambda side: f"{side.steps.count}, {STEPS_BY[side.steps.source]}",
-        "steps left out": lambda side: reasons(side.steps.dropped),
-        "mean step or window, ms": lambda side: milliseconds(side.step_ns),
-        "median step, ms": lambda side: _ms(side.steps.median_ns),
-        "shortest step, ms": lambda side: _ms(side.steps.min_ns),
-        "longest step, ms": lambda side: _ms(side.steps.max_ns),
-        "training log": _log,
-        "bottleneck of this run alone": _wall,
+    base, new = _of_side(compared.base), _of_side(compared.new)
+    return table("", ("", "base", "new"), [(name, base[name], new[name]) for name in base], numbers=())
+
+
+def _of_side(side: Side) -> dict[str, str]:
+    return {
+        "GPU": gpu_of(side),
+        "rank": who(side),
+        "steps": f"{side.steps.count}, {STEPS_BY[side.steps.source]}",
+        "steps left out": reasons(side.steps.dropped),
+        "mean step or window, ms": milliseconds(side.step_ns),
+        "median step, ms": _ms(side.steps.median_ns),
+        "shortest step, ms": _ms(side.steps.min_ns),
+        "longest step, ms": _ms(side.steps.max_ns),
+        "training log": _log(side),
+        "bottleneck of this run alone": _wall(side),
     }
-    sides = compared.base, compared.new
-    return table("", ("", "base", "new"), [(name, *map(of, sides)) for name, of in rows.items()], numbers=())
 
 
 _PARTS: Final[dict[WholePart, str]] = {
@@ -167,23 +171,14 @@ _PARTS: Final[dict[WholePart, str]] = {
 
 def whole_table(whole: Whole) -> Table:
     """Every part of both sides and their sum: each column adds up as printed."""
-    sums_ns = whole.base_ns, whole.new_ns, whole.delta_ns
-    decimals = places(max(map(abs, sums_ns)))
-    columns = zip(*((one.base_ns, one.new_ns, one.delta_ns) for one in whole.rows), strict=True)
-    (base, all_base), (new, all_new), (change, all_change) = (
-        _column(column, sum_ns, decimals) for column, sum_ns in zip(columns, sums_ns, strict=True)
-    )
-    rows = (
-        (
-            _PARTS[one.part],
-            _count(one.base_count),
-            base[at],
-            _count(one.new_count),
-            new[at],
-            signed(change[at]),
-        )
-        for at, one in enumerate(whole.rows)
-    )
+    decimals = places(max(map(abs, (whole.base_ns, whole.new_ns, whole.delta_ns))))
+    base, all_base = _column([one.base_ns for one in whole.rows], whole.base_ns, decimals)
+    new, all_new = _column([one.new_ns for one in whole.rows], whole.new_ns, decimals)
+    change, all_change = _column([one.delta_ns for one in whole.rows], whole.delta_ns, decimals)
+    names = [_PARTS[one.part] for one in whole.rows]
+    counts = [_count(one.base_count) for one in whole.rows]
+    new_counts = [_count(one.new_count) for one in whole.rows]
+    rows = zip(names, counts, base, new_counts, new, map(signed, change), strict=True)
     shown = table("", ("", "number", "base", "number", "new", "change"), rows)
     return replace(shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change))))
 
@@ -269,17 +264,15 @@ def _pairs(compared: Compared) -> Table:
     return table("", ("base", "new", "paired by", "change"), rows, {3})
 
 
-def _ranks(compared: Compared, run: ComparedRun | UnsetType) -> Table:
+def _ranks(compared: Compared) -> Table:
     heads = "rank", "matched by", "step", "waited", "others waited for it"
-    rows = (
-        (
-            _name(compared, one),
-            one.by,
-            *map(_moved, (one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns)),
-        )
-        for one in (() if run is UNSET else run.ranks)
-    )
-    return table("", heads, rows, range(2, 5))
+    ranks = () if compared.run is UNSET else compared.run.ranks
+    return table("", heads, [_rank(compared, one) for one in ranks], range(2, 5))
+
+
+def _rank(compared: Compared, one: ComparedRank) -> tuple[Entry, ...]:
+    moved_ns = one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns
+    return _name(compared, one), one.by, *map(_moved, moved_ns)
 
 
 def _about(compared: Compared) -> Iterator[Block]:

@@ -188,22 +188,19 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
     decimals = places(max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN])))
-    seen = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
-    shown, left_out = rows[: len(seen)], rows[len(seen) :]
-    sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
-    times_ns = zip(*((one.base_ns, one.new_ns, one.delta_ns) for one in shown), strict=True)
-    columns = [
-        adding_up(times, whole, decimals)
-        for times, whole in zip([*times_ns] or [()] * 3, sums_ns, strict=True)
-    ]
-    (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
-    drawn = [
-        row((_named(one, compared), base[at], new[at], _moved(one, change[at])))
-        for at, one in enumerate(shown)
-    ]
-    others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
+    shown = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
+    base, base_rest, base_sum = adding_up([one.base_ns for one in shown], compared.base.step_ns, decimals)
+    new, new_rest, new_sum = adding_up([one.new_ns for one in shown], compared.new.step_ns, decimals)
+    change, rest, total = adding_up([one.delta_ns for one in shown], compared.step_delta_ns, decimals)
+    drawn = []
+    for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
+        drawn.append(row((_named(one, compared), before, after, _moved(one, moved_by))))
+    others, whole = "noise", "whole window"
+    if left_out := len(rows) - len(shown):
+        others = f"{counted(left_out, 'smaller part')}, noise"
     drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
-    whole = f"whole {repeated(compared)}" if has_steps(compared) else "whole window"
+    if has_steps(compared):
+        whole = f"whole {repeated(compared)}"
     yield replace(
         table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
         total=row((whole, base_sum, new_sum, signed(total))),

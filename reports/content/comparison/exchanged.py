@@ -52,9 +52,11 @@ def _line(one: Exchange) -> str:
 
 def _what(one: Exchange) -> str:
     """What it is: class and pass; where only the number of a kernel differs also which."""
-    kernel = _names(one.new, one.new_count) if one.change in ("more", "fewer") else ""
-    named = kernel if kernel != name_of(one.key) else ""
-    return ", ".join(part for part in (name_of(one.key), one.phase, named) if part)
+    parts = [name_of(one.key), one.phase or ""]
+    if one.change in ("more", "fewer"):
+        kernel = _names(one.new, one.new_count)
+        parts.append("" if kernel == parts[0] else kernel)
+    return ", ".join(filter(None, parts))
 
 
 def _number(count: float) -> str:
@@ -64,9 +66,11 @@ def _number(count: float) -> str:
 
 def _names(worked: tuple[Worked, ...], count: float) -> str:
     """The first kernels of a side by their names, and how many others there are."""
-    shown = worked[:_NAMED]
-    rest = count - sum(one.count for one in shown)
-    return " + ".join((*map(_name, shown), *((f"{_number(rest)} more",) if rest > 0 else ())))
+    names = [_name(one) for one in worked[:_NAMED]]
+    rest = count - sum(one.count for one in worked[:_NAMED])
+    if rest > 0:
+        names.append(f"{_number(rest)} more")
+    return " + ".join(names)
 
 
 def _name(one: Worked) -> str:

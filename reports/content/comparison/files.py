@@ -1,7 +1,6 @@
 """What a page says of configurations and logs: what these hold, what differs, what explains it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from heuristics.result.compared_files import (
@@ -12,6 +11,7 @@ from heuristics.result.compared_files import (
     FilesLog,
     FilesSide,
     MeasuredElsewhere,
+    MemoryOf,
 )
 from reports.content.blocks import Block, Code, Part, Sentence, Tone, Words, items, table, words
 from reports.content.comparison.causes import NO_CAUSE, Told, left_out, named_causes
@@ -30,7 +30,7 @@ _BEFORE: Final[dict[str, str]] = {
     "open": "CAN CHANGE IT",
     "against": "OTHER WAY",
 }
-_FIGURES: Final = {
+_FIGURES: Final[Mapping[str, str]] = {
     "allocated": "memory allocated",
     "peak_allocated": "peak memory allocated",
     "reserved": "memory reserved",
@@ -80,28 +80,37 @@ def found(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
 
 
 def _logs(compared: ComparedFiles) -> Iterator[Block]:
-    base, new = known(compared.base.log), known(compared.new.log)
-    rows = []
-    for name, of in _FIGURES_OF_A_LOG:
-        row = name, (base and of(base)) or "", (new and of(new)) or ""
-        if any(row[1:]):
-            rows.append(row)
+    base, new = _of_log(known(compared.base.log)), _of_log(known(compared.new.log))
+    rows = [(name, base.get(name, ""), new.get(name, "")) for name in base or new]
+    rows = [row for row in rows if any(row[1:])]
     if rows:
         yield table("What the logs hold", ("", "base", "new"), rows)
 
 
-def _figure(of: Callable[[FilesLog], str], log: FilesLog | None) -> str:
-    return "" if log is None else of(log)
+def _of_log(log: FilesLog | None) -> dict[str, str]:
+    """What a log holds, by name; empty texts where it does not hold it."""
+    if log is None:
+        return {}
+    found = {
+        "typical step (median)": _time(log.median_ns),
+        "middle 80 % of the steps": between(_time(log.low_ns), _time(log.high_ns)),
+        "trend over the log": _trend(known(log.drift), duration),
+        "steady iterations": f"{log.steady_count:,} of {log.iteration_count:,}",
+    }
+    for reason, name in _LEFT_OUT.items():
+        found[f"left out: {name}"] = f"{log.left_out.get(reason) or ''}"
+    found["model TFLOP/s per GPU"] = _rate(log.tflops_per_gpu)
+    found["tokens/s per GPU"] = _rate(log.tokens_per_s_per_gpu)
+    memory: dict[str, str] = {one.figure: _memory(one) for one in log.memory}
+    for figure, name in _FIGURES.items():
+        found[name] = memory.get(figure, "")
+    found["out of memory"] = "yes" if log.out_of_memory else ""
+    return found
 
 
 def _time(value: OrMissing[int]) -> str:
     length = known(value)
     return "" if length is None else duration(length)
-
-
-def _spread(log: FilesLog) -> str:
-    low, high = _time(log.low_ns), _time(log.high_ns)
-    return between(low, high)
 
 
 def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
@@ -118,30 +127,9 @@ def _rate(value: OrMissing[float]) -> str:
     return "" if rate is None else rounded(rate)
 
 
-def _left_out(reason: str, log: FilesLog) -> str:
-    return f"{log.left_out.get(reason, 0) or ''}"
-
-
-def _memory(figure: str, log: FilesLog) -> str:
-    for one in log.memory:
-        if one.figure == figure:
-            moves = _trend(known(one.drift), gigabytes)
-            most = gigabytes(one.most_bytes)
-            return most if moves in ("", "none") else f"{most}, {moves}"
-    return ""
-
-
-_FIGURES_OF_A_LOG: Final[tuple[tuple[str, Callable[[FilesLog], str]], ...]] = (
-    ("typical step (median)", lambda log: _time(log.median_ns)),
-    ("middle 80 % of the steps", _spread),
-    ("trend over the log", lambda log: _trend(known(log.drift), duration)),
-    ("steady iterations", lambda log: f"{log.steady_count:,} of {log.iteration_count:,}"),
-    *((f"left out: {name}", partial(_left_out, reason)) for reason, name in _LEFT_OUT.items()),
-    ("model TFLOP/s per GPU", lambda log: _rate(log.tflops_per_gpu)),
-    ("tokens/s per GPU", lambda log: _rate(log.tokens_per_s_per_gpu)),
-    *((name, partial(_memory, figure)) for figure, name in _FIGURES.items()),
-    ("out of memory", lambda log: "yes" if log.out_of_memory else ""),
-)
+def _memory(one: MemoryOf) -> str:
+    most, moves = gigabytes(one.most_bytes), _trend(known(one.drift), gigabytes)
+    return most if moves in ("", "none") else f"{most}, {moves}"
 
 
 def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:

@@ -55,5 +55,4 @@ def test_the_explaining_difference_stands_first(pair: Path) -> None:
     if "drift" in expected:
         assert log_of_new is not None
         drift = known(log_of_new.drift)
-        assert drift is not None
-        assert drift.state == expected["drift"]
+        assert getattr(drift, "state", None) == expected["drift"]

@@ -9,7 +9,7 @@ from msgspec import Struct
 from traces.names.kernels import compute_classes
 from traces.toml_tables import place, written
 
-_TABLE: Final = ("heuristics.comparison", "causes.toml")
+_TABLE: Final = ("heuristics.comparison.causes", "causes.toml")
 PLACE: Final = place(*_TABLE)
 Written = Mapping[str, Any]
 Witness = Literal["traces", "files"]
