@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from heuristics.config.about import Given
 from heuristics.config.view import Config, Trust
-from heuristics.rules.condition import NULL, named
+from heuristics.rules.condition import named
+from heuristics.rules.values import NULL
 from heuristics.run.run import Run
 from heuristics.words import sentences
 from reports.result.codec import Document
