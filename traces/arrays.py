@@ -1,10 +1,12 @@
 """Arrays, and tables of them: a column each, all of one length."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
 
 IntArray = NDArray[np.signedinteger[Any]]
 """Whole numbers: times and packed ids in 64 bits, what counts or names things narrower."""
@@ -15,6 +17,89 @@ PLACE: Final = np.int32
 """The width of places in tables and of codes of texts: a trace has fewer than 2**31 of anything."""
 CODE: Final = np.int16
 """The width of members of enumerations, such as kinds of work."""
+
+
+NOWHERE: Final = np.empty(0, dtype=np.int64)
+"""No places, no times: an array of nothing."""
+
+
+FOREVER: Final = int(np.iinfo(np.int64).max)
+"""Later than any time."""
+
+
+def ints(values: ArrayLike | Sequence[object]) -> IntArray:
+    """Whole numbers in 64 bits."""
+    return np.array(values, dtype=np.int64)
+
+
+def bools(values: ArrayLike) -> BoolArray:
+    """A mask, written out."""
+    return np.array(values, dtype=np.bool_)
+
+
+def zeros(count: int) -> IntArray:
+    """So many times zero, in 64 bits, to add to."""
+    return np.zeros(count, dtype=np.int64)
+
+
+def none_of(count: int) -> BoolArray:
+    """A mask of so many places that holds none of them, to mark some in."""
+    return np.zeros(count, dtype=np.bool_)
+
+
+def summed(values: NDArray[Any]) -> int:
+    """The sum as a whole number of Python: of a mask, how many it holds."""
+    return int(values.sum())
+
+
+def sums_before(values: NDArray[Any]) -> IntArray:
+    """The sum of what stands before each place, shape (n + 1,): the last is that of all."""
+    return np.append(0, np.cumsum(values))
+
+
+def shifted(mask: BoolArray) -> BoolArray:
+    """Of each place whether the mask holds the one before it; the first has none."""
+    return np.append(False, mask[:-1])
+
+
+def codes_of(names: Iterable[T]) -> dict[T, int]:
+    """Each name with its place."""
+    return {name: code for code, name in enumerate(names)}
+
+
+def order_of(values: NDArray[Any]) -> IntArray:
+    """Places by rising value; those of equal values stay in their order."""
+    return np.argsort(values, kind="stable")
+
+
+def last_at(rising: IntArray, values: ArrayLike) -> IntArray:
+    """Of each value the place of the last of some rising numbers that is no larger; -1 where none is."""
+    return np.searchsorted(rising, values, side="right") - 1
+
+
+def listed(column: NDArray[Any]) -> tuple[Any, ...]:
+    """A column as a document has it: numbers of Python."""
+    return tuple(column.tolist())
+
+
+def row_by_row(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """Columns of one length row by row, as numbers of Python."""
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+class Lasting:
+    """What has rows that each last from start to end."""
+
+    __slots__ = ()
+    start_ns: IntArray
+    end_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def length_ns(self) -> IntArray:
+        return self.end_ns - self.start_ns
 
 
 def distinct(values: IntArray) -> IntArray:

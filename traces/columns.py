@@ -4,13 +4,13 @@ Times are integer nanoseconds on the trace's own clock. A NULL in the source is 
 Rows keep the order of the source, which is not sorted.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, Rows
+from traces.arrays import BoolArray, FloatArray, IntArray, Lasting, Rows
+from traces.frozen import frozen
 from traces.problems import Problems
 
 NULL: Final = int(np.iinfo(np.int64).min)
@@ -26,7 +26,7 @@ def process_of(gid: int) -> int:
     return (gid >> 24) & 0xFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuRows(Rows):
     """Work that ran on a GPU: one row per interval, all arrays of shape (n,).
 
@@ -41,7 +41,7 @@ class GpuRows(Rows):
     process_gid: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchShapes:
     """The distinct launch shapes of a trace: `grid` and `block` of shape (k, 3), the others (k,).
 
@@ -60,7 +60,7 @@ class LaunchShapes:
         return np.where(self.grid.min(axis=1) > 0, self.grid.prod(axis=1), NULL)  # NULL is negative
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernels:
     """Kernels, shape (n,). `name` indexes `Columns.kernel_names` (-1: none), `shape` the rows of `shapes`."""
 
@@ -74,7 +74,7 @@ class Kernels:
         return len(self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copies:
     """Copies and memsets. `kind` indexes `COPY_KINDS`; `source` is a `Memory`, NULL: not recorded."""
 
@@ -101,8 +101,8 @@ class Memory(IntEnum):
     DEVICE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Calls(Rows):
+@frozen
+class Calls(Rows, Lasting):
     """CUDA runtime and driver calls on the host, shape (n,). `name` indexes `Columns.call_names`."""
 
     start_ns: IntArray
@@ -112,8 +112,8 @@ class Calls(Rows):
     name: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges(Rows):
+@frozen
+class Ranges(Rows, Lasting):
     """Closed NVTX ranges, shape (n,). `text` indexes `Columns.range_texts` (-1: no text)."""
 
     start_ns: IntArray
@@ -122,7 +122,7 @@ class Ranges(Rows):
     text: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventRecords(Rows):
     """Events recorded on streams, shape (n,), one row per record; joined to their call by correlation id.
 
@@ -137,7 +137,7 @@ class EventRecords(Rows):
     correlation_id: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Syncs(Rows):
     """Synchronisations: a stream's wait for an event, or the host's for event, stream or all; shape (n,).
 
@@ -155,7 +155,7 @@ class Syncs(Rows):
     correlation_id: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostSpans(Rows):
     """What host threads did besides CUDA calls (OS runtime calls, the profiler's own work), shape (n,).
 
@@ -176,7 +176,7 @@ EXCHANGES: Final = ("all_to_all", "p2p")
 """How ranks exchange by sends and receives: each with all of its group, or with single others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessGroup:
     """A process group: a fingerprint of its name and its ranks, the same on each of them.
 
@@ -188,7 +188,7 @@ class ProcessGroup:
     members: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collectives:
     """What stands beside each kernel about its collective, shape (n,) as `Kernels`; -1 where nothing does.
 
@@ -207,7 +207,7 @@ class Collectives:
     size_bytes: IntArray | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryUse(Rows):
     """GPU memory in use after each change of it, shape (n,), by process and device in order of time.
 
@@ -226,7 +226,7 @@ class MemoryUse(Rows):
     is_sum: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmLimits:
     """What one SM of a GPU can hold, as the trace lists it; None where it does not."""
 
@@ -236,7 +236,7 @@ class SmLimits:
     shared_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gpu:
     """A GPU of the machine. Each field is None where the trace does not say; `name` only if we know it."""
 
@@ -249,8 +249,12 @@ class Gpu:
     limits: SmLimits | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSamples:
+NO_GPU: Final = Gpu(None, None, None, None, None, None)
+"""Stands for a GPU of which the trace says nothing."""
+
+
+@frozen
+class GpuSamples(Lasting):
     """Samples of one whole GPU, in order of time, arrays of shape (n,); whoever used it is in them.
 
     A sample covers [start, end), one period unless the next begins earlier, so that a hole in the sampling
@@ -265,17 +269,14 @@ class GpuSamples:
     sm_issue_frac: FloatArray
     tensor_active_frac: FloatArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class Payloads:
     """Fields of each blob, arrays of shape (n,), NULL where it has none.
 
     `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not what goes
-    over a link; `rank_count` is the parent's in the rows of ncclCommSplit. `truncated_count` blobs end before
-    their payload does; of `undecoded_count` the layout is unknown, or two processes define it differently.
+    over a link; `rank_count` is the parent's in the rows of ncclCommSplit. NULL too is what a blob
+    lacks that ends early, and all of one whose layout is unknown, or defined differently by two processes.
     """
 
     communicator: IntArray
@@ -285,11 +286,9 @@ class Payloads:
     rank_count: IntArray
     rank: IntArray
     cuda_device: IntArray
-    truncated_count: int
-    undecoded_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NcclCalls:
     """NCCL calls with payloads, shape (n,), in the export's order. `name` indexes `names` (-1: none)."""
 
@@ -301,7 +300,7 @@ class NcclCalls:
     payloads: Payloads
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceInfo:
     """What a trace says of itself: no host, user or path. `stacks`: frames of the program were recorded.
 
@@ -321,7 +320,7 @@ class TraceInfo:
     own_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Columns:
     """One trace as arrays. `gpu_of` maps (process id, CUDA device) to a place in `info.gpus`."""
 

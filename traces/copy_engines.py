@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, bools, last_at, none_of, order_of
 from traces.columns import COPY_KINDS, Columns
 from traces.groups import passing
 from traces.launches import of_call
@@ -25,7 +25,7 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it, so several of one
     call; a communicator of one rank copies once.
     """
-    found = np.zeros(len(columns.copies), dtype=np.bool_)
+    found = none_of(len(columns.copies))
     texts = [text.strip() for text in columns.range_texts]
     if not _BY_COPIES & {*texts}:
         return found
@@ -37,13 +37,13 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     thread = of_call(columns.calls.thread_gid, call[within])
     for gid in np.unique(thread):
         mine = np.flatnonzero(known & (ranges.thread_gid == gid))
-        mine = mine[np.argsort(ranges.start_ns[mine], kind="stable")]
+        mine = mine[order_of(ranges.start_ns[mine])]
         carries = mine[_carries([texts[text] for text in ranges.text[mine].tolist()])]
         here = within[thread == gid]
         if not len(carries) or not len(here):
             continue
         at_ns = launch_ns[thread == gid]
-        at = np.searchsorted(ranges.start_ns[carries], at_ns, side="right") - 1
+        at = last_at(ranges.start_ns[carries], at_ns)
         inside = (at >= 0) & (at_ns <= ranges.end_ns[carries[np.maximum(at, 0)]])
         several = np.bincount(at[inside], minlength=len(carries)) > 1
         found[here[inside & several[np.maximum(at, 0)]]] = True
@@ -57,4 +57,4 @@ def _carries(names: list[str]) -> BoolArray:
         depth += (name == _START) - (name == _END and depth > 0)
         found.append(name in _BY_COPIES or (name == _END and depth == 0 and holds))
         holds = (holds or name in _BY_COPIES) and depth > 0
-    return np.array(found, dtype=np.bool_)
+    return bools(found)

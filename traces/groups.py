@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray, bools, none_of, order_of, zeros
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
     `below`: the values are not negative, and less than this.
     """
     if below is not None and below <= 4 * len(column):
-        seen = np.zeros(below, dtype=np.bool_)
+        seen = none_of(below)
         seen[column] = True
         numbers = np.cumsum(seen, dtype=PLACE) - 1
         return numbers[column], int(numbers[-1]) + 1
@@ -57,14 +57,14 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
 
 def first_of(group: IntArray) -> IntArray:
     """The first row of each group, shape (groups,); groups are numbered from 0 without a hole."""
-    first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
+    first = zeros(int(group.max(initial=-1)) + 1)
     first[group[::-1]] = np.arange(len(group))[::-1]
     return first
 
 
 def places_of_each(values: IntArray) -> list[tuple[int, IntArray]]:
     """Each distinct value, rising, with its places in their order; by one sort for any number of values."""
-    order = np.argsort(values, kind="stable")
+    order = order_of(values)
     ordered = values[order]
     begins = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     parts = np.split(order, begins) if len(order) else []
@@ -92,21 +92,21 @@ def place_in_run(*keys: IntArray) -> IntArray:
 
 def begins(*keys: IntArray) -> BoolArray:
     """Of each row whether it differs from the row before it in some key, shape (n,); the first does."""
-    new = np.ones(len(keys[0]), dtype=np.bool_)
+    new = ~none_of(len(keys[0]))
     new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return new
 
 
 def places_in(order: IntArray) -> IntArray:
     """Of each row its place in an order of all rows, shape (n,)."""
-    places = np.empty(len(order), dtype=np.int64)
+    places = zeros(len(order))
     places[order] = np.arange(len(order))
     return places
 
 
 def before_of(key: IntArray) -> IntArray:
     """Of each row the last one before it with the same key, shape (n,); -1 for the first."""
-    order = np.argsort(key, kind="stable")
+    order = order_of(key)
     before = np.full(len(key), -1, dtype=PLACE)
     same = np.flatnonzero(~begins(key[order]))
     before[order[same]] = order[same - 1]
@@ -128,14 +128,14 @@ def previous_at(mask: BoolArray) -> IntArray:
 
 def sums_of(values: IntArray, group: IntArray, count: int) -> IntArray:
     """Exact sums by group number, shape (count,), for rows in any order."""
-    sums = np.zeros(count, dtype=np.int64)
+    sums = zeros(count)
     np.add.at(sums, group, values)
     return sums
 
 
 def mask_of(places: IntArray, count: int) -> BoolArray:
     """Some places as a mask of shape (count,)."""
-    mask = np.zeros(count, dtype=np.bool_)
+    mask = none_of(count)
     mask[places] = True
     return mask
 
@@ -149,4 +149,4 @@ def mask_within(start: IntArray, end: IntArray, count: int) -> BoolArray:
 
 def passing(test: Callable[[T], object], several: Iterable[T]) -> BoolArray:
     """Which texts or groups pass a test; one more at the end, which does not, for rows without one (-1)."""
-    return np.array([*(bool(test(one)) for one in several), False], dtype=np.bool_)
+    return bools([*(bool(test(one)) for one in several), False])

@@ -4,12 +4,12 @@ No kernel starts before its launch call begins, and no synchronising call return
 for has ended. So launches bound on one side how far the host's clock is ahead, returns on the other.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, none_of, order_of
 from traces.columns import (
     COPY_KINDS,
     NULL,
@@ -22,6 +22,7 @@ from traces.columns import (
     Ranges,
     Syncs,
 )
+from traces.frozen import frozen
 from traces.groups import passing, places_of_each
 from traces.launches import launching_rows
 from traces.limits import Limit
@@ -38,7 +39,7 @@ _OF_ALL: Final = ("DeviceSynchronize", "CtxSynchronize")
 _TO_HOST: Final = COPY_KINDS.index("memcpy_d2h")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockFix:
     """Host times of a process were `ahead_ns` ahead of its GPU's, within `within_ns`, and were put right."""
 
@@ -104,7 +105,7 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
     calls = columns.calls
     of_all = passing(lambda name: any(word in name for word in _OF_ALL), columns.call_names)
     of_stream = passing(lambda name: "StreamSynchronize" in name, columns.call_names)
-    mine = mine[np.argsort(calls.start_ns[call[mine]], kind="stable")]
+    mine = mine[order_of(calls.start_ns[call[mine]])]
     launch_ns, gid = calls.start_ns[call[mine]], int(rows.process_gid[mine[0]])
     of_process = ((calls.thread_gid & PROCESS_BITS) == gid) & (calls.end_ns != NULL)
     one_gpu = len(distinct(rows.device_id[mine])) == 1
@@ -146,7 +147,7 @@ def _since_last(end_ns: IntArray, start_ns: IntArray, launch_ns: IntArray, last_
 
 
 def _copies_to_host(columns: Columns, count: int) -> BoolArray:
-    result = np.zeros(count, dtype=np.bool_)
+    result = none_of(count)
     first = len(columns.kernels)
     result[first : first + len(columns.copies)] = columns.copies.kind == _TO_HOST
     return result

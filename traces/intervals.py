@@ -3,29 +3,26 @@
 An interval is half open, [start, end), in integer nanoseconds.
 """
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, Lasting, ints, summed, sums_before, zeros
+from traces.frozen import frozen
 
 _EVER: Final = np.iinfo(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
+@frozen
+class Spans(Lasting):
     """A set of instants: disjoint intervals in order, none empty, none touching. Arrays of shape (n,)."""
 
     start_ns: IntArray
     end_ns: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
     @property
     def total_ns(self) -> int:
-        return int((self.end_ns - self.start_ns).sum())
+        return summed(self.length_ns)
 
     def pairs(self) -> list[list[int]]:
         return [[int(s), int(e)] for s, e in zip(self.start_ns, self.end_ns, strict=True)]
@@ -49,6 +46,11 @@ def instants_of(rows: Timed, which: BoolArray | IntArray | slice = slice(None)) 
     return union(rows.start_ns[which], rows.end_ns[which])
 
 
+def instants_in(windows: Spans, rows: Timed, which: BoolArray | IntArray | slice = slice(None)) -> Spans:
+    """Instants of some windows at which any of some rows lasts."""
+    return intersect(instants_of(rows, which), windows)
+
+
 def ns_in(rows: Timed, by: Spans) -> IntArray:
     """Of each row, shape (n,), how many nanoseconds lie in `by`."""
     return covered_ns(rows.start_ns, rows.end_ns, by)
@@ -70,7 +72,7 @@ def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
 
 def spans(*pairs: tuple[int, int]) -> Spans:
     """The union of intervals written out."""
-    array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    array = ints(pairs).reshape(-1, 2)
     return union(array[:, 0], array[:, 1])
 
 
@@ -121,8 +123,8 @@ def first_come(start_ns: IntArray, end_ns: IntArray) -> IntArray:
 def _held_before(held: Spans, time_ns: IntArray) -> IntArray:
     """How many nanoseconds of `held` lie before each time."""
     if not len(held):
-        return np.zeros(len(time_ns), dtype=np.int64)
-    lengths = np.concatenate(([0], np.cumsum(held.end_ns - held.start_ns)))
+        return zeros(len(time_ns))
+    lengths = sums_before(held.length_ns)
     index = np.searchsorted(held.start_ns, time_ns, side="right")
     running_over = np.where(index > 0, held.end_ns[index - 1] - time_ns, 0)
     return lengths[index] - np.maximum(running_over, 0)

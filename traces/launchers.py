@@ -5,11 +5,11 @@ Equal replays of a graph recorded whole that make up most of a rank's work are p
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import NOWHERE, BoolArray, IntArray, distinct, ints, none_of, summed
 from traces.columns import NULL
 from traces.limits import HALF_A_WALL, MOST
 from traces.names.kernels import compute_classes
-from traces.timeline import Activities, Bucket, Source
+from traces.timeline import Activities
 
 
 def helper_work(rows: Activities) -> BoolArray:
@@ -19,37 +19,37 @@ def helper_work(rows: Activities) -> BoolArray:
     """
     helpers = helper_threads(rows)
     if not len(helpers):
-        return np.zeros(len(rows), dtype=np.bool_)
+        return none_of(len(rows))
     return np.isin(rows.launch_thread, helpers) | (_decodes(rows) & (rows.launch_thread == NULL))
 
 
 def helper_threads(rows: Activities) -> IntArray:
     """Threads most of whose kernels decode or augment input, or that only copy while others launch."""
-    nobody = np.zeros(0, dtype=np.int64)
-    thread, decodes, copies = rows.launch_thread, _decodes(rows), rows.bucket == Bucket.COPY
+    nobody = NOWHERE
+    thread, decodes, copies = rows.launch_thread, _decodes(rows), rows.is_copy
     if not decodes.any() and not copies.any():
         return nobody
     threads = distinct(thread[thread != NULL]).tolist()
     helpers = []
     for one in threads:
         mine = thread == one
-        kernels = int((mine & ~copies).sum())
-        if not kernels or int((mine & decodes).sum()) > MOST.value * kernels:
+        kernels = summed(mine & ~copies)
+        if not kernels or summed(mine & decodes) > MOST.value * kernels:
             helpers.append(one)
     if len(helpers) == len(threads):  # then nobody is left to help
         return nobody
-    return np.array(helpers, dtype=np.int64)
+    return ints(helpers)
 
 
 def _decodes(rows: Activities) -> BoolArray:
-    return (rows.bucket == Bucket.COMPUTE) & (rows.key == compute_classes().index("decode"))
+    return rows.is_compute & (rows.key == compute_classes().index("decode"))
 
 
 def equal_replays(rows: Activities) -> IntArray:
     """Places of at least two equal replays, recorded whole, that make up most of the work; else none."""
-    length_ns = rows.end_ns - rows.start_ns
-    replays = np.flatnonzero((rows.source == Source.REPLAY) & (rows.launch_ns != NULL))
-    few = len(replays) < 2 or int(length_ns[replays].sum()) < MOST.value * int(length_ns.sum())
+    length_ns = rows.length_ns
+    replays = np.flatnonzero(rows.is_replay & rows.is_launched)
+    few = len(replays) < 2 or summed(length_ns[replays]) < MOST.value * summed(length_ns)
     middle = 0.0 if few else float(np.median(length_ns[replays]))
     if few or (np.abs(length_ns[replays] - middle) > HALF_A_WALL.value * middle).any():
         return replays[:0]

@@ -1,13 +1,13 @@
 """The host call behind each piece of GPU work, by process and correlation id; launch shapes, each once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import PLACE, IntArray, distinct
+from traces.arrays import PLACE, IntArray, distinct, last_at, zeros
 from traces.columns import NULL, PROCESS_BITS, Calls, LaunchShapes
+from traces.frozen import frozen
 from traces.groups import first_of, group_of
 
 _GRID: Final = (2**31 - 1, 65_535, 65_535)
@@ -55,7 +55,7 @@ AMBIGUOUS: Final = -2
 """Stands for a call where several bear the same correlation id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launches:
     """Of each activity the launching call: start, end, thread (NULL where none) and row in `Calls` (-1).
 
@@ -101,7 +101,7 @@ def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -
             continue
         theirs = theirs[np.lexsort((calls.start_ns[theirs], calls.correlation_id[theirs]))]
         ids = calls.correlation_id[theirs]
-        last = np.searchsorted(ids, correlation_id[mine], side="right") - 1
+        last = last_at(ids, correlation_id[mine])
         joined = (last >= 0) & (ids[last] == correlation_id[mine])
         first = theirs[np.searchsorted(ids, correlation_id[mine[joined]])]
         found = theirs[last[joined]]
@@ -112,7 +112,7 @@ def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -
 
 def of_call(column: IntArray, call: IntArray) -> IntArray:
     """A column of the calls by row, NULL where there is none."""
-    found = column[call] if len(column) else np.empty(len(call), dtype=np.int64)
+    found = column[call] if len(column) else zeros(len(call))
     found[call < 0] = NULL
     return found
 

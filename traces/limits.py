@@ -2,11 +2,12 @@
 where several ask it.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Limit:
     """A named threshold. `because` gives its source; a limit nobody published says "ours"."""
 

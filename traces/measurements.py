@@ -1,6 +1,6 @@
 """All measurements of one rank."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -10,9 +10,10 @@ from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import find_queueing
 from traces.addresses.measure import measure_addresses
-from traces.arrays import IntArray
-from traces.columns import NULL, Gpu
+from traces.arrays import NOWHERE, IntArray, summed
+from traces.columns import Gpu
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.host_clock import ClockFix
 from traces.intervals import Spans
 from traces.measure.a2a import measure_a2a
@@ -40,7 +41,7 @@ from traces.ranks.collective_rates import measure_collectives
 from traces.ranks.summarise import summarise
 from traces.ranks.summary import RankSummary
 from traces.replay.changes.costs import Costs, measure_costs
-from traces.replay.edits import NOWHERE, Subject
+from traces.replay.edits import Subject
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.sections.addresses import Addresses
@@ -60,10 +61,10 @@ from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankMeasurements:
     """The numbers of one process on one GPU; what has a name of `ranks[]` is that section.
 
@@ -147,7 +148,9 @@ def measure_rank(
     summary = summarise(rank, steps, absent, queueing, layers)
     del queueing
     timelines = measure_timelines(rank, steps, absent)
-    ledger, account = measure_ledger(rows, steps, budget, absent, layers.moe), _without_pieces(account)
+    ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
+    if isinstance(account, Account):
+        account = replace(account, pieces=None)
     return copied(
         RankMeasurements,
         rank,
@@ -183,16 +186,12 @@ def measure_rank(
         timeline=timelines[0],
         other_steps=timelines[1],
         unnamed=unnamed,
-        kernel_count=int((rows.source == Source.KERNEL).sum()),
-        replay_count=int((rows.source == Source.REPLAY).sum()),
-        launched_count=int(((rows.source == Source.KERNEL) & (rows.launch_ns != NULL)).sum()),
+        kernel_count=summed(rows.is_kernel),
+        replay_count=summed(rows.is_replay),
+        launched_count=summed(rows.is_kernel & rows.is_launched),
         recorded_host_rows=_host_rows(rank, steps),
         outside_activity_ns=_outside_ns(rows, windows),
     )
-
-
-def _without_pieces(account: Account | Missing) -> Account | Missing:
-    return account if isinstance(account, Missing) else replace(account, pieces=None)
 
 
 def _outside_ns(rows: Activities, windows: Spans) -> int:
@@ -205,7 +204,7 @@ def _unseen(rank: RankTimeline) -> Missing | None:
     if not rank.has_kernels:
         reason = "graph replays were recorded whole: their kernels are not in the trace"
         return gap(reason, cure("graphs", kind))
-    if not ((rows.source == Source.KERNEL) & (rows.name >= 0)).any():
+    if not (rows.is_kernel & (rows.name >= 0)).any():
         reason = "no kernel has a name, so communication cannot be separated from compute"
         return gap(reason, cure("all_names", kind))
     return None
@@ -221,7 +220,7 @@ def _tell(trace: str, phase: str) -> None:
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     threads, tables = rank.activities.launching_threads, (rank.columns.calls, rank.columns.ranges)
     mine = (np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns) for rows in tables)
-    return sum(int(which.sum()) for which in mine)
+    return sum(summed(which) for which in mine)
 
 
 def subject_of(

@@ -1,14 +1,14 @@
 """The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
+from traces.frozen import frozen
 from traces.texts import Place, Said
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missing:
     """One gap of a result.
 

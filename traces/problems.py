@@ -1,15 +1,16 @@
 """What operators multiply, as recorded: shapes, types and values of their arguments."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.frozen import frozen
+
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """An operator with its arguments: shape, type and, of what is no tensor, value of each as recorded.
 
@@ -22,7 +23,7 @@ class Problem:
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problems:
     """What operators multiply. `of_range`, as `Ranges`, is a place in `distinct`, -1 where none is known."""
 

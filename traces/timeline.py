@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray, distinct
+from traces.arrays import (
+    CODE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    Lasting,
+    codes_of,
+    distinct,
+    last_at,
+    order_of,
+    summed,
+)
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Calls, Columns, Gpu, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
+from traces.cures import cure
+from traces.frozen import frozen
 from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
+from traces.missing import Missing, gap
 from traces.names.kernels import (
     COMM_KINDS,
     GRAPH_REPLAY,
@@ -49,8 +63,8 @@ class Source(IntEnum):
     REPLAY = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Activities:
+@frozen
+class Activities(Lasting):
     """Work of one GPU, arrays of shape (n,), ordered by start, then stream, then correlation id.
 
     Nine of ten bytes of a long trace stand here, so that what only the order needs is not kept.
@@ -74,9 +88,36 @@ class Activities:
     calls: Calls
 
     @property
+    def is_compute(self) -> BoolArray:
+        return self.bucket == Bucket.COMPUTE
+
+    @property
+    def is_comm(self) -> BoolArray:
+        return self.bucket == Bucket.COMM
+
+    @property
+    def is_copy(self) -> BoolArray:
+        """Copies and memsets; those between GPUs are communication."""
+        return self.bucket == Bucket.COPY
+
+    @property
+    def is_kernel(self) -> BoolArray:
+        return self.source == Source.KERNEL
+
+    @property
+    def is_replay(self) -> BoolArray:
+        """Graph replays that were recorded whole."""
+        return self.source == Source.REPLAY
+
+    @property
+    def is_launched(self) -> BoolArray:
+        """Which have a recorded launch."""
+        return self.launch_ns != NULL
+
+    @property
     def launched_ns(self) -> IntArray:
         """When each was launched, shape (n,); where no launch was recorded, when it began."""
-        return np.where(self.launch_ns == NULL, self.start_ns, self.launch_ns)
+        return np.where(self.is_launched, self.launch_ns, self.start_ns)
 
     @property
     def launch_end_ns(self) -> IntArray:
@@ -94,10 +135,7 @@ class Activities:
 
     def copies(self, kind: str) -> BoolArray:
         """Which are copies of one of `COPY_KINDS`, shape (n,)."""
-        return (self.bucket == Bucket.COPY) & (self.key == COPY_KINDS.index(kind))
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
+        return self.is_copy & (self.key == COPY_KINDS.index(kind))
 
     def take(self, which: BoolArray | IntArray) -> Activities:
         """Some of the activities, by mask or index; each column is taken when it is first asked for."""
@@ -126,7 +164,7 @@ class _Some(Activities):
         return len(self._places)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankTimeline:
     """One process on one GPU. `process` is the operating system's id, None where the trace has none."""
 
@@ -166,8 +204,8 @@ class RankTimeline:
     def blocks(self) -> IntArray:
         """Blocks of each activity's grid, shape (n,), NULL where it has none."""
         rows = self.activities
-        blocks = np.full(len(rows), NULL, dtype=np.int64)
-        kernel = rows.source == Source.KERNEL
+        blocks = np.full(len(rows), NULL)
+        kernel = rows.is_kernel
         kernels = self.columns.kernels
         blocks[kernel] = kernels.shapes.blocks[kernels.shape[rows.row[kernel]]]
         return blocks
@@ -177,18 +215,38 @@ class RankTimeline:
         """Of each kernel name of the columns; the last is for activities without a name (-1)."""
         return (*map(classify_kernel, self.columns.kernel_names), UNNAMED)
 
+    def copy_bytes(self, copies: IntArray) -> IntArray:
+        """Sizes of some copies, by their places in the activities; NULL where not recorded."""
+        return self.columns.copies.size_bytes[self.activities.row[copies]]
+
     def named(self, fits: Callable[[str, KernelClass], object]) -> BoolArray:
         """The kernels whose name, and what it says, fits; shape (n,)."""
         names = (*self.columns.kernel_names, "")
         found = [bool(name and fits(name, one)) for name, one in zip(names, self.classes, strict=True)]
         return np.array(found)[self.activities.name]
 
+    def of_class(self, *classes: str) -> BoolArray:
+        """The kernels whose name is of one of these classes; shape (n,)."""
+        return self.named(lambda _, kernel: kernel.class_ in classes)
+
+    def of_phase(self, phase: str) -> BoolArray:
+        """The kernels whose name says that they are forward ("fwd") or backward ("bwd"); shape (n,)."""
+        return self.named(lambda _, kernel: kernel.phase == phase)
+
+    def cure(self, missing: str) -> str:
+        """What to record to learn what the trace does not say, in the terms of who recorded it."""
+        return cure(missing, self.columns.info.kind)
+
+    def lacks(self, reason: str, missing: str) -> Missing:
+        """A gap of the field that it stands in, and what to record so that there is none."""
+        return gap(reason, self.cure(missing))
+
     @property
     def has_kernels(self) -> bool:
-        return bool((self.activities.source == Source.KERNEL).any())
+        return bool(self.activities.is_kernel.any())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeline:
     """All ranks of one trace, ordered by process and device, and what was wrong with single rows.
 
@@ -262,7 +320,7 @@ def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Work:
     """Every row of GPU work, shape (n,): kernels, copies, replays; `kept` are those with times and a device.
 
@@ -283,7 +341,7 @@ class _Work:
         if not of_rank.any():  # most recordings are of one rank
             yield from [kept[order]] if len(order) else []
             return
-        order = order[np.argsort(of_rank, kind="stable")]
+        order = order[order_of(of_rank)]
         yield from np.split(kept[order], np.cumsum(np.bincount(of_rank))[:-1])
 
     def take(self, places: IntArray, columns: Columns) -> Activities:
@@ -291,7 +349,7 @@ class _Work:
         rows, calls, call = self.rows, columns.calls, self.call[places]
         lengths = [len(columns.kernels), len(columns.copies), len(columns.replays)]
         begins = np.cumsum([0, *lengths[:-1]])
-        source = (np.searchsorted(begins, places, side="right") - 1).astype(CODE)
+        source = (last_at(begins, places)).astype(CODE)
         row = (places - begins[source]).astype(PLACE)
         name, is_kernel = np.full(len(places), -1, dtype=PLACE), source == Source.KERNEL
         name[is_kernel] = columns.kernels.name[row[is_kernel]]
@@ -316,11 +374,11 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     gid = _known_process(rows.process_gid, columns)
     timed, end_ns, warnings = _checked_times(rows)
     device, placed = _known_device(rows.device_id)
-    if count := int((timed & ~placed).sum()):
+    if count := summed(timed & ~placed):
         warnings.append(f"GPU rows that name no device, left out: {count}")
     rows = replace(rows, end_ns=end_ns, device_id=device, process_gid=gid)
     call = joined_rows(columns.calls, gid, rows.correlation_id)
-    if count := int((call == AMBIGUOUS).sum()):
+    if count := summed(call == AMBIGUOUS):
         warnings.append(f"GPU rows whose correlation id several calls bear, joined to no launch: {count}")
     call = np.maximum(call, PLACE(-1))
     first = len(columns.kernels)
@@ -340,7 +398,7 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
 
     `collective`: copies that are communication, as those between GPUs are.
     """
-    place = {bucket: {key: index for index, key in enumerate(keys)} for bucket, keys in KEYS.items()}
+    place = {bucket: codes_of(keys) for bucket, keys in KEYS.items()}
     of_name = [
         (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
         if is_communication(kernel)
@@ -372,8 +430,8 @@ def _checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:
     untimed = (rows.start_ns == NULL) | (rows.end_ns == NULL) | ((rows.start_ns == 0) & (rows.end_ns == 0))
     unfinished = ~untimed & (rows.end_ns < rows.start_ns)
     warnings = []
-    if count := int(untimed.sum()):
+    if count := summed(untimed):
         warnings.append(f"GPU rows without times, left out: {count}")
-    if count := int(unfinished.sum()):
+    if count := summed(unfinished):
         warnings.append(f"GPU rows that end before they start, counted as empty: {count}")
     return ~untimed, np.maximum(rows.start_ns, rows.end_ns), warnings

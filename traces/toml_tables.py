@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any, Final, TypeVar, get_origin
 
 import tomli
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 
 from traces.patterns import Match, Pattern, WrongPattern, compiled, whole_number
 
@@ -15,6 +15,10 @@ Readers = Mapping[Any, Callable[[Any], object]]
 _Read = TypeVar("_Read")
 _PLACE: Final = compiled(r" - at (?:`key` in )?`\$(.*)`$")
 _STEP: Final = compiled(r"\.([\w-]+)|\[(\.{3}|\d{1,9})\]")
+
+
+class TableRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of a table of ours, or a table: what it does not know is an error."""
 
 
 class WrongRow(ValueError):

@@ -1,21 +1,21 @@
 """Which of a rank's activities show training: optimizer kernels, backward kernels, autograd's launches."""
 
-from dataclasses import dataclass
 from enum import IntEnum, auto
 from functools import cache
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, BoolArray, IntArray, distinct
+from traces.arrays import CODE, BoolArray, IntArray, distinct, none_of, summed
 from traces.columns import NULL, PROCESS_BITS
+from traces.frozen import frozen
 from traces.groups import passing
 from traces.intervals import instants_of
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_backward_name, is_optimizer_name
 from traces.patterns import compiled
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 AUTOGRAD_THREAD: Final = "pt_autograd"
 """How PyTorch's backward threads are called (torch/csrc/autograd/engine.cpp)."""
@@ -28,7 +28,7 @@ _ROOT: Final = "sqrt_kernel_cuda"
 """How an update that is not fused begins: squares of gradients are added up, then their root is taken."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roles:
     """What each activity of a rank, shape (n,), is to training: masks that its name or thread gives.
 
@@ -74,7 +74,7 @@ def is_optimizer_kernel(name: str) -> bool:
 def roles_of(rank: RankTimeline) -> Roles:
     """The roles of a rank's activities."""
     rows = rank.activities
-    kernel = rows.source == Source.KERNEL
+    kernel = rows.is_kernel
     by_name = np.array([*map(_role, rank.columns.kernel_names), _Role.NONE], dtype=CODE)[rows.name]
     names = rank.columns.thread_names
     launched = kernel & (rows.launch_thread != NULL)
@@ -100,7 +100,7 @@ def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
     Adam and Adagrad take it next, Adadelta after adding its epsilon.
     """
     rows, squares = rank.activities, rank.named(lambda name, _: _SQUARES in name)
-    result = np.zeros(len(rows), dtype=np.bool_)
+    result = none_of(len(rows))
     if not squares.any():
         return result
     root = rank.named(lambda name, _: _ROOT in name)
@@ -126,7 +126,7 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
     if (others & (by_name == _Role.FORWARD)).any():
         return backward
     of_its_own = (by_name == _Role.FORWARD) | (by_name == _Role.OPTIMIZER)
-    divided = int(others.sum()) >= OTHERS.value * int(launched.sum())
+    divided = summed(others) >= OTHERS.value * summed(launched)
     return backward if divided and not (theirs & of_its_own).any() else []
 
 
@@ -134,7 +134,7 @@ def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:
     """What some threads launched while a range of theirs said backward, a mask of shape (n,)."""
     rows, ranges = rank.activities, rank.columns.ranges
     named = passing(is_backward_name, rank.columns.range_texts)[ranges.text]
-    result = np.zeros(len(rows), dtype=np.bool_)
+    result = none_of(len(rows))
     for thread in threads if named.any() else ():
         theirs, mine = named & (ranges.thread_gid == thread), rows.launch_thread == thread
         result[mine] = instants_of(ranges, theirs).hold(rows.launch_ns[mine])
@@ -152,15 +152,15 @@ def judge_training(roles: Roles) -> tuple[bool | None, str]:
 
     Not seeing any backward proves nothing where no name and no thread could have shown it: then None.
     """
-    optimizer, autograd = int(roles.optimizer.sum()), int(roles.autograd.sum())
-    backward = int((roles.backward & ~roles.autograd).sum())
+    optimizer, autograd = summed(roles.optimizer), summed(roles.autograd)
+    backward = summed(roles.backward & ~roles.autograd)
     if optimizer or autograd or backward or roles.optimizer_ranges:
         return True, (
             f"{optimizer} optimizer kernels, {backward} kernels that are backward by name, "
             f"{autograd} launched by autograd threads, {roles.optimizer_ranges} optimizer ranges"
         )
     nothing = "no optimizer kernel and no backward kernel"
-    if forward := int(roles.forward.sum()):
+    if forward := summed(roles.forward):
         return False, f"{nothing} beside {forward} that are forward by name"
     if roles.threads_tell:
         return False, f"{nothing}, by name or launched by an autograd thread"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from traces.arrays import summed
 from traces.errors import UnlikeRuns
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.problems import is_named
 from traces.ranks.summary import RankSummary
@@ -24,7 +25,7 @@ _MOST: Final = 3
 _COMM: Final = "comm."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     """What a set of recordings has in common, told by the first of them."""
 
@@ -86,7 +87,7 @@ def _kind(rank: RankMeasurements) -> _Kind:
 
 def _kind_of_summary(one: RankSummary) -> _Kind:
     total = one.kernels.total_ns
-    whole_ns = int(total.sum())
+    whole_ns = summed(total)
     names = map(str, one.kernels.kernel.tolist())
     shares = {name: ns / whole_ns for name, ns in zip(names, total.tolist(), strict=True)} if whole_ns else {}
     return _Kind([one.identity.trace], None, shares, _communicators(one))

@@ -87,7 +87,7 @@ class _Asking(SqliteTables):
 def _asked(export: Path) -> tuple[Mapping[str, Iterable[str]], int | None]:
     """Table -> columns that the reader reads, and the recording's start in UNIX ns."""
     with _Asking(export) as tables:
-        return tables.asked, read_export(tables, export).session_start_ns
+        return tables.asked, read_export(tables).session_start_ns
 
 
 def _copy(export: Path, out: Path, asked: Mapping[str, Iterable[str]], first_ns: int) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -27,15 +27,15 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.account.waits import Waits, with_poll_calls
-from traces.arrays import CODE, PLACE, IntArray
-from traces.cures import cure
+from traces.arrays import CODE, PLACE, IntArray, ints, order_of, row_by_row, zeros
+from traces.frozen import frozen
 from traces.groups import sums_of
 from traces.intervals import Spans, intersect, ns_in, union
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
 from traces.sections.rank import Absent, DecidedBy, Latency
 from traces.spelling import duration, percent
-from traces.timeline import Bucket, RankTimeline
+from traces.timeline import RankTimeline
 
 
 class GraphNodes:
@@ -62,16 +62,14 @@ class GraphNodes:
         """Cut out where a node of the same replay without compute ran, the one that ends last first."""
         rows = self._rows
         found: list[tuple[int, int, int, int]] = []
-        not_compute = np.flatnonzero((rows.bucket != Bucket.COMPUTE) & (rows.call >= 0))
-        not_compute = not_compute[np.argsort(rows.call[not_compute], kind="stable")]
+        not_compute = np.flatnonzero(~rows.is_compute & (rows.call >= 0))
+        not_compute = not_compute[order_of(rows.call[not_compute])]
         calls, call = rows.call[not_compute], rows.call[within.kernel]
         low, high = np.searchsorted(calls, call), np.searchsorted(calls, call + 1)
-        for place, (start, end) in enumerate(
-            zip(within.start_ns.tolist(), within.end_ns.tolist(), strict=True)
-        ):
+        for place, (start, end) in enumerate(row_by_row(within.start_ns, within.end_ns)):
             nodes = not_compute[low[place] : high[place]]
             found += [(place, *part) for part in last_to_end(rows, nodes, start, end)]
-        index, start_ns, end_ns, work = np.array(found, dtype=np.int64).reshape(-1, 4).T
+        index, start_ns, end_ns, work = ints(found).reshape(-1, 4).T
         pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
         ran = work >= 0
         opaque = judged(pieces.take(~ran), REASON["graph_opaque"])
@@ -81,7 +79,7 @@ class GraphNodes:
 AT_ONCE: Final = Limit(1_000_000, "pieces", "ours: judged together they take some 100 MB")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """Time without compute by reason, in ns over the windows; all of it adds up to window - compute.
 
@@ -151,11 +149,11 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
             f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time without "
             "compute may be work that was not recorded"
         )
-        return Missing("absent_ns", reason, cure("graphs", rank.columns.info.kind))
+        return Missing("absent_ns", reason, rank.cure("graphs"))
     offset_ns = clock_offset_ns(rank)
     if offset_ns is None:
         reason = "no launch of a kernel was recorded, so the host's part is unknown"
-        return Missing("absent_ns", reason, cure("launches", rank.columns.info.kind))
+        return Missing("absent_ns", reason, rank.cure("launches"))
     if offset_ns:
         reason = (
             "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "
@@ -180,7 +178,7 @@ class _Accountant:
         self._windows, self._queueing = windows, queueing
         self._rows, self._gaps = rank.activities, compute_gaps(rank.activities, windows)
         self._ns: Counter[str] = Counter()
-        self._decided_ns, self._masked_ns = np.zeros(len(DECIDED), dtype=np.int64), 0
+        self._decided_ns, self._masked_ns = zeros(len(DECIDED)), 0
         self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
         self._nodes = GraphNodes(rank)
         polled = with_poll_calls(rank)

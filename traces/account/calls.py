@@ -4,14 +4,27 @@ A run pays for its context, libraries and modules at its start alone. A replay h
 threads in their order, and what they wait for.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray, Rows, distinct
+from traces.arrays import (
+    CODE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    Lasting,
+    Rows,
+    distinct,
+    ints,
+    last_at,
+    none_of,
+    order_of,
+    row_by_row,
+)
 from traces.columns import NULL, PROCESS_BITS
+from traces.frozen import frozen
 from traces.groups import before_of, begins
 from traces.launchers import helper_threads
 from traces.limits import Limit
@@ -86,12 +99,12 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     those in the first half of the launches are held against those in the second, where none need be left.
     """
     calls, launch_ns = rank.columns.calls, rank.activities.launch_ns
-    length_ns = np.where(calls.start_ns == NULL, 0, calls.end_ns - calls.start_ns)
+    length_ns = np.where(calls.start_ns == NULL, 0, calls.length_ns)
     once = (length_ns >= LONG.value) & ~np.isin(kinds, _WAITS)
     once &= (calls.thread_gid & PROCESS_BITS) == rank.process_gid
     launch_ns = launch_ns[launch_ns != NULL]
     if not once.any() or not len(launch_ns):
-        return np.zeros(len(once), dtype=np.bool_)
+        return none_of(len(once))
     launches = kinds == CallKind.LAUNCH
     once[launches] = False
     once[_loading_launches(rank.activities, length_ns)] = True
@@ -112,19 +125,19 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
     name, call = rows.name[named], rows.call[named]
     first = np.flatnonzero(begins(name))
     until, usual_ns, found = np.append(first[1:], len(named)), np.median(length_ns[call]), []
-    for begin, end in zip(first.tolist(), until.tolist(), strict=True):
+    for begin, end in row_by_row(first, until):
         if length_ns[call[begin]] >= LONG.value:
             again_ns = np.median(length_ns[call[begin + 1 : end]]) if end > begin + 1 else usual_ns
             if length_ns[call[begin]] > APART.value * again_ns:
                 found.append(call[begin])
-    return np.array(found, dtype=np.int64)
+    return ints(found)
 
 
 NONE: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class HostCalls(Rows):
+@frozen
+class HostCalls(Rows, Lasting):
     """Outermost calls of the launching threads, shape (m,), in order of start.
 
     `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a call follows
@@ -148,7 +161,7 @@ class HostCalls(Rows):
         for thread in distinct(self.thread).tolist():
             mine = np.flatnonzero(self.thread == thread)
             asked = np.flatnonzero(calls_thread == thread)
-            place = np.searchsorted(self.start_ns[mine], calls_start_ns[asked], side="right") - 1
+            place = last_at(self.start_ns[mine], calls_start_ns[asked])
             held = place >= 0
             held &= self.end_ns[mine[place]] >= calls_start_ns[asked]
             result[asked[held]] = mine[place[held]]
@@ -164,7 +177,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     mine = np.isin(calls.thread_gid, rows.launching_threads) & (calls.start_ns != NULL)
     mine &= calls.end_ns >= calls.start_ns
     row = np.flatnonzero(mine)
-    within = np.zeros(len(row), dtype=np.bool_)
+    within = none_of(len(row))
     for since_ns, until_ns in spans_ns:
         start_ns, end_ns = calls.start_ns[row], calls.end_ns[row]
         last_ns = int(end_ns[end_ns <= since_ns].max(initial=NULL))
@@ -187,7 +200,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
 
 def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:
     """Which calls lie in no other of their thread: a driver call within a runtime call is one with it."""
-    result = np.zeros(len(start_ns), dtype=np.bool_)
+    result = none_of(len(start_ns))
     order = np.lexsort((-end_ns, start_ns, thread))
     for one in distinct(thread).tolist():
         mine = order[thread[order] == one]
@@ -199,8 +212,8 @@ def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArr
 
 def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     """Of each call the one that returned last before it began; only earlier ones in the order count."""
-    by_end, own = np.argsort(end_ns, kind="stable").astype(PLACE), np.arange(len(start_ns))
-    place = np.searchsorted(end_ns[by_end], start_ns, side="right") - 1
+    by_end, own = order_of(end_ns).astype(PLACE), np.arange(len(start_ns))
+    place = last_at(end_ns[by_end], start_ns)
     while True:
         found = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
         itself = found >= own  # an empty call returns as it begins

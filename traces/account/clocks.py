@@ -6,7 +6,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import NO_KERNEL, compute_gaps
-from traces.arrays import distinct
+from traces.arrays import distinct, order_of, summed
 from traces.columns import NULL
 from traces.host_clock import LAUNCHES, SOON
 from traces.intervals import spans
@@ -34,7 +34,7 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
     the GPU was busy at every launch: fewer than 32 of them say nothing, nor do more where the host stays
     ahead of the GPU whatever the offset is.
     """
-    rows = rank.activities.take(rank.activities.launch_ns != NULL)
+    rows = rank.activities.take(rank.activities.is_launched)
     rows = rows.take(np.sort(np.unique(rows.call, return_index=True)[1]))  # of one launch what begins first
     if not (rows.source != Source.COPY).any():
         return None
@@ -59,7 +59,7 @@ def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bo
     syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads) & (calls.end_ns != NULL)
     for stream in distinct(rows.stream_id).tolist():
         mine = rows.take(rows.stream_id == stream)
-        mine = mine.take(np.argsort(mine.launch_ns, kind="stable"))
+        mine = mine.take(order_of(mine.launch_ns))
         last = np.searchsorted(mine.launch_ns, calls.start_ns[syncs]) - 1
         since_ns = calls.end_ns[syncs] - mine.end_ns[last]
         waited = (last >= 0) & (mine.end_ns[last] >= calls.start_ns[syncs])
@@ -75,4 +75,4 @@ def _host_stays_ahead(rows: Activities, offset_ns: int) -> bool:
     ended = gaps.kernel != NO_KERNEL
     launch_ns = rows.launch_ns[gaps.kernel[ended]] + offset_ns
     late_ns = np.maximum(launch_ns - gaps.start_ns[ended], 0)
-    return int(late_ns.sum()) <= MATTERS.value * (end_ns - begin_ns)
+    return summed(late_ns) <= MATTERS.value * (end_ns - begin_ns)

@@ -1,15 +1,16 @@
 """What a launched kernel waited for on the GPU: its producers, then latency, then what nobody can say."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.account.pieces import BEGINNING, INFERRED, REASON, RECORDED, Judged, Pieces, judged, waited_for
 from traces.account.producers import Producers, find_producers
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import NOWHERE, BoolArray, IntArray
 from traces.columns import NULL
+from traces.frozen import frozen
 from traces.groups import begins, mask_of
 from traces.host_clock import SOON
 from traces.limits import LATENCY, Limit
@@ -20,7 +21,7 @@ MULTIPLE: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Latencies:
     """What this trace's launches and dependent kernels take, in ns: at least, and usually."""
 
@@ -38,7 +39,7 @@ class Latencies:
         return _most_ns(self.gap_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queueing:
     """What GPU work waits for on the GPU: its producers, and this trace's latencies."""
 
@@ -71,7 +72,7 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
     everything = np.arange(len(rows))
     ready, ended = ready_ns(rows, everything), _ended_ns(rows, producers, everything)
     lead = rows.start_ns - ready
-    onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.launch_ns == NULL, BEGINNING, rows.launch_ns))
+    onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.is_launched, rows.launch_ns, BEGINNING))
     onto_empty &= lead <= SOON.value
     dependent = (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
     order = np.lexsort((rows.start_ns, rows.call))
@@ -131,7 +132,7 @@ def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     place = producers.place[pieces.kernel]
     to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)
-    slot = np.argmax(ends, axis=1) if len(pieces) else np.empty(0, dtype=np.int64)
+    slot = np.argmax(ends, axis=1) if len(pieces) else NOWHERE
     waits: BoolArray = np.asarray(to_come.any(axis=1))
     passed = replace(pieces, kernel=place[np.arange(len(pieces)), slot])
     return pieces.take(~waits), passed.take(waits)

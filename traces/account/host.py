@@ -8,21 +8,35 @@ decides until then: its successor was only waiting to be called.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
-from traces.arrays import PLACE, IntArray, distinct
+from traces.arrays import (
+    FOREVER,
+    NOWHERE,
+    PLACE,
+    IntArray,
+    codes_of,
+    distinct,
+    ints,
+    last_at,
+    none_of,
+    order_of,
+    summed,
+    zeros,
+)
 from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
+from traces.frozen import frozen
 from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
 from traces.launchers import equal_replays
 from traces.limits import ENOUGH, Limit
 from traces.names.ranges import HOST_RANGES, cause_of_range
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import RankTimeline, Source
 from traces.training import judge_training, roles_of
 
 LARGE: Final = Limit(
@@ -41,9 +55,9 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     way: a model has many parameters.
     What the thread waits for within a span is not separated here.
     """
-    rows, nothing = rank.activities, np.empty(0, dtype=np.int64)
+    rows, nothing = rank.activities, NOWHERE
     size, roles = _sizes(rank), roles_of(rank)
-    moves = (rows.launch_ns != NULL) & ((size >= LARGE.value) | (rows.source != Source.COPY))
+    moves = rows.is_launched & ((size >= LARGE.value) | (rows.source != Source.COPY))
     moves &= ~roles.optimizer
     order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
@@ -67,7 +81,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
 def _sizes(rank: RankTimeline) -> IntArray:
     """Bytes of copies between host and GPU, shape (n,), 0 for all else."""
     rows = rank.activities
-    size, copy = np.zeros(len(rows), dtype=np.int64), rows.copies("memcpy_d2h") | rows.copies("memcpy_h2d")
+    size, copy = zeros(len(rows)), rows.copies("memcpy_d2h") | rows.copies("memcpy_h2d")
     size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
     return size
 
@@ -99,7 +113,7 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
     """
     calls = columns.calls
     mine = np.flatnonzero(calls.thread_gid == thread)
-    mine = mine[np.argsort(calls.start_ns[mine], kind="stable")]
+    mine = mine[order_of(calls.start_ns[mine])]
     kind = call_kinds(columns.call_names)[calls.name[mine]]
     moves = np.flatnonzero(np.isin(kind, (CallKind.LAUNCH, CallKind.COPY)))
     start_ns, until_ns = calls.start_ns[mine], np.maximum.accumulate(calls.end_ns[mine])
@@ -121,17 +135,17 @@ def input_copies(rank: RankTimeline) -> IntArray:
     rows = rank.activities
     at = np.flatnonzero(rows.copies("memcpy_h2d") & (rows.call >= 0))
     size = rank.columns.copies.size_bytes[rows.row[at]]
-    kernels_ns = rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)]
+    kernels_ns = rows.launch_ns[rows.is_compute & (rows.call >= 0)]
     passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
-    recurs = np.zeros(len(at), dtype=np.bool_)
+    recurs = none_of(len(at))
     for _, same in places_of_each(size):
         apart = np.diff(np.sort(before[same]))  # a pass between most of one size
         recurs[same] = len(apart) > 0 and float(np.median(apart)) >= ENOUGH.value
     return at[recurs]
 
 
-_EVER: Final = int(np.iinfo(np.int64).max)
+_EVER: Final = int(FOREVER)
 COLD: Final = Limit(
     50_000,
     "ns from the return of a synchronising call",
@@ -151,16 +165,16 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     until_ns = since_ns + int(COLD.value)
     follows = thread[1:] == thread[:-1]
     until_ns[:-1][follows] = np.minimum(until_ns[:-1], since_ns[1:])[follows]
-    compute = instants_of(rows, rows.bucket == Bucket.COMPUTE)
+    compute = instants_of(rows, rows.is_compute)
     place = np.searchsorted(compute.start_ns, since_ns, side="right")
     running = np.append(compute.end_ns, BEGINNING)[place - 1] > since_ns
     until_ns = np.minimum(until_ns, np.append(compute.start_ns, _EVER)[place])
     kept = ~running & (until_ns > since_ns)
-    none = np.full(int(kept.sum()), NULL)
+    none = np.full(summed(kept), NULL)
     return HostSpans(since_ns[kept], until_ns[kept], thread[kept], none, ()), sync[kept]
 
 
-CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
+CAUSE: Final = codes_of(CAUSES)
 
 _BY_KIND: Final = {
     CallKind.OTHER: "launch",  # event records, attribute reads: the small calls around a launch
@@ -171,10 +185,10 @@ _BY_KIND: Final = {
     CallKind.ALLOCATE: "allocator",
     CallKind.INIT: "lazy_init",
 }
-_CAUSE_OF_KIND: Final = np.array([CAUSE[_BY_KIND[kind]] for kind in CallKind], dtype=np.int64)
+_CAUSE_OF_KIND: Final = ints([CAUSE[_BY_KIND[kind]] for kind in CallKind])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostPieces(Pieces):
     """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none).
 
@@ -194,12 +208,12 @@ class Handover:
     def __init__(self, rank: RankTimeline) -> None:
         self._rows, self._calls = rank.activities, rank.columns.calls
         mine = np.flatnonzero(np.isin(self._calls.thread_gid, self._rows.launching_threads))
-        self._by_end = mine[np.argsort(self._calls.end_ns[mine], kind="stable")].astype(PLACE)
+        self._by_end = mine[order_of(self._calls.end_ns[mine])].astype(PLACE)
 
     def before(self, kernel: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """For the launch of each kernel: its thread, the one that decides before it, and until when."""
         launch, own = self._rows.launch_ns[kernel], self._rows.take(kernel).launch_thread
-        last = np.searchsorted(self._calls.end_ns[self._by_end], launch, side="right") - 1
+        last = last_at(self._calls.end_ns[self._by_end], launch)
         call = self._by_end[np.maximum(last, 0)]
         handed_over = np.where(last >= 0, self._calls.end_ns[call], BEGINNING)
         return own, np.where(last >= 0, self._calls.thread_gid[call], own), handed_over
@@ -225,7 +239,7 @@ class Host:
             of_other, of_own = other == thread, own == thread
             until = pieces.take(of_other)
             until = until.clipped(until.start_ns, handed_over[of_other])
-            since = pieces.take(of_own).clipped(handed_over[of_own], np.full(int(of_own.sum()), _EVER))
+            since = pieces.take(of_own).clipped(handed_over[of_own], np.full(summed(of_own), _EVER))
             parts += [self._on_thread(part, thread, gap_start_ns) for part in (until, since)]
         return HostPieces.joined(*parts)
 
@@ -273,7 +287,7 @@ class Host:
         for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
             mine = spans.thread_gid == thread
             if mine.any():
-                inside = np.zeros(int(mine.sum()), dtype=np.int64)
+                inside = zeros(summed(mine))
                 yield tile(spans.start_ns[mine], spans.end_ns[mine], inside, -1), cause, outweighed
 
 

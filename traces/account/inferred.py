@@ -7,13 +7,13 @@ what its thread launched last on its current stream.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, order_of, row_by_row, summed, zeros
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
+from traces.frozen import frozen
 from traces.groups import begins, group_of, passing, places_of_each, previous_at
 from traces.launchers import helper_work
 from traces.launches import join_launches
@@ -29,7 +29,7 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     calls = wait_calls(rank)
     if not len(calls):
         return None
-    calls = calls[np.argsort(columns.calls.start_ns[calls], kind="stable")]
+    calls = calls[order_of(columns.calls.start_ns[calls])]
     wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
     stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
     since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
@@ -48,7 +48,7 @@ def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
     syncs = columns.syncs
     mine = np.flatnonzero((syncs.process_gid == rank.process_gid) & (syncs.stream_id != NULL))
     joined = join_launches(columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine]).call
-    return dict(zip(joined.tolist(), syncs.stream_id[mine].tolist(), strict=True))
+    return dict(row_by_row(joined, syncs.stream_id[mine]))
 
 
 def wait_calls(rank: RankTimeline) -> IntArray:
@@ -77,10 +77,10 @@ def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:
     of_run, launch_run = of[order], launch_ns[order]
     new = begins(of_run, launch_run)
     first = np.flatnonzero(new)
-    before = np.full(len(first), NULL, dtype=np.int64)
+    before = np.full(len(first), NULL)
     same = of_run[first[1:]] == of_run[first[:-1]]
     before[1:][same] = launch_run[first[:-1]][same]
-    result = np.empty(len(order), dtype=np.int64)
+    result = zeros(len(order))
     result[order] = before[np.cumsum(new) - 1]
     return result
 
@@ -109,7 +109,7 @@ def tight_producers(
     `awaited`, shape (n,): for how many events each waited, None where no such call was recorded. `tight`: see
     `tight_ns`.
     """
-    waits = np.ones(len(rows), dtype=np.bool_) if awaited is None else awaited > 0
+    waits = ~none_of(len(rows)) if awaited is None else awaited > 0
     return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight)
 
 
@@ -134,14 +134,14 @@ def last_to_end(
     since_ns = np.minimum(rows.launch_end_ns, rows.start_ns)
     since_ns[within] = rows.launch_ns[within]
     np.maximum(since_ns, ended_ns, out=since_ns)
-    which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
+    which = which & rows.is_launched & (rows.start_ns - since_ns > UNEXPLAINED.value)
     consumer = np.flatnonzero(which).astype(PLACE)
     starts = rows.start_ns[consumer]
     moments = np.maximum(since_ns[consumer], starts - tight - 1), starts
-    by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
+    by_end = order_of(rows.end_ns).astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
     producer = np.full(len(consumer), -1, dtype=PLACE)
-    find_last.over(max(len(rows), int((high - low).sum())))(
+    find_last.over(max(len(rows), summed(high - low)))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
     found = producer >= 0
@@ -178,7 +178,7 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     """
     rows, gpu = rank.activities, rank.gpu
     sm_count = gpu.sm_count if gpu and gpu.sm_count else largest_sm_count()
-    compute = (rows.bucket == Bucket.COMPUTE) & ~helper_work(rows)
+    compute = rows.is_compute & ~helper_work(rows)
     taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
     return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns))
 
@@ -187,8 +187,8 @@ def current_stream_producers(
     rows: Activities, awaited: IntArray, has_other: BoolArray
 ) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs. `awaited`, shape (n,): events waited for; `has_other`: which know one."""
-    comm = np.flatnonzero((rows.bucket == Bucket.COMM) & (rows.launch_ns != NULL) & (awaited > 0))
-    compute = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL))
+    comm = np.flatnonzero(rows.is_comm & rows.is_launched & (awaited > 0))
+    compute = np.flatnonzero(rows.is_compute & rows.is_launched)
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
     comm, own = comm[own >= 0], own[own >= 0]
     latest = _latest_before(rows, compute, rows.stream_id[compute], comm, rows.stream_id[own])
@@ -210,7 +210,7 @@ def _latest_before(
     order = np.lexsort((~is_asked, rows.launch_ns[both], group))
     last = previous_at(~is_asked[order])[:-1]
     known = (last >= 0) & (group[order][last] == group[order])
-    result = np.empty(len(asked), dtype=np.int64)
+    result = zeros(len(asked))
     asks = is_asked[order]
     result[order[asks] - len(candidates)] = np.where(known, both[order][last], -1)[asks]
     return result
@@ -224,7 +224,7 @@ STREAMS: Final = 32
 
 def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `before` is the previous activity on each stream."""
-    launched = np.flatnonzero(rows.launch_ns != NULL)
+    launched = np.flatnonzero(rows.is_launched)
     by_launch = launched[np.lexsort((launched, rows.launch_ns[launched]))].astype(PLACE)
     nothing = np.empty(0, dtype=PLACE)
     if len(by_launch) < ENOUGH.value:
@@ -235,7 +235,7 @@ def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntAr
     return by_launch[np.concatenate(consumers)], by_launch[np.concatenate(producers)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LaunchOrder:
     """Activities in order of launch, shape (m,). Places here are numbers of launches."""
 

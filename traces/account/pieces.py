@@ -7,12 +7,24 @@ at an instant the one counts that ends last.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Self, TypeVar
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
+from traces.arrays import (
+    FOREVER,
+    PLACE,
+    BoolArray,
+    IntArray,
+    Lasting,
+    Rows,
+    codes_of,
+    distinct,
+    last_at,
+    summed,
+)
+from traces.frozen import frozen
 from traces.intervals import Spans, instants_of
 from traces.launchers import helper_work
 from traces.timeline import KEYS, Activities, Bucket
@@ -20,8 +32,8 @@ from traces.timeline import KEYS, Activities, Bucket
 BEGINNING: Final = int(np.iinfo(np.int64).min)
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces(Rows):
+@frozen
+class Pieces(Rows, Lasting):
     """Disjoint pieces of time, shape (n,): [start, end) of interval `gap`, judged for `kernel`."""
 
     start_ns: IntArray
@@ -39,7 +51,7 @@ class Pieces(Rows):
 P = TypeVar("P", bound=Pieces)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiling:
     """All time in tiles: tile k begins at `start_ns[k]`, the first at `BEGINNING`; shape (n,)."""
 
@@ -59,7 +71,7 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     cuts = distinct(np.concatenate((start, end)))
     if not len(cuts):
         return Tiling(np.array([BEGINNING]), np.array([otherwise]))
-    latest = np.searchsorted(start, cuts, side="right") - 1
+    latest = last_at(start, cuts)
     furthest = np.maximum.accumulate(end)
     longest = np.searchsorted(furthest, furthest[np.maximum(latest, 0)])  # the first that ends so late
     innermost = np.where(end[latest] > cuts, latest, longest)
@@ -70,13 +82,13 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
 
 def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     """Cut pieces at the tiles' borders; of each result its tile's label."""
-    first = np.searchsorted(tiling.start_ns, pieces.start_ns, side="right") - 1
+    first = last_at(tiling.start_ns, pieces.start_ns)
     last = np.searchsorted(tiling.start_ns, pieces.end_ns, side="left") - 1
     count = last - first + 1
     of = np.repeat(np.arange(len(pieces)), count)
-    within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    within = np.arange(summed(count)) - np.repeat(np.cumsum(count) - count, count)
     at = first[of] + within
-    tile_end = np.append(tiling.start_ns[1:], np.iinfo(np.int64).max)
+    tile_end = np.append(tiling.start_ns[1:], FOREVER)
     whole = pieces.take(of)
     start_ns, end_ns = np.maximum(whole.start_ns, tiling.start_ns[at]), np.minimum(whole.end_ns, tile_end[at])
     return replace(whole, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
@@ -103,7 +115,7 @@ def last_to_end(
 NO_KERNEL: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gaps(Rows):
     """Maximal intervals without compute, in order, shape (m,), reaching no further than the windows' ends.
 
@@ -120,7 +132,7 @@ class Gaps(Rows):
 def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     """Intervals without compute that touch the windows."""
     first, last = int(windows.start_ns[0]), int(windows.end_ns[-1])
-    compute = np.flatnonzero(activities.bucket == Bucket.COMPUTE)
+    compute = np.flatnonzero(activities.is_compute)
     compute = compute[activities.end_ns[compute] > activities.start_ns[compute]]
     busy = instants_of(activities, compute)
     own = compute[~helper_work(activities)[compute]]
@@ -162,14 +174,14 @@ REASONS: Final = (
     "trailing",
 )
 """Every reason that time without compute can have, in the words of the document; causes come first."""
-REASON: Final = {name: code for code, name in enumerate(REASONS)}
+REASON: Final = codes_of(REASONS)
 DECIDED: Final = ("recorded", "inferred", "none")
 """By what a reason was decided."""
 RECORDED, INFERRED, UNDECIDED = range(3)
 _COMM, _COPY = len(CAUSES), len(CAUSES) + len(KEYS[Bucket.COMM])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbsentPieces(Rows):
     """Disjoint pieces, shape (n,), that hold all time without compute in the windows; they may reach beyond.
 
@@ -184,7 +196,7 @@ class AbsentPieces(Rows):
     kernel: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged(Pieces):
     """Pieces with what is told of them in `AbsentPieces`; `decided` indexes `DECIDED`."""
 

@@ -5,7 +5,6 @@ Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,8 +20,9 @@ from traces.account.inferred import (
     tight_producers,
     wait_calls,
 )
-from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.arrays import NOWHERE, PLACE, BoolArray, IntArray, distinct, ints, order_of, row_by_row, zeros
 from traces.columns import NULL, Columns
+from traces.frozen import frozen
 from traces.groups import before_of, group_of, mask_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import NEARLY_ALL
@@ -36,7 +36,7 @@ Edges = tuple[IntArray, IntArray]
 """Consumers and their producers, shape (k,) each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Producers:
     """Producers of each activity, shape (n, k), latest end first, -1 where there are fewer; k <= `MOST`.
 
@@ -68,7 +68,7 @@ def find_producers(rank: RankTimeline) -> Producers:
 
 
 def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
-    ended_ns = np.full(len(rows), NULL, dtype=np.int64)
+    ended_ns = np.full(len(rows), NULL)
     np.maximum.at(ended_ns, edges[0], rows.end_ns[edges[1]])
     return ended_ns
 
@@ -122,7 +122,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     waits, wait_ns = _stream_waits(columns, rank.process_gid)
     records, record_ns = _records(columns, rank.process_gid)
     if not len(waits) or not len(records):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), False
+        return NOWHERE, NOWHERE, False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
     found = record >= 0
     waits, wait_ns, record = waits[found], wait_ns[found], record[found]
@@ -159,14 +159,14 @@ def pending(
     """
     behind: list[_Latest] = [{} for _ in range(len(wait_ns))]
     streams = {stream: _Waits() for stream in np.unique(wait_stream).tolist()}
-    for row in np.argsort(wait_ns, kind="stable").tolist():
+    for row in order_of(wait_ns).tolist():
         recorded = int(record_stream[row])
         if recorded in streams:
             behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
     found = [(row, earlier) for row, several in enumerate(behind) for _, earlier in several.values()]
-    own_rows, earlier_rows = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    own_rows, earlier_rows = ints(found).reshape(-1, 2).T
     return own_rows, earlier_rows
 
 
@@ -230,7 +230,7 @@ class _LaunchOrder:
 
     def before(self, stream: IntArray, consumer: IntArray, host_ns: IntArray) -> IntArray:
         """The last work of a stream that began before some work, if launched before a time; -1: none."""
-        found = np.full(len(stream), -1, dtype=np.int64)
+        found = np.full(len(stream), -1)
         for one in distinct(stream).tolist():
             on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
             last = np.searchsorted(on, consumer[mine]) - 1
@@ -249,7 +249,7 @@ class _LaunchOrder:
             )
         )
         is_query = keys >= total
-        position = np.empty(len(stream), dtype=np.int64)
+        position = zeros(len(stream))
         position[keys[is_query] - total] = np.cumsum(~is_query)[is_query]
         place = position + step
         inside = (place >= 0) & (place < total)
@@ -271,7 +271,7 @@ def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
     events = columns.events
     launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
     mine = np.flatnonzero((events.process_gid == process_gid) & (launches.call >= 0))
-    mine = mine[np.argsort(launches.start_ns[mine], kind="stable")]
+    mine = mine[order_of(launches.start_ns[mine])]
     return mine, launches.start_ns[mine]
 
 
@@ -284,10 +284,10 @@ def _record_of(
         int(key): place for place, key in enumerate(events.event_sync_id[records]) if key not in (NULL, 0)
     }
     by_handle: dict[tuple[int, int], list[int]] = {}
-    handles = zip(events.context_id[records].tolist(), events.event_id[records].tolist(), strict=True)
+    handles = row_by_row(events.context_id[records], events.event_id[records])
     for place, handle in enumerate(handles):
         by_handle.setdefault(handle, []).append(place)
-    result = np.full(len(waits), -1, dtype=np.int64)
+    result = np.full(len(waits), -1)
     for index, wait in enumerate(waits.tolist()):
         found = by_sync.get(int(syncs.event_sync_id[wait]))
         if found is None:

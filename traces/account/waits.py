@@ -19,7 +19,7 @@ from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls
 from traces.account.pieces import Judged, last_to_end, waited_for
-from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct, ints, none_of, order_of, summed
 from traces.columns import NULL, Calls
 from traces.groups import passing
 from traces.limits import FEWEST, MOST, NEARLY_ALL, Limit
@@ -51,9 +51,7 @@ class Poll(NamedTuple):
 def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     """Every poll in some calls of a rank; of several control kernels in a row the host waits for each."""
     rows = rank.activities
-    control = np.flatnonzero(
-        (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
-    )
+    control = np.flatnonzero(rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0))
     if len(calls):  # what ended where no calls are known could not be followed by one
         ended = rows.end_ns[control]
         control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
@@ -63,7 +61,7 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
         found = [one for work in works.tolist() if (one := (work, *_next_call(rows, calls, work)))[1] != NONE]
         if len(found) < FEWEST.value:
             continue
-        _, by, after = np.array(found, dtype=np.int64).T
+        _, by, after = ints(found).T
         name_says = is_polled_kernel(rank.columns.kernel_names[name])
         known = name_says and not _some_call_within(rows, calls, works)
         if known or _looks_polled(after, calls.pause_ns[by], len(works)):
@@ -74,12 +72,12 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
 def with_poll_calls(rank: RankTimeline) -> RankTimeline:
     """The rank with each poll as a call that synchronises, from the call before it to the kernel's end."""
     rows, columns = rank.activities, rank.columns
-    if not (rows.key[rows.bucket == Bucket.COMM] == COMM_KINDS.index("ep_control")).any():
+    if not (rows.key[rows.is_comm] == COMM_KINDS.index("ep_control")).any():
         return rank
     host = host_calls(rank, (int(rows.start_ns.min()) - 1, int(rows.end_ns.max())))
     last = {poll.call: poll.work for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)}
-    call, work = np.array(list(last.items()), dtype=np.int64).reshape(-1, 2).T
-    calls, nothing = columns.calls, np.full(len(call), NULL, dtype=np.int64)
+    call, work = ints(list(last.items())).reshape(-1, 2).T
+    calls, nothing = columns.calls, np.full(len(call), NULL)
     more = (
         host.end_ns[host.before[call]],
         rows.end_ns[work],
@@ -99,7 +97,7 @@ def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
     After a host that is late both vary alike, for between them lies only what the kernel did.
     """
     steadier = _scatter(after_ns) <= MOST.value * _scatter(pause_ns)
-    return steadier and int((after_ns < SPIN.value).sum()) >= NEARLY_ALL.value * count
+    return steadier and summed(after_ns < SPIN.value) >= NEARLY_ALL.value * count
 
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
@@ -158,13 +156,13 @@ class Waits:
         rows = self._rows
         self._launched = rows.launched_ns
         self._launches = np.sort(self._launched)
-        self._all_by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
+        self._all_by_end = order_of(rows.end_ns).astype(PLACE)
         self._ends = rows.end_ns[self._all_by_end]
-        self._by_end = np.flatnonzero(rows.bucket != Bucket.COMPUTE)
-        self._by_end = self._by_end[np.argsort(rows.end_ns[self._by_end], kind="stable")]
+        self._by_end = np.flatnonzero(~rows.is_compute)
+        self._by_end = self._by_end[order_of(rows.end_ns[self._by_end])]
         self._ended = rows.end_ns[self._by_end]
         own = np.flatnonzero((rows.source == Source.COPY) & (rows.call >= 0))
-        self._own = own[np.argsort(rows.call[own], kind="stable")]
+        self._own = own[order_of(rows.call[own])]
         self._own_call = rows.call[self._own]
         self._is_count = token_count_reads(rank) & _routes(rows)
         names = rank.columns.call_names
@@ -172,7 +170,7 @@ class Waits:
         self._is_poll = passing(POLL.__eq__, names)
         self._named = synchronised_streams(rank)
         self._waits_ns = np.sort(self._calls.start_ns[wait_calls(rank)])
-        self._mixed = distinct(rows.stream_id[rows.bucket != Bucket.COMM])
+        self._mixed = distinct(rows.stream_id[~rows.is_comm])
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
@@ -190,7 +188,7 @@ class Waits:
         waiting = self.is_waiting(host.call)
         at = np.flatnonzero(waiting).tolist()
         found = [(index, *part) for index in at for part in self._parts(host, index)]
-        index, start_ns, end_ns, work, cause, under = np.array(found, dtype=np.int64).reshape(-1, 6).T
+        index, start_ns, end_ns, work, cause, under = ints(found).reshape(-1, 6).T
         parts, ran = host.take(index), work >= 0
         parts = replace(
             parts, start_ns=start_ns, end_ns=end_ns, cause=cause, after=-np.ones_like(work), under=under
@@ -224,7 +222,7 @@ class Waits:
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs apart."""
         if not self._of_stream[call]:
-            return np.ones(len(work), dtype=np.bool_)
+            return ~none_of(len(work))
         rows, begin, named = self._rows, self._calls.start_ns[call], self._named.get(call)
         streams = self._mixed if named is None else np.array([named])
         waits = np.searchsorted(self._waits_ns, begin) - np.searchsorted(self._waits_ns, self._launched[work])
@@ -264,4 +262,4 @@ class Waits:
 def _routes(rows: Activities) -> bool:
     """Whether tokens are routed to experts at all: without that, a small copy holds no token counts."""
     routing = [KEYS[Bucket.COMPUTE].index(key) for key in ("router", "permute")]
-    return bool(np.isin(rows.key[rows.bucket == Bucket.COMPUTE], routing).any())
+    return bool(np.isin(rows.key[rows.is_compute], routing).any())

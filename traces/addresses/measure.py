@@ -1,7 +1,7 @@
 """Every nanosecond that waits for the host under an address, and kernels by what they were launched in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,8 +10,8 @@ from traces.account.device import ready_ns
 from traces.account.host import Handover
 from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
 from traces.addresses.recorded import LEVELS, NO_FRAME, Level, levels
-from traces.arrays import IntArray
-from traces.cures import cure
+from traces.arrays import IntArray, ints, last_at, order_of, summed, zeros
+from traces.frozen import frozen
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in
 from traces.limits import Limit
@@ -25,7 +25,7 @@ from traces.sections.addresses import (
     GpuAddressesLeftOut,
     HostStack,
 )
-from traces.timeline import Bucket, RankTimeline
+from traces.timeline import RankTimeline
 
 READ: Final = Limit(25, "addresses or stacks", "ours: what a person reads; the rest is added up")
 STACKS: Final = Limit(250, "stacks", "ours: what a picture can show apart; some 50 kB of a result")
@@ -43,7 +43,7 @@ GPU_PREFERRED: Final = (FrameKind.MODULE, FrameKind.RANGE, FrameKind.OPERATOR, F
 _FIRST_BLOCKING, _AFTER_BLOCKING = len(CAUSES), REASON["launch_latency.arrival"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pieces(Pieces):
     """Pieces of host time, with a name for each of `LEVELS`, or -1; `blocks`: 1 where it waits for work."""
 
@@ -78,11 +78,9 @@ def _host_pieces(
     mine = np.flatnonzero(absent.reason < _AFTER_BLOCKING)
     none = np.full(len(mine), NO_FRAME)
     kernel, start_ns, end_ns = absent.kernel[mine], absent.start_ns[mine], absent.end_ns[mine]
-    blocks = (absent.reason[mine] >= _FIRST_BLOCKING).astype(np.int64)
+    blocks = ints(absent.reason[mine] >= _FIRST_BLOCKING)
     whole = _Pieces(start_ns, end_ns, absent.work[mine], kernel, blocks, *([none] * len(LEVELS)))
-    whole, inside = cut(
-        whole, tile(windows.start_ns, windows.end_ns, np.zeros(len(windows), dtype=np.int64), -1)
-    )
+    whole, inside = cut(whole, tile(windows.start_ns, windows.end_ns, zeros(len(windows)), -1))
     whole = whole.take(inside >= 0)
     by_host = (whole.blocks == 0) | (whole.end_ns <= ready_ns(rows, whole.kernel))
     host, device = whole.take(by_host), whole.take(~by_host)
@@ -115,11 +113,11 @@ def _at_launch(
         mine = thread == one
         for kind in LEVELS:
             tiling = found[kind].on_thread(one)
-            names[kind][mine] = tiling.label[np.searchsorted(tiling.start_ns, at_ns[mine], side="right") - 1]
+            names[kind][mine] = tiling.label[last_at(tiling.start_ns, at_ns[mine])]
     return names
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kernels:
     """Kernels by address, the most work first; rows of equal length. `count` and `work_ns` are sums."""
 
@@ -132,13 +130,13 @@ class _Kernels:
 def _gpu(rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]) -> _Kernels:
     rows = rank.activities
     work_ns = ns_in(rows, windows)
-    mine = np.flatnonzero((work_ns > 0) & (rows.bucket != Bucket.COPY))
+    mine = np.flatnonzero((work_ns > 0) & ~rows.is_copy)
     names = _at_launch(rank, mine, found)
     level, name = _chosen(names, GPU_PREFERRED)
     group = group_of(level, name)
     first, groups = first_of(group), int(group.max(initial=-1)) + 1
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
-    order = np.argsort(-sums, kind="stable")
+    order = order_of(-sums)
     kinds = [_kind(GPU_PREFERRED, int(level[at])) for at in first[order].tolist()]
     texts = [_text(found, kind, int(name[at])) for kind, at in zip(kinds, first[order].tolist(), strict=True)]
     return _Kernels(tuple(kinds), tuple(texts), counts[order], sums[order])
@@ -165,7 +163,7 @@ def _text(found: Mapping[FrameKind, Level], kind: FrameKind, name: int) -> str:
 
 
 def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[FrameKind, Level]) -> Addresses:
-    length_ns, names = host.end_ns - host.start_ns, {kind: getattr(host, kind.value) for kind in LEVELS}
+    length_ns, names = host.length_ns, {kind: getattr(host, kind.value) for kind in LEVELS}
     both = [np.where(host.blocks == side, length_ns, 0) for side in (0, 1)]
     level, name = _chosen(names, PREFERRED)
     rows = [
@@ -180,11 +178,11 @@ def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[Fr
         )
         for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), both)
     ]
-    most, total_ns = int(READ.value), int(length_ns.sum())
+    most, total_ns = int(READ.value), summed(length_ns)
     left = [row for row in rows[most:] if row.kind != "none"]
     return Addresses(
-        host_starved_ns=int(both[0].sum()),
-        host_blocking_ns=int(both[1].sum()),
+        host_starved_ns=summed(both[0]),
+        host_blocking_ns=summed(both[1]),
         addressed_frac=_share(length_ns[level >= 0], total_ns),
         by_function_frac=_by_function(rank, length_ns[names[FrameKind.FUNCTION] >= 0], total_ns),
         hosts=(*rows[:most], *(row for row in rows[most:] if row.kind == "none")),
@@ -196,7 +194,7 @@ def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[Fr
             for kind, text, count, ns in zip(*(column[:most] for column in _columns(gpu)), strict=True)
         ),
         gpu_addresses_left_out=GpuAddressesLeftOut(
-            max(0, len(gpu.kind) - most), int(gpu.count[most:].sum()), int(gpu.work_ns[most:].sum())
+            max(0, len(gpu.kind) - most), summed(gpu.count[most:]), summed(gpu.work_ns[most:])
         ),
     )
 
@@ -209,7 +207,7 @@ def _largest(group: IntArray, both: list[IntArray]) -> list[tuple[int, ...]]:
     """Of each group a row of it, and its two sums; the largest groups first."""
     count, first = int(group.max(initial=-1)) + 1, first_of(group)
     sums = [sums_of(one, group, count) for one in both]
-    order = np.argsort(-(sums[0] + sums[1]), kind="stable")
+    order = order_of(-(sums[0] + sums[1]))
     return [(int(first[at]), int(sums[0][at]), int(sums[1][at])) for at in order.tolist()]
 
 
@@ -220,18 +218,13 @@ def _left_out(rows: list[Address] | list[HostStack]) -> AddressesLeftOut:
 
 
 def _share(part_ns: IntArray, total_ns: int) -> float | Missing:
-    return (
-        int(part_ns.sum()) / total_ns
-        if total_ns
-        else gap("the GPU never waits for the host", "none is needed")
-    )
+    if not total_ns:
+        return gap("the GPU never waits for the host", "none is needed")
+    return summed(part_ns) / total_ns
 
 
 def _by_function(rank: RankTimeline, part_ns: IntArray, total_ns: int) -> OrMissing[float]:
     if rank.columns.frames is None:
-        kind = rank.columns.info.kind
-        return gap(
-            "no functions of the program were recorded, only operators, ranges and calls",
-            cure("functions", kind),
-        )
+        reason = "no functions of the program were recorded, only operators, ranges and calls"
+        return rank.lacks(reason, "functions")
     return _share(part_ns, total_ns)

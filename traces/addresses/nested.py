@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from traces.account.pieces import BEGINNING, Tiling
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, zeros
 
 _PASSES: Final = 4  # a span that was rounded past the one around it is cut in one
 
@@ -56,7 +56,7 @@ def _nest(start: IntArray, end: IntArray) -> _Nest:
     turn = np.tile(places, 2)  # of ends at one instant the inner one comes first, of starts the outer one
     order = np.lexsort((turn, begins, np.concatenate((end[::-1], start))))
     span, begins = np.concatenate((places[::-1], places))[order], begins[order]
-    depth = np.empty(count, dtype=np.int64)
+    depth = zeros(count)
     depth[span[begins]] = np.cumsum(np.where(begins, 1, -1))[begins]
     by_depth = np.lexsort((places, depth))
     keys = depth[by_depth] * count + by_depth

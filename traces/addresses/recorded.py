@@ -1,15 +1,15 @@
 """What was recorded of the launching threads, by kind: of each kind the spans that may be named."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.account.pieces import Tiling
 from traces.addresses.nested import innermost
-from traces.arrays import PLACE, IntArray
+from traces.arrays import NOWHERE, PLACE, IntArray, none_of
 from traces.columns import HostSpans, Ranges
+from traces.frozen import frozen
 from traces.intervals import Spans
 from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
 from traces.timeline import RankTimeline
@@ -26,7 +26,7 @@ LEVELS: Final = (
 NO_FRAME: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """Spans of one kind that may be named, shape (n,); `name` indexes `names`."""
 
@@ -64,7 +64,7 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
     return {kind: _level(parts) for kind, parts in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Named:
     spans: HostSpans | Ranges
     places: IntArray
@@ -76,7 +76,7 @@ def _by_kind(
     places: IntArray, code: IntArray, texts: tuple[str, ...], public: Callable[[str], Frame | None]
 ) -> Iterator[tuple[FrameKind, tuple[IntArray, IntArray, tuple[str, ...]]]]:
     """By kind: places of spans that may be named, and the number and texts of their names."""
-    used = np.zeros(len(texts), dtype=np.bool_)
+    used = none_of(len(texts))
     used[code[places]] = True
     frames = {at: frame for at in np.flatnonzero(used).tolist() if (frame := public(texts[at])) is not None}
     for kind in dict.fromkeys(frame.kind for frame in frames.values()):
@@ -92,7 +92,7 @@ def _by_kind(
 def _level(parts: list[_Named]) -> Level:
     """Of one source each, as it is now."""
     if not parts:
-        nothing = np.empty(0, dtype=np.int64)
+        nothing = NOWHERE
         return Level(nothing, nothing, nothing, nothing, ())
     (one,) = parts
     spans, at = one.spans, one.places

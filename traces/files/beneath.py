@@ -9,12 +9,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
 from traces.errors import InputError
+from traces.frozen import frozen
 
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """How all files are opened: a pipe that takes a file's place holds nobody up."""
@@ -25,7 +25,7 @@ class OutsideRoot(InputError):
     """A name leads out of the folders that may be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Root:
     """A folder by its path without links, and opened."""
 

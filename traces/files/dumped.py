@@ -1,19 +1,19 @@
 """Files that other programs dumped, pickles of plain values or JSON: read whole, and nothing is ever run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from traces.errors import InputError, TraceNotFound
 from traces.files.beneath import opened
 from traces.files.plain_file import WHOLE, no_file
+from traces.frozen import frozen
 from traces.spelling import megabytes
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DumpKind:
     """What such a file is called, and what to give in place of one that is none.
 

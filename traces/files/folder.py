@@ -9,16 +9,17 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from traces.frozen import frozen
 
 _AS_IT_IS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BY_NAME: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """How a folder is opened whose entries may not be listed, as where others may only put files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folder:
     """An open folder. `path` is what it was found by: for words, and for programs that take no descriptor."""
 

@@ -10,7 +10,6 @@ import os
 import shlex
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +20,7 @@ from traces.files.folder import Folder, is_own_file
 from traces.files.scratch import cache_opened, only_run, scratch_folder
 from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
+from traces.frozen import frozen
 from traces.patterns import compiled, literal
 from traces.progress import Progress
 
@@ -207,7 +207,7 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     return kept.export
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept:
     """An entry of the cache: an export, and what it was made from in a file of the same name."""
 

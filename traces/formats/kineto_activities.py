@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct
+from traces.arrays import IntArray, codes_of, distinct, ints, none_of, order_of
 from traces.columns import (
     COPY_KINDS,
     NULL,
@@ -25,7 +25,7 @@ from traces.columns import (
 )
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import first_told
-from traces.formats.tables import Table
+from traces.formats.tables import Table, copies_of
 from traces.groups import begins
 from traces.launches import distinct_shapes
 
@@ -48,18 +48,17 @@ def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
 
 def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     """Copies, then memsets; the kind of a copy stands in its name."""
-    place = {kind: index for index, kind in enumerate(COPY_KINDS)}
+    place = codes_of(COPY_KINDS)
     name, texts = memcpy.texts["name"]
     told = (*texts, "")  # without a name: -1, the last
     kinds = [place[schema.COPY_KIND.get(_word(text, 1), "memcpy_unknown")] for text in told]
-    of_memcpy = np.array(kinds, dtype=np.int64)[name]
-    memory_of_name = np.array([schema.COPY_SOURCE.get(_word(text, 2), NULL) for text in told], dtype=np.int64)
-    return Copies(
-        rows=GpuRows.joined(gpu_rows(memcpy, process_gid), gpu_rows(memset, process_gid)),
-        kind=np.concatenate((of_memcpy, np.full(len(memset), place["memset"], dtype=np.int64))),
-        size_bytes=np.concatenate((memcpy["bytes"], memset["bytes"])),
-        source=np.concatenate((memory_of_name[name], np.full(len(memset), NULL))),
-    )
+    of_memcpy = ints(kinds)[name]
+    sources = ints([schema.COPY_SOURCE.get(_word(text, 2), NULL) for text in told])
+
+    def rows_of(found: Table) -> GpuRows:
+        return gpu_rows(found, process_gid)
+
+    return copies_of(memcpy, memset, rows_of, of_memcpy, sources[name])
 
 
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
@@ -192,8 +191,8 @@ def memory_use(events: Table, threads: Threads) -> MemoryUse | None:
         process_gid=process[order],
         device_id=device[rows],
         used_bytes=reserved[rows],
-        is_unmatched=np.zeros(len(rows), dtype=np.bool_),
-        correlation_id=np.full(len(rows), NULL, dtype=np.int64),
+        is_unmatched=none_of(len(rows)),
+        correlation_id=np.full(len(rows), NULL),
         is_sum=False,
     )
 
@@ -222,7 +221,7 @@ def event_records(recorded: Table, syncs: Table, process_gid: int) -> EventRecor
     `event_sync_id` is the record's correlation id, unique in its process.
     """
     own, waited = recorded["correlation"], _record_waited_for(syncs)
-    order = np.argsort(waited, kind="stable")
+    order = order_of(waited)
     new = order[begins(waited[order])]
     new = new[(waited[new] != NULL) & ~np.isin(waited[new], own)]
     correlation = np.concatenate((own, waited[new]))

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, codes_of, ints
 from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, ProcessGroup
 from traces.formats.kineto_json import Event
 from traces.formats.tables import Table
@@ -47,7 +47,9 @@ def process_groups(
         if name in numbers:
             text = texts[members[row]] if members[row] >= 0 else ""
             told = ranks(text) or in_header.get(name)
-            count = int(size[row]) if 0 < size[row] <= _MOST else (len(told) if told else None)
+            count = len(told) if told else None
+            if 0 < size[row] <= _MOST:
+                count = int(size[row])
             key = fingerprint(f"{name}\x00{told if told else text}")
             found[numbers[name]] = ProcessGroup(key, count, told)
     return tuple(found[number] for number in range(len(found)))
@@ -56,7 +58,7 @@ def process_groups(
 def sizes(kernels: Table) -> IntArray:
     """Bytes that this rank gives to each collective; -1 where it is not told."""
     dtype, names = kernels.texts["dtype"]
-    of_type = np.array([*(BYTES.get(name, 0) for name in names), 0], dtype=np.int64)[dtype]
+    of_type = ints([*(BYTES.get(name, 0) for name in names), 0])[dtype]
     elements = kernels["elements"]
     told = (of_type > 0) & (elements != NULL) & (elements >= 0) & (elements < 1 << 56)
     return np.where(told, np.where(told, elements, 0) * of_type, NOTHING)
@@ -118,7 +120,7 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     """
     collective, group, own = (kernels.texts[key][0] for key in ("collective", "group", "description"))
     exchanged, names, texts = ((*kernels.texts[key][1], "") for key in ("collective", "group", "description"))
-    numbers = {name: number for number, name in enumerate(filter(None, names))}
+    numbers = codes_of(filter(None, names))
     pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
     described, in_pairs = descriptions_of(header), [divmod(each, len(texts)) for each in pairs.tolist()]
     descriptions = [texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs]

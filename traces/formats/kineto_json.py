@@ -193,4 +193,6 @@ def _mended(match: Match) -> str:
     found = match[0]
     if not found.startswith('"'):
         return "null"
-    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else r"\\", found) if "\\" in found else found
+    if "\\" not in found:
+        return found
+    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else r"\\", found)

@@ -39,7 +39,7 @@ def problems(of_operators: Texts, annotation_count: int) -> Problems | None:
     codes, texts = of_operators
     if not texts:
         return None
-    before = np.full(annotation_count, -1, dtype=np.int64)
+    before = np.full(annotation_count, -1)
     return Problems(np.concatenate((before, codes)), tuple(map(_DECODER.decode, texts)))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, ints
 from traces.columns import NULL
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_problems import problem_text
@@ -49,7 +49,7 @@ def column(values: Sequence[object], scale: int = 1) -> IntArray:
 
 def _integers(values: Sequence[object], scale: int) -> IntArray | None:
     try:
-        found = np.array(values, dtype=np.int64)
+        found = ints(values)
     except OverflowError:
         return None
     limit = (_LARGEST - 1) // scale
@@ -250,7 +250,7 @@ def _encoded(value: object) -> msgspec.Raw:
 def _coded(texts: Iterable[object]) -> Texts:
     codes: dict[str, int] = {}
     code = [codes.setdefault(text, len(codes)) if isinstance(text, str) else -1 for text in texts]
-    return Texts(np.array(code, dtype=np.int64), tuple(codes))
+    return Texts(ints(code), tuple(codes))
 
 
 def _named(texts: Iterable[object]) -> Texts:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from traces.errors import NotASnapshot
 from traces.files.dumped import DumpKind, read_dumped
 from traces.files.plain_pickle import PICKLE, NotPlain, read_plain
+from traces.frozen import frozen
 from traces.limits import Limit
 
 PARTS: Final = Limit(5_000_000, "blocks and entries", "ours: far more than any allocator holds or records")
@@ -33,7 +33,7 @@ Frame = tuple[str, str]
 """File and function, as written: what of them may be shown, `traces.names.allocations` says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allocation:
     """Memory from `begin` to `end`, places of entries; `begin` -1: before the first, `end` None: kept."""
 
@@ -44,7 +44,7 @@ class Allocation:
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceMemory:
     """One GPU. `reserved_bytes`, `segment_count`: as the snapshot was taken; `peak_reserved_bytes`: the most.
 

@@ -9,18 +9,18 @@ are known by their names (NVIDIA/nccl, src/include/nvtx_payload_schemas.h); comm
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, ints
 from traces.columns import NULL, NcclCalls, Payloads
 from traces.formats.nsys_columns import named
 from traces.formats.nsys_schema import NVTX
 from traces.formats.sqlite_tables import SqliteTables
+from traces.frozen import frozen
 
 SCHEMAS: Final = "NVTX_PAYLOAD_SCHEMAS"
 ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
@@ -51,7 +51,7 @@ _NUMBERS: Final = {
 _HEADER_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PayloadField:
     """A number in a payload: which of our fields, its numpy type, its place in bytes."""
 
@@ -60,7 +60,7 @@ class PayloadField:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PayloadSchema:
     """One layout of a payload; `size` in bytes, None where the export does not say."""
 
@@ -126,30 +126,24 @@ def build_schemas(sizes: Iterable[Sequence[object]], entries: Iterable[Sequence[
 
 
 def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
-    """Decode blobs; only the first payload of each. What cannot be decoded is counted, never an error."""
-    found = {field: np.full(len(blobs), NULL, dtype=np.int64) for field in FIELDS.values()}
-    truncated = undecoded = 0
+    """Decode blobs; only the first payload of each. What cannot be decoded is NULL, never an error."""
+    found = {field: np.full(len(blobs), NULL) for field in FIELDS.values()}
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, blob in enumerate(blobs):
-        by_length[len(blob)].append(place)
+        if len(blob) >= _HEADER_BYTES:
+            by_length[len(blob)].append(place)
     for length, members in by_length.items():
-        if length < _HEADER_BYTES:
-            truncated += len(members)
-            continue
-        places = np.array(members, dtype=np.int64)
+        places = ints(members)
         raw = np.frombuffer(b"".join(blobs[place] for place in members), dtype=np.uint8).reshape(-1, length)
         headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
         for header in dict.fromkeys(map(tuple, headers.tolist())):
             domain, schema, size, begin = header
-            mine = (headers == np.array(header, dtype=np.uint64)).all(axis=1)
             fitting = [one for one in schemas.get((domain, schema), ()) if one.size in (None, size)]
-            layout = fitting[0] if len(fitting) == 1 else None
-            truncated += int(mine.sum()) * (begin + size > length)
-            undecoded += int(mine.sum()) * (layout is None)
-            if layout is not None and begin <= length:
+            if len(fitting) == 1 and begin <= length:
+                mine = (headers == np.array(header, dtype=np.uint64)).all(axis=1)
                 end = min(size, length - begin)
-                _decode(raw[mine, begin : begin + end], layout, places[mine], found)
-    return Payloads(**found, truncated_count=truncated, undecoded_count=undecoded)
+                _decode(raw[mine, begin : begin + end], fitting[0], places[mine], found)
+    return Payloads(**found)
 
 
 def _decode(
@@ -160,7 +154,7 @@ def _decode(
         end = field.offset + np.dtype(field.number).itemsize
         if field.offset >= 0 and end <= payload.shape[1]:
             number = np.ascontiguousarray(payload[:, field.offset : end]).view(field.number)[:, 0]
-            found[field.name][places] = number.astype(np.int64)  # a hash above 2**63 wraps
+            found[field.name][places] = ints(number)  # a hash above 2**63 wraps
 
 
 def _number(value: object) -> int:

@@ -5,12 +5,11 @@ calls and the profiler's own work.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import PLACE, IntArray, distinct
+from traces.arrays import PLACE, IntArray, distinct, ints, zeros
 from traces.columns import NULL, PROCESS_BITS, EventRecords, HostSpans, MemoryUse, Syncs
 from traces.errors import DamagedTrace
 from traces.formats import nsys_schema as schema
@@ -21,7 +20,6 @@ from traces.groups import begins
 
 def read_present(
     tables: SqliteTables,
-    path: Path,
     name: str,
     required: Sequence[str],
     optional: Sequence[str],
@@ -39,16 +37,22 @@ def read_present(
         return empty_columns((*required, *optional), texts)
     if absent := [column for column in required if column not in here]:
         raise DamagedTrace(
-            f"{path} has no column {absent[0]} in {name}, which every export has. Export the report again."
+            f"{tables.path} has no column {absent[0]} in {name}, which every export has. "
+            "Export the report again."
         )
     present = [*required, *(column for column in optional if column in here)]
     wanted = {column: values for column, values in only.items() if column in here}
     table = tables.read(name, present, [column for column in texts if column in here], wanted)
     for column in (one for one in ("start", "end") if one in table.integers):
-        _check_times(table[column], path, f"{name}.{column}")
+        times_ns = table[column]
+        least_ns = times_ns.min(initial=0, where=times_ns != NULL)
+        if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:  # differences must fit into 64 bits
+            raise DamagedTrace(
+                f"{tables.path} holds impossible times in {name}.{column}. Export the report again."
+            )
     row_count = len(table)
     # what is absent takes no memory
-    absent_number = np.broadcast_to(np.full(1, NULL, dtype=np.int64), row_count)
+    absent_number = np.broadcast_to(np.full(1, NULL), row_count)
     absent_text = Texts(np.broadcast_to(np.full(1, -1, dtype=PLACE), row_count), ())
     return Table(
         {column: table.integers.get(column, absent_number) for column in (*required, *optional)},
@@ -85,34 +89,27 @@ def process_ids(global_ids: IntArray) -> IntArray:
     return np.where(global_ids == NULL, NULL, global_ids & PROCESS_BITS)
 
 
-def _check_times(times_ns: IntArray, path: Path, column: str) -> None:
-    """Raise `DamagedTrace` for times of which a difference would not fit into 64 bits."""
-    least_ns = times_ns.min(initial=0, where=times_ns != NULL)
-    if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:
-        raise DamagedTrace(f"{path} holds impossible times in {column}. Export the report again.")
-
-
 _EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "correlationId")
 
 
-def event_records(tables: SqliteTables, path: Path) -> EventRecords:
+def event_records(tables: SqliteTables) -> EventRecords:
     """Every record of an event on a stream."""
-    column = read_present(tables, path, schema.EVENTS, (), _EVENT)
+    column = read_present(tables, schema.EVENTS, (), _EVENT)
     process, *others = (column[name] for name in _EVENT)
     return EventRecords(process_ids(process), *others)
 
 
-def synchronisations(tables: SqliteTables, path: Path) -> Syncs:
+def synchronisations(tables: SqliteTables) -> Syncs:
     """Every wait, of a stream or of the host."""
-    column = {**timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers}
+    column = {**timed(read_present(tables, schema.SYNCS, ("start", "end"), _EVENT)).integers}
     column["streamId"] = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
     process, *others = (column[name] for name in _EVENT)
     return Syncs(column["start"], column["end"], process_ids(process), *others)
 
 
-def host_spans(tables: SqliteTables, path: Path, table: str) -> HostSpans:
+def host_spans(tables: SqliteTables, table: str) -> HostSpans:
     """Spans of host threads from a table that names them through StringIds."""
-    column = timed(read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId")))
+    column = timed(read_present(tables, table, ("start", "end"), ("globalTid", "nameId")))
     name, names = named(tables, [column["nameId"]])
     return HostSpans(column["start"], column["end"], column["globalTid"], name, names)
 
@@ -123,7 +120,7 @@ def thread_names(tables: SqliteTables) -> dict[int, str]:
         return {}
     found = tables.rows(schema.THREAD_NAMES, ("globalTid", "nameId"))
     rows = [(thread, name) for thread, name in found if isinstance(thread, int) and isinstance(name, int)]
-    texts = tables.strings(np.array([name for _, name in rows], dtype=np.int64))
+    texts = tables.strings(ints([name for _, name in rows]))
     return {thread: texts[name] for thread, name in reversed(rows) if name in texts}
 
 
@@ -140,14 +137,14 @@ _COLUMNS: Final = (
 )
 
 
-def read_memory_use(tables: SqliteTables, path: Path) -> MemoryUse | None:
+def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
     """Memory in use on each GPU by each process; None where nothing was recorded.
 
     A row is what is then held at its address: the bytes taken, or nothing. Where the same address is taken
     again, what it held before is gone. Memory out of a pool (cudaMallocAsync) counts as the pool's size.
     The driver's own memory is not in the rows.
     """
-    column = read_present(tables, path, schema.MEMORY_USE, ("start",), _COLUMNS)
+    column = read_present(tables, schema.MEMORY_USE, ("start",), _COLUMNS)
     rows = np.flatnonzero(np.isin(column["memKind"], schema.GPU_MEMORY_KINDS) & (column["start"] != NULL))
     if not len(rows):
         return None
@@ -180,7 +177,7 @@ def _held_before(
 ) -> IntArray:
     """What each row's place held by the row before it; `order` puts the rows of a place in order of time."""
     same = ~begins(process[order], device[order], place[order])
-    before = np.zeros(len(held), dtype=np.int64)
+    before = zeros(len(held))
     before[order] = np.where(same, np.roll(held[order], 1), 0)
     return before
 

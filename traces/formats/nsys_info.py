@@ -1,10 +1,12 @@
 """What an export says about itself and its machine: versions, GPUs, diagnostics, ranks."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
+from traces.arrays import summed
 from traces.columns import NULL, Columns, Gpu, SmLimits, process_of
 from traces.errors import DamagedTrace, NotATrace
 from traces.formats import known_texts
@@ -90,8 +92,8 @@ def own_names(tables: SqliteTables) -> tuple[str, ...]:
     rows = _present(tables, *schema.SYSTEM)
     texts = [(name, value) for name, value in rows if isinstance(name, str) and isinstance(value, str)]
     hosts = [value for name, value in texts if name == schema.HOST_NAME]
-    users = [found[1] for name, value in texts for found in _USER.finditer(value[: int(ENVIRONMENT.value)])]
-    return own_words([*hosts, *users])
+    users = (_USER.findall(value[: int(ENVIRONMENT.value)]) for _, value in texts)
+    return own_words([*hosts, *chain.from_iterable(users)])
 
 
 def mpi_ranks(tables: SqliteTables) -> dict[int, int]:
@@ -148,17 +150,17 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
         yield Trap.PARTIAL_EXPORT, partial
     if {"eventType", "start", "end"} <= tables.columns_of(schema.NVTX):
         kept = tables.read(schema.NVTX, ("eventType", "start", "end"))
-        domains = int(np.isin(kept["eventType"], _DOMAIN_TYPES).sum())
+        domains = summed(np.isin(kept["eventType"], _DOMAIN_TYPES))
         if domains and not len(columns.ranges):
             yield Trap.UNREAD_RANGES, domains
         ranges = np.isin(kept["eventType"], schema.RANGE_TYPES) & (kept["start"] != NULL)
         # nsys gives the recording's own end to a range that no one closed
         ends = [end for (end,) in _present(tables, *_SESSION) if isinstance(end, int)]
-        if unclosed := int((ranges & np.isin(kept["end"], (NULL, *ends))).sum()):
+        if unclosed := summed(ranges & np.isin(kept["end"], (NULL, *ends))):
             yield Trap.OPEN_RANGES, unclosed
     of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]
     if columns.nccl_calls is None and of_nccl.any():
-        yield Trap.NO_PAYLOADS, int(of_nccl.sum())
+        yield Trap.NO_PAYLOADS, summed(of_nccl)
     if samples := sum(
         len(tables.read(name, ("start",))) for name in _CPU if "start" in tables.columns_of(name)
     ):

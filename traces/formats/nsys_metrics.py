@@ -6,12 +6,11 @@ from its stamp on (NVIDIA's recipe gpu_metric_util_map, 2023.3).
 """
 
 import json
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct
+from traces.arrays import NOWHERE, IntArray, distinct, ints
 from traces.columns import NULL, GpuSamples
 from traces.formats.nsys_columns import read_present
 from traces.formats.sqlite_tables import RowFilter, SqliteTables
@@ -30,13 +29,13 @@ _SPELLINGS: Final = {
 _PERCENT: Final = 100
 
 
-def read_gpu_samples(tables: SqliteTables, path: Path) -> tuple[GpuSamples, ...]:
+def read_gpu_samples(tables: SqliteTables) -> tuple[GpuSamples, ...]:
     """Samples of each sampled GPU, by GPU id; empty where the export holds none.
 
     Raises `DamagedTrace` where a table cannot be read.
     """
     found = _metric_rows if tables.columns_of(METRICS) else _generic_rows
-    stamps, gpus, metric, percent = found(tables, path)
+    stamps, gpus, metric, percent = found(tables)
     return tuple(
         _of_gpu(int(gpu), stamps[gpus == gpu], metric[gpus == gpu], percent[gpus == gpu])
         for gpu in distinct(gpus)
@@ -47,15 +46,15 @@ _Rows = tuple[IntArray, IntArray, IntArray, IntArray]
 """Time, GPU id, place in _WANTED and value in per cent of each value, arrays of shape (n,)."""
 
 
-def _metric_rows(tables: SqliteTables, path: Path) -> _Rows:
+def _metric_rows(tables: SqliteTables) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
     named = _named_metrics(tables)
     ids = sorted({metric_id for _, metric_id, _ in named})
     wanted: RowFilter = {"metricId": ids or [NULL], "value": None}
     column = read_present(
-        tables, path, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted
+        tables, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted
     )
-    metric = np.full(len(column), -1, dtype=np.int64)
+    metric = np.full(len(column), -1)
     for type_id, metric_id, place in named:
         metric[(column["typeId"] == type_id) & (column["metricId"] == metric_id)] = place
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
@@ -68,12 +67,12 @@ def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
     wanted = ("typeId", "metricId", "metricName")
     if not tables.columns_of(METRIC_NAMES) >= set(wanted):
         return []
-    return [
-        (type_id, metric_id, place)
-        for type_id, metric_id, name in tables.rows(METRIC_NAMES, wanted)
-        if isinstance(type_id, int) and isinstance(metric_id, int)
-        if (place := _place_of(name)) is not None
-    ]
+    found = []
+    for type_id, metric_id, name in tables.rows(METRIC_NAMES, wanted):
+        place = _place_of(name)
+        if place is not None and isinstance(type_id, int) and isinstance(metric_id, int):
+            found.append((type_id, metric_id, place))
+    return found
 
 
 def _place_of(name: object) -> int | None:
@@ -84,14 +83,14 @@ def _place_of(name: object) -> int | None:
     return _SPELLINGS.get(quantity.strip())
 
 
-def _generic_rows(tables: SqliteTables, path: Path) -> _Rows:
+def _generic_rows(tables: SqliteTables) -> _Rows:
     """Rows of GENERIC_EVENTS whose JSON holds SM metrics; their `timestamp` can be NULL."""
     if "data" not in tables.columns_of(GENERIC):
-        return (np.empty(0, dtype=np.int64),) * 4
-    column = read_present(tables, path, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",))
+        return (NOWHERE,) * 4
+    column = read_present(tables, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",))
     text = column.texts["data"]
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
-    values = np.array([_values_of(data) for data in text.values] + [(NULL,) * len(_WANTED)], dtype=np.int64)
+    values = ints([_values_of(data) for data in text.values] + [(NULL,) * len(_WANTED)])
     by_row = values[text.codes]
     row, metric = np.nonzero((by_row != NULL) & (stamps != NULL)[:, None])
     return stamps[row], column["typeId"][row] & 0xFF, metric, by_row[row, metric]

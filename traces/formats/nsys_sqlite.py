@@ -1,10 +1,8 @@
 """nsys SQLite export -> Columns: every table and column by name, of any schema from 2020.3 on."""
 
-from pathlib import Path
-
 import numpy as np
 
-from traces.arrays import PLACE
+from traces.arrays import PLACE, codes_of
 from traces.columns import COPY_KINDS, NULL, Calls, Columns, Copies, Gpu, GpuRows, Kernels, Ranges, TraceInfo
 from traces.formats import known_texts, nsys_columns, nsys_info
 from traces.formats import nsys_schema as schema
@@ -13,7 +11,7 @@ from traces.formats.nsys_columns import named, process_ids, read_memory_use, rea
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_stacks import read_frames
 from traces.formats.sqlite_tables import RowFilter, SqliteTables
-from traces.formats.tables import Table
+from traces.formats.tables import Table, copies_of
 from traces.launches import distinct_shapes
 from traces.names.file_names import told_path
 
@@ -27,26 +25,26 @@ _LAUNCH_SHAPE = (
 )
 
 
-def read_export(tables: SqliteTables, path: Path, kind: str = "nsys-sqlite") -> Columns:
+def read_export(tables: SqliteTables, kind: str = "nsys-sqlite") -> Columns:
     """Read an export into columns.
 
     Raises `NotATrace` for a database that is no export, `DamagedTrace` for a failed or damaged one.
     """
-    nsys_info.check_is_export(tables, str(path))
+    nsys_info.check_is_export(tables, str(tables.path))
     listed = nsys_info.gpus(tables)
-    kernels, kernel_names = _kernels(tables, path)
-    calls, call_names, untimed = _calls(tables, path)
-    ranges, range_texts = _ranges(tables, path)
+    kernels, kernel_names = _kernels(tables)
+    calls, call_names, untimed = _calls(tables)
+    ranges, range_texts = _ranges(tables)
     return Columns(
         kernels=kernels,
-        copies=_copies(tables, path),
-        replays=_gpu_rows(read_present(tables, path, schema.GRAPHS, _GPU_REQUIRED, _GPU_OPTIONAL)),
+        copies=_copies(tables),
+        replays=_gpu_rows(read_present(tables, schema.GRAPHS, _GPU_REQUIRED, _GPU_OPTIONAL)),
         calls=calls,
         ranges=ranges,
-        events=nsys_columns.event_records(tables, path),
-        syncs=nsys_columns.synchronisations(tables, path),
-        os_calls=nsys_columns.host_spans(tables, path, schema.OS_CALLS),
-        overheads=nsys_columns.host_spans(tables, path, schema.OVERHEADS),
+        events=nsys_columns.event_records(tables),
+        syncs=nsys_columns.synchronisations(tables),
+        os_calls=nsys_columns.host_spans(tables, schema.OS_CALLS),
+        overheads=nsys_columns.host_spans(tables, schema.OVERHEADS),
         thread_names=nsys_columns.thread_names(tables),
         kernel_names=kernel_names,
         call_names=call_names,
@@ -54,19 +52,19 @@ def read_export(tables: SqliteTables, path: Path, kind: str = "nsys-sqlite") -> 
         gpu_of=nsys_info.gpu_of(tables, listed),
         rank_of=nsys_info.mpi_ranks(tables),
         session_start_ns=nsys_info.session_start_ns(tables),
-        gpu_samples=read_gpu_samples(tables, path),
+        gpu_samples=read_gpu_samples(tables),
         nccl_calls=read_nccl_calls(tables),
-        memory=read_memory_use(tables, path),
-        frames=read_frames(tables, path),
-        info=_info(tables, path, kind, listed, untimed),  # last: it names the readers that ran
+        memory=read_memory_use(tables),
+        frames=read_frames(tables),
+        info=_info(tables, kind, listed, untimed),  # last: it names the readers that ran
     )
 
 
-def _info(tables: SqliteTables, path: Path, kind: str, gpus: tuple[Gpu, ...], untimed: int) -> TraceInfo:
+def _info(tables: SqliteTables, kind: str, gpus: tuple[Gpu, ...], untimed: int) -> TraceInfo:
     left_out = (f"host rows without times, left out: {untimed}",) if untimed else ()
     export = nsys_info.metadata(tables)
     return TraceInfo(
-        name=told_path(path),
+        name=told_path(tables.path),
         kind=kind,
         exporter_version=known_texts.version(export.get("EXPORT_PRODUCT_VERSION")),
         schema=known_texts.version(export.get("EXPORT_SCHEMA_VERSION")),
@@ -78,9 +76,9 @@ def _info(tables: SqliteTables, path: Path, kind: str, gpus: tuple[Gpu, ...], un
     )
 
 
-def _kernels(tables: SqliteTables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
+def _kernels(tables: SqliteTables) -> tuple[Kernels, tuple[str, ...]]:
     optional = (*_GPU_OPTIONAL, "graphNodeId", *_LAUNCH_SHAPE, *schema.NAME_COLUMNS)
-    column = read_present(tables, path, schema.KERNELS, _GPU_REQUIRED, optional)
+    column = read_present(tables, schema.KERNELS, _GPU_REQUIRED, optional)
     name_id, names = named(tables, [column[name] for name in schema.NAME_COLUMNS])
     grid, block = ([column[f"{part}{axis}"] for axis in "XYZ"] for part in ("grid", "block"))
     shape, shapes = distinct_shapes(grid, block, *(column[name] for name in _LAUNCH_SHAPE[6:]))
@@ -88,37 +86,34 @@ def _kernels(tables: SqliteTables, path: Path) -> tuple[Kernels, tuple[str, ...]
     return Kernels(_gpu_rows(column), name_id, in_graph, shape, shapes), names
 
 
-def _copies(tables: SqliteTables, path: Path) -> Copies:
+def _copies(tables: SqliteTables) -> Copies:
     optional = (*_GPU_OPTIONAL, "bytes", "copyKind", "srcKind", "srcDeviceId", "dstDeviceId")
-    memcpy = read_present(tables, path, schema.MEMCPY, _GPU_REQUIRED, optional)
-    memset = read_present(tables, path, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
-    place = {kind: index for index, kind in enumerate(COPY_KINDS)}
+    memcpy = read_present(tables, schema.MEMCPY, _GPU_REQUIRED, optional)
+    memset = read_present(tables, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
+    place = codes_of(COPY_KINDS)
     kind = np.full(len(memcpy), place["memcpy_unknown"], dtype=np.int64)
     for code, name in schema.COPY_KIND.items():
         kind[memcpy["copyKind"] == code] = place[name]
     source, target = memcpy["srcDeviceId"], memcpy["dstDeviceId"]
     between_gpus = (source != NULL) & (target != NULL) & (source != target)
     kind[between_gpus & (kind == place["memcpy_d2d"])] = place["memcpy_p2p"]
-    kind = np.concatenate((kind, np.full(len(memset), place["memset"], dtype=np.int64)))
-    sizes = np.concatenate((memcpy["bytes"], memset["bytes"]))
-    memory = np.concatenate((memcpy["srcKind"], np.full(len(memset), NULL)))
-    return Copies(GpuRows.joined(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
+    return copies_of(memcpy, memset, _gpu_rows, kind, memcpy["srcKind"])
 
 
-def _calls(tables: SqliteTables, path: Path) -> tuple[Calls, tuple[str, ...], int]:
+def _calls(tables: SqliteTables) -> tuple[Calls, tuple[str, ...], int]:
     optional = ("globalTid", "correlationId", "nameId")
-    table = read_present(tables, path, schema.CALLS, ("start", "end"), optional)
+    table = read_present(tables, schema.CALLS, ("start", "end"), optional)
     column = timed(table)
     name_id, names = named(tables, [column["nameId"]])
     calls = Calls(column["start"], column["end"], column["globalTid"], column["correlationId"], name_id)
     return calls, names, len(table) - len(calls)
 
 
-def _ranges(tables: SqliteTables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
+def _ranges(tables: SqliteTables) -> tuple[Ranges, tuple[str, ...]]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
     closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}
-    column = read_present(tables, path, schema.NVTX, ("start", "end"), optional, ("text",), closed)
+    column = read_present(tables, schema.NVTX, ("start", "end"), optional, ("text",), closed)
     text = column.texts["text"]
     keep = (
         np.isin(column["eventType"], schema.RANGE_TYPES)

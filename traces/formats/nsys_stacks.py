@@ -6,12 +6,12 @@ the CPU, a frame of Python as one whose module is a file of it.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, ints
 from traces.columns import NULL, HostSpans
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_columns import named, read_present
@@ -28,40 +28,36 @@ _SOURCES: Final = (
 _KINDS: Final = (FrameKind.FUNCTION, FrameKind.NATIVE)
 
 
-def read_frames(tables: SqliteTables, path: Path) -> HostSpans | None:
+def read_frames(tables: SqliteTables) -> HostSpans | None:
     """Functions by thread; None where no stack was recorded."""
-    parts = [part for source in _SOURCES for part in _spans(tables, path, *source)]
+    parts = [*chain.from_iterable(_spans(tables, *source) for source in _SOURCES)]
     if not parts:
         return None
     names: dict[str, int] = {}
     codes = []
     for part in parts:
-        known = np.array([names.setdefault(text, len(names)) for text in part.names], dtype=np.int64)
+        known = ints([names.setdefault(text, len(names)) for text in part.names])
         codes.append(known[part.name])
-    return HostSpans(
-        np.concatenate([part.start_ns for part in parts]),
-        np.concatenate([part.end_ns for part in parts]),
-        np.concatenate([part.thread_gid for part in parts]),
-        np.concatenate(codes),
-        tuple(names),
+    start_ns, end_ns, thread_gid = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("start_ns", "end_ns", "thread_gid")
     )
+    return HostSpans(start_ns, end_ns, thread_gid, np.concatenate(codes), tuple(names))
 
 
-def _spans(
-    tables: SqliteTables, path: Path, stacks: str, taken_at: str, joined_by: str
-) -> Iterator[HostSpans]:
+def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> Iterator[HostSpans]:
     """Spans of one source, a table of them for each of `_KINDS`."""
     if not tables.columns_of(stacks) >= {"id", "symbol", "module", "stackDepth"}:
         return
     wanted = ("start", "globalTid", *dict.fromkeys((joined_by, "end")))
-    at = read_present(tables, path, taken_at, (), wanted)
+    at = read_present(tables, taken_at, (), wanted)
     told = np.flatnonzero((at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL))
     start, thread, chain = (at[name][told] for name in ("start", "globalTid", joined_by))
     if taken_at == schema.SAMPLES:
         start, end = _nearest(start, thread)
     else:
         end = np.maximum(at["end"][told], start)
-    chain_id, kind, code, names = _frames(tables, path, stacks)
+    chain_id, kind, code, names = _frames(tables, stacks)
     for place in range(len(_KINDS)):
         mine = kind == place
         ids, codes = chain_id[mine], code[mine]
@@ -72,13 +68,11 @@ def _spans(
         yield HostSpans(start[here], end[here], thread[here], codes[found[here]], names)
 
 
-def _frames(
-    tables: SqliteTables, path: Path, stacks: str
-) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
+def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
     """Of each stack, in order of id, its innermost frame of each kind: stack, kind, text, and all texts."""
-    column = read_present(tables, path, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved"))
+    column = read_present(tables, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved"))
     (symbol, symbols), (module, modules) = (named(tables, [column[name]]) for name in ("symbol", "module"))
-    pair = symbol.astype(np.int64) * (len(modules) + 1) + module + 1
+    pair = ints(symbol) * (len(modules) + 1) + module + 1
     distinct, of = np.unique(
         np.where((symbol < 0) | (column["unresolved"] > 0), -1, pair), return_inverse=True
     )
@@ -90,7 +84,7 @@ def _frames(
         frame = public_frame(text) if text else None
         texts.append(text)
         kinds.append(_KINDS.index(frame.kind) if frame is not None and frame.kind in _KINDS else -1)
-    kind = np.array(kinds, dtype=np.int64)[of]
+    kind = ints(kinds)[of]
     kept = np.flatnonzero((kind >= 0) & (column["id"] != NULL) & (column["stackDepth"] != NULL))
     kept = kept[np.lexsort((column["stackDepth"][kept], kind[kept], column["id"][kept]))]
     kept = kept[begins(column["id"][kept], kind[kept])]

@@ -13,12 +13,12 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from traces.errors import ExportFailed, NsysUnavailable
 from traces.files.beneath import is_bounded, opened
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.progress import Progress
@@ -33,7 +33,7 @@ _NOBODYS: Final = Path("/")
 """Where nsys answers: in the working folder it would look for settings and for modules of its own Python."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How a program ended: its exit code (negative: the signal that killed it), and its words."""
 
@@ -101,7 +101,7 @@ _VERSION: Final = compiled(r"\b(20\d\d(?:\.\d{1,6})+)\S*")
 ANSWER_LIMIT: Final = Limit(30, "seconds", "ours: 0.05 s measured, and a network disk may be slow")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nsys:
     """One nsys: its path, its version as numbers (2022, 4, 2, 1) and as it tells it, `2022.4.2.1-df9881f`."""
 

@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from traces.columns import Columns
@@ -20,14 +19,15 @@ from traces.formats.nsys_sqlite import read_export
 from traces.formats.readers import Reader
 from traces.formats.sqlite_pages import open_tables
 from traces.formats.sqlite_tables import MAGIC, SqliteTables
+from traces.frozen import frozen
 from traces.progress import Progress, silent
 from traces.recording.traps import Trap
 
-_ReadTables = Callable[[SqliteTables, Path, str], Columns]
+_ReadTables = Callable[[SqliteTables, str], Columns]
 _KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's .json(.gz)."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadOptions:
     """How to read: which nsys exports reports (None: look for one), where exports are kept, what reads."""
 
@@ -51,8 +51,8 @@ def read_and_examine(
     """A trace as `read_trace` reads it, and each way it went wrong with how many rows show that."""
     found: list[tuple[Trap, int]] = []
 
-    def examined(tables: SqliteTables, named: Path, kind: str) -> Columns:
-        columns = read_export(tables, named, kind)
+    def examined(tables: SqliteTables, kind: str) -> Columns:
+        columns = read_export(tables, kind)
         found.extend(traps(tables, columns))
         return columns
 
@@ -63,12 +63,12 @@ def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTable
     head = _head(path)
     if head.startswith(MAGIC):
         with open_tables(path, options.reader, progress, shown=path) as tables:
-            return read(tables, path, "nsys-sqlite")
+            return read(tables, "nsys-sqlite")
     if export_cache.is_report(head):
         cache = options.cache_dir or default_cache_dir()
         export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
         with also_beneath(cache), open_tables(export, options.reader, progress, shown=path) as tables:
-            return read(tables, path, "nsys-report")
+            return read(tables, "nsys-report")
     if export_cache.is_stream(head):
         raise NotATrace(
             f"{path} is a raw stream (.qdstrm) that nsys has not imported. "

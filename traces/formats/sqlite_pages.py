@@ -7,6 +7,7 @@ errors for damage. So what is given is always what `SqliteTables` gives, row by 
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -215,7 +216,7 @@ class TableReader:
             self._slots,
             np.array([self._integers.index(name) for name in self._only], dtype=np.int64),
             np.cumsum([0, *map(len, numbers)], dtype=np.int64),
-            np.array([number for each in numbers for number in each], dtype=np.int64),
+            np.fromiter(chain.from_iterable(numbers), dtype=np.int64),
             capacity,
             out,
             state,

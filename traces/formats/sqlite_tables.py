@@ -11,7 +11,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -19,12 +18,13 @@ from urllib.parse import quote
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct
+from traces.arrays import NOWHERE, IntArray, distinct, ints
 from traces.columns import NULL
 from traces.errors import DamagedTrace, TraceNotFound
 from traces.files.beneath import opened, opens_only
 from traces.files.plain_file import MOST_TEXT
 from traces.formats.tables import Table, Texts, names
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.names.foreign import cut_name
 from traces.progress import Progress, silent
@@ -37,7 +37,7 @@ EVERY_ROW: Final[RowFilter] = MappingProxyType({})
 
 def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> Table:
     """Columns of no row."""
-    nothing = np.empty(0, dtype=np.int64)
+    nothing = NOWHERE
     return Table(dict.fromkeys(integers, nothing), {name: Texts(nothing, ()) for name in texts})
 
 
@@ -98,7 +98,7 @@ _LONGEST: Final = 1_000_000
 """No text or blob is longer than its file, or this."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredColumn:
     """A column as declared: its name and type, and whether it may be computed or stand for the rowid."""
 
@@ -115,7 +115,7 @@ class SqliteTables:
     """
 
     def __init__(self, path: Path, progress: Progress = silent, shown: Path | None = None) -> None:
-        self._path = shown or path
+        self.path = shown or path
         self._file = path
         self._progress = progress
         self._columns: dict[str, frozenset[str]] = {}
@@ -142,7 +142,7 @@ class SqliteTables:
         self._db.close()
         if kind is None and _stamp(self._file) != self._stamp:
             raise DamagedTrace(
-                f"{self._path} changed while it was read. Let its writer finish, and run again."
+                f"{self.path} changed while it was read. Let its writer finish, and run again."
             )
 
     @property
@@ -211,7 +211,7 @@ class SqliteTables:
                 f"SELECT {selected}, CAST({_quoted(blob)} AS BLOB) FROM {_quoted(table)} "
                 f"WHERE {_quoted(blob)} IS NOT NULL"
             ).fetchall()
-        numbers = np.array([row[:-1] for row in rows], dtype=np.int64).reshape(-1, len(integers))
+        numbers = ints([row[:-1] for row in rows]).reshape(-1, len(integers))
         return numbers, [row[-1] for row in rows]
 
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
@@ -251,7 +251,7 @@ class SqliteTables:
             array = np.array("")
         if array.dtype != np.int64:
             raise DamagedTrace(
-                f"{self._path} holds values in {table}.{column} that are no whole numbers. "
+                f"{self.path} holds values in {table}.{column} that are no whole numbers. "
                 "Export the report again."
             )
         return array
@@ -280,7 +280,7 @@ class SqliteTables:
 
     def _damaged(self, reason: str, table: str) -> DamagedTrace:
         return DamagedTrace(
-            f"{self._path} is damaged ({reason}, in {table}). Copy it again, or export the report again."
+            f"{self.path} is damaged ({reason}, in {table}). Copy it again, or export the report again."
         )
 
 

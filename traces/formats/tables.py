@@ -1,14 +1,15 @@
 """A table's columns, whichever recorder wrote it; distinct texts of a column are found by their bytes."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, order_of, zeros
+from traces.columns import COPY_KINDS, NULL, Copies, GpuRows
+from traces.frozen import frozen
 from traces.loops import loop
 from traces.names.foreign import cut_name
 
@@ -25,7 +26,7 @@ class Texts(NamedTuple):
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Columns of one table in the same row order; integers hold `traces.columns.NULL` for NULL."""
 
@@ -46,6 +47,18 @@ class Table:
             return self
         texts = {name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()}
         return Table({name: each[wanted] for name, each in self.integers.items()}, texts)
+
+
+def copies_of(
+    memcpy: Table, memset: Table, rows_of: Callable[[Table], GpuRows], kind: IntArray, source: IntArray
+) -> Copies:
+    """Copies, whose kinds and sources are given, then memsets; both have a column of bytes."""
+    return Copies(
+        GpuRows.joined(rows_of(memcpy), rows_of(memset)),
+        np.concatenate((kind, np.full(len(memset), COPY_KINDS.index("memset")))),
+        np.concatenate((memcpy["bytes"], memset["bytes"])),
+        np.concatenate((source, np.full(len(memset), NULL))),
+    )
 
 
 @loop("out", "buckets", "hashes", "ends", "arena", "state")
@@ -118,11 +131,11 @@ class TextStore:
     """The distinct texts of a column so far."""
 
     def __init__(self) -> None:
-        self._buckets = np.full(2 * _FIRST_ROOM, -1, dtype=np.int64)
-        self._hashes = np.zeros(_FIRST_ROOM, dtype=np.int64)
-        self._ends = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self._buckets = np.full(2 * _FIRST_ROOM, -1)
+        self._hashes = zeros(_FIRST_ROOM)
+        self._ends = zeros(_FIRST_ROOM)
         self._arena = np.zeros(_FIRST_BYTES, dtype=np.uint8)
-        self._state = np.zeros(1, dtype=np.int64)
+        self._state = zeros(1)
 
     def encode(
         self, data: NDArray[np.uint8], rows: int, out: IntArray, slot: int, capacity: int, work: int
@@ -152,7 +165,7 @@ class TextStore:
         if count == len(self._ends):
             self._hashes = _longer(self._hashes, 2 * count)
             self._ends = _longer(self._ends, 2 * count)
-            self._buckets = np.full(4 * count, -1, dtype=np.int64)
+            self._buckets = np.full(4 * count, -1)
             fill_buckets.over(work)(self._hashes, count, self._buckets)
 
 
@@ -167,8 +180,8 @@ def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:
     place: dict[str, int] = {}
     first = np.full(len(values) + 1, len(codes))  # code -1 takes the last entry, here and below
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    new = np.full(len(values) + 1, -1, dtype=np.int64)
-    for code in np.argsort(first[:-1], kind="stable").tolist():
+    new = np.full(len(values) + 1, -1)
+    for code in order_of(first[:-1]).tolist():
         if first[code] < len(codes):
             new[code] = place.setdefault(values[code], len(place))
     return Texts(new[codes], tuple(place))

@@ -5,17 +5,16 @@ from typing import Final
 import numpy as np
 
 from traces.account.account import Account
-from traces.arrays import BoolArray
-from traces.cures import cure
+from traces.arrays import FOREVER, BoolArray, summed
 from traces.groups import group_of
-from traces.intervals import Spans, instants_of, intersect, ns_in, subtract, union
+from traces.intervals import Spans, instants_in, instants_of, intersect, ns_in, subtract, union
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.sections.rank import A2a, Dispatcher, Span
 from traces.steps.found import Steps
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 _NCCL: Final[tuple[tuple[Dispatcher, str], ...]] = (
@@ -49,42 +48,39 @@ def measure_a2a(
     `steps` numbers steps and layers; the times are those of `windows`.
     """
     if not rank.has_kernels:
-        return gap("no single kernel was recorded", cure("graphs", rank.columns.info.kind))
+        return rank.lacks("no single kernel was recorded", "graphs")
     rows = rank.activities.take(resolution.index)
     payload, control = resolution.of_kind(*PAYLOAD_KINDS), resolution.of_kind(CONTROL_KIND)
-    compute = instants_of(rank.activities, rank.activities.bucket == Bucket.COMPUTE)
-    everything = _within(rows, payload | control, windows)
+    compute = instants_of(rank.activities, rank.activities.is_compute)
+    everything = instants_in(windows, rows, payload | control)
     exposed_ns = subtract(everything, compute).total_ns
-    unresolved = _within(rows, resolution.of_kind("sendrecv_unresolved"), windows)
+    unresolved = resolution.of_kind("sendrecv_unresolved")
     places = places_of(rank, resolution, steps)
-    instances = int((payload & (ns_in(rows, windows) > 0)).sum())
-    reason = "no all-to-all has another of its kind, layer and size to compare with"
-    alone = gap(reason, "record several steps")
-    waiting_ns = _waiting_like(rank, resolution, rows, places, windows)
+    instances = summed(payload & (ns_in(rows, windows) > 0))
+    waiting_ns: int | Missing | None = _waiting_like(rank, resolution, rows, places, windows)
+    if waiting_ns is None and instances:
+        reason = "no all-to-all has another of its kind, layer and size to compare with"
+        waiting_ns = gap(reason, "record several steps")
     return A2a(
         instances=instances,
-        payload_ns=_within(rows, payload, windows).total_ns,
-        control_ns=_within(rows, control, windows).total_ns,
-        waiting_like_ns=(alone if instances else None) if waiting_ns is None else waiting_ns,
+        payload_ns=instants_in(windows, rows, payload).total_ns,
+        control_ns=instants_in(windows, rows, control).total_ns,
+        waiting_like_ns=waiting_ns,
         exposed_ns=exposed_ns,
         hidden_ns=everything.total_ns - exposed_ns,
         blocking_ns=account
         if isinstance(account, Missing)
         else sum(ns for kind, ns in account.blocking_ns.items() if kind in _EXPERT_KINDS),
-        unresolved_ns=unresolved.total_ns,
+        unresolved_ns=instants_in(windows, rows, unresolved).total_ns,
         spans=_spans(rank, resolution, rows, payload | control, places, windows),
     )
-
-
-def _within(rows: Activities, mask: BoolArray, windows: Spans) -> Spans:
-    return intersect(instants_of(rows, mask), windows)
 
 
 def _waiting_like(
     rank: RankTimeline, resolution: Resolution, rows: Activities, places: Places, windows: Spans
 ) -> int | None:
     """Time in which instances ran longer than the fastest of their like; only whole ones in the windows."""
-    duration_ns = rows.end_ns - rows.start_ns
+    duration_ns = rows.length_ns
     whole = (ns_in(rows, windows) == duration_ns) & (duration_ns > 0)
     alike = np.flatnonzero(whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD))
     if not len(alike):
@@ -94,7 +90,7 @@ def _waiting_like(
     group = group_of(*(column[alike] for column in columns))
     if np.bincount(group).max() < 2:
         return None
-    fastest = np.full(len(alike), np.iinfo(np.int64).max)
+    fastest = np.full(len(alike), FOREVER)
     np.minimum.at(fastest, group, duration_ns[alike])
     waits = union(rows.start_ns[alike], rows.end_ns[alike] - fastest[group])
     return intersect(waits, windows).total_ns
@@ -114,10 +110,10 @@ def _spans(
     last = np.searchsorted(windows.start_ns, rows.end_ns[mine], side="left") - 1
     start_ns = np.maximum(rows.start_ns[mine], windows.start_ns[first])
     end_ns = np.minimum(rows.end_ns[mine], windows.end_ns[last])
-    kind = rank.columns.info.kind
-    no_step = gap("no step holds it", "record with step ranges")
-    no_layer = gap("its place in the sequence of layers is not clear", cure("layer_ranges", kind))
-    no_phase = gap("forward and backward cannot be separated here", cure("ranges", kind))
+    no_step = {UNTOLD: gap("no step holds it", "record with step ranges")}
+    no_layer = {UNTOLD: rank.lacks("its place in the sequence of layers is not clear", "layer_ranges")}
+    no_phase = {UNTOLD: rank.lacks("forward and backward cannot be separated here", "ranges")}
+    phases = no_phase | dict(enumerate(PHASES))
     told = [column[mine] for column in (places.step, places.layer, resolution.phase)]
     rows_of = np.stack((resolution.kind[mine], start_ns, end_ns, *told), axis=1).tolist()
     return tuple(
@@ -125,9 +121,9 @@ def _spans(
             COMM_KINDS[code],
             start,
             end,
-            no_step if step == UNTOLD else step,
-            no_layer if layer == UNTOLD else layer,
-            no_phase if phase == UNTOLD else PHASES[phase],
+            no_step.get(step, step),
+            no_layer.get(layer, layer),
+            phases[phase],
         )
         for code, start, end, step, layer, phase in rows_of
     )
@@ -141,7 +137,7 @@ def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) ->
     if took_ns:
         return max(took_ns, key=took_ns.__getitem__)
     could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
-    return "unknown" if could_be or (rank.activities.source == Source.REPLAY).any() else "none"
+    return "unknown" if could_be or rank.activities.is_replay.any() else "none"
 
 
 def _dispatchers(
@@ -157,8 +153,9 @@ def _dispatchers(
     named = np.where(rows.source == Source.COPY, "alltoall", np.array(by_name)[rows.name])
     found: dict[Dispatcher, int] = {}
     for dispatcher in dict.fromkeys(dispatcher for dispatcher, _ in _LIBRARIES):
-        its_counts = counts if dispatcher in ("alltoall", "allgather") else np.zeros_like(counts)
-        mine = expert & (named == dispatcher) & ~its_counts
-        if total_ns := _within(rows, mine, windows).total_ns:
+        mine = expert & (named == dispatcher)
+        if dispatcher in ("alltoall", "allgather"):
+            mine &= ~counts
+        if total_ns := instants_in(windows, rows, mine).total_ns:
             found[dispatcher] = total_ns
     return found

@@ -10,9 +10,9 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.addresses.nested import innermost
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, last_at, none_of, shifted
 from traces.groups import begins, next_at
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 
 def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
@@ -21,7 +21,7 @@ def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
     kind = call_kinds(rank.columns.call_names)[calls.name]
     of_thread = np.isin(calls.thread_gid, rank.activities.launching_threads)
     freeing = of_thread & (kind == CallKind.FREE)
-    own = np.zeros(len(freeing), dtype=np.bool_)
+    own = none_of(len(freeing))
     if not freeing.any():
         return freeing, own
     order = np.flatnonzero(of_thread)
@@ -47,12 +47,12 @@ def _before_convolutions(
     `moves`: those that allocate or free; the first of them since the launch before is what counts.
     """
     rows, count = rank.activities, len(order)
-    launched = rows.call[(rows.source == Source.KERNEL) & (rows.call >= 0)]
-    convolved = rows.call[rank.named(lambda _, kernel: kernel.class_ == "convolution") & (rows.call >= 0)]
+    launched = rows.call[rows.is_kernel & (rows.call >= 0)]
+    convolved = rows.call[rank.of_class("convolution") & (rows.call >= 0)]
     launches, thread = np.isin(order, launched), rank.columns.calls.thread_gid[order]
-    stretch = np.cumsum(np.append(False, launches[:-1])[:count] | begins(thread))
+    stretch = np.cumsum(shifted(launches)[:count] | begins(thread))
     moved = np.flatnonzero(moves)
-    first = moved[begins(stretch[moved].astype(np.int64))]
+    first = moved[begins(ints(stretch[moved]))]
     then = next_at(launches)[:-1]
     last = np.minimum(then, count - 1)
     same = (then < count) & (thread[last] == thread) & (place[last] == place)
@@ -63,10 +63,10 @@ def _before_convolutions(
 def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
     """The row of the innermost range that holds each call, shape (n,); -1 where none does."""
     ranges, recorded = rank.columns.ranges, rank.columns.calls
-    found = np.full(len(calls), -1, dtype=np.int64)
+    found = np.full(len(calls), -1)
     for thread in np.unique(recorded.thread_gid[calls]).tolist():
         mine, theirs = recorded.thread_gid[calls] == thread, np.flatnonzero(ranges.thread_gid == thread)
         tiling = innermost(ranges.start_ns[theirs], ranges.end_ns[theirs], theirs)
-        at = np.searchsorted(tiling.start_ns, recorded.start_ns[calls][mine], side="right") - 1
+        at = last_at(tiling.start_ns, recorded.start_ns[calls][mine])
         found[mine] = tiling.label[at]
     return found

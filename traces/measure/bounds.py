@@ -9,7 +9,6 @@ if they filled them, and matrix work in a faster format; all of it where peak ra
 Where a replay is proven, its cost is the better figure: one overhead can hide behind another.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,20 +17,21 @@ from traces.account.account import Account
 from traces.account.calls import CallKind, call_kinds
 from traces.account.host import LARGE
 from traces.account.pieces import NO_KERNEL, compute_gaps
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints
 from traces.columns import COPY_KINDS, NULL
-from traces.intervals import Spans, instants_of, intersect, join, ns_in, union
+from traces.frozen import frozen
+from traces.intervals import Spans, instants_in, instants_of, intersect, join, ns_in, union
 from traces.measure.budget import Budget
 from traces.missing import Missing
 from traces.names.gpus import largest_sm_count
 from traces.replay.edits import Subject
 from traces.replay.without import stretched_ns
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 _HOST_COPIES: Final = tuple(code for code, kind in enumerate(COPY_KINDS) if kind.endswith(("h2d", "d2h")))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """The most each wall can cost, in ns of the windows; None where the trace does not bound it.
 
@@ -56,22 +56,19 @@ def measure_bounds(
 ) -> Bounds:
     """Bound the costs of one rank. `unseen_ns`: the most of recompute that is not seen, None if unbounded."""
     rows, windows = subject.rank.activities, subject.steps.windows
-    whole_graphs = bool((rows.source == Source.REPLAY).any())
     absent_ns = budget.window_ns - budget.compute_ns
     seen_ns = _communication_ns(subject, rows, windows, absent_ns)
-    return Bounds(
-        communication=None if whole_graphs else seen_ns,
-        host_overhead=absent_ns if isinstance(account, Missing) else account.host_most_ns,
-        memory=None
-        if unseen_ns is None or whole_graphs
-        else _memory_ns(subject, account, absent_ns, unseen_ns),
-        compute=None if whole_graphs else _compute_ns(subject, rows, windows),
-        communication_seen=seen_ns,
-    )
+    host_ns = absent_ns if isinstance(account, Missing) else account.host_most_ns
+    if rows.is_replay.any():  # of graphs recorded whole nothing else is bounded
+        return Bounds(None, host_ns, None, None, seen_ns)
+    memory_ns = None
+    if unseen_ns is not None:
+        memory_ns = _memory_ns(subject, account, absent_ns, unseen_ns)
+    return Bounds(seen_ns, host_ns, memory_ns, _compute_ns(subject, rows, windows), seen_ns)
 
 
 def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
-    running = intersect(instants_of(rows, rows.bucket == Bucket.COMM), windows)
+    running = instants_in(windows, rows, rows.is_comm)
     more_ns = stretched_ns(ns_in(rows, running), max(0.0, subject.stretch_frac or 0.0))
     stretched = _first(rows, np.where(subject.crowded(), more_ns, 0), windows)
     return min(absent_ns + stretched.total_ns, join(running, stretched).total_ns)
@@ -100,12 +97,10 @@ def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int
 
 def _large_copies(subject: Subject) -> BoolArray:
     """Copies between GPU and host that are no small reads, shape (n,): offload is among them."""
-    rows, sizes = subject.rank.activities, subject.rank.columns.copies.size_bytes
-    large = np.zeros(len(rows), dtype=np.bool_)
-    at = np.flatnonzero((rows.bucket == Bucket.COPY) & np.isin(rows.key, _HOST_COPIES))
-    size = sizes[rows.row[at]]
-    large[at] = (size == NULL) | (size >= LARGE.value)
-    return large
+    rows = subject.rank.activities
+    at = np.flatnonzero(rows.is_copy & np.isin(rows.key, _HOST_COPIES))
+    size = subject.rank.copy_bytes(at)
+    return subject.mask(at[(size == NULL) | (size >= LARGE.value)])
 
 
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
@@ -114,7 +109,7 @@ def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | Non
     filled = subject.filled_share(subject.sm_count or largest_sm_count())
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     within_ns = ns_in(rows, windows)
-    more_ns = within_ns - (within_ns * share).astype(np.int64)
+    more_ns = within_ns - ints(within_ns * share)
     return _first(rows, more_ns, windows).total_ns
 
 

@@ -11,19 +11,21 @@ Totals are of the whole recording, kernels only, independent of steps.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from traces.arrays import summed
+from traces.frozen import frozen
 from traces.groups import sums_of
-from traces.intervals import Spans, covered_ns, first_come, instants_of, intersect, subtract
+from traces.intervals import Spans, covered_ns, first_come, instants_in, instants_of, intersect, subtract
 from traces.missing import Missing, OrMissing, unless
 from traces.names.kernels import COMM_KINDS
 from traces.sections.rank import Totals
-from traces.timeline import KEYS, Activities, Bucket, Source
+from traces.timeline import KEYS, Activities, Bucket
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """The partition of a window. `window_ns` = compute + exposed_comm + exposed_copy + idle, exactly.
 
@@ -45,13 +47,13 @@ class Budget:
 
 def measure_budget(activities: Activities, windows: Spans) -> Budget:
     """Partition the windows of one rank. `activities` in the order of `Activities`."""
-    compute_rows = activities.take(activities.bucket == Bucket.COMPUTE)
-    copy_rows = activities.take(activities.bucket == Bucket.COPY)
-    compute = intersect(instants_of(compute_rows), windows)
+    compute_rows = activities.take(activities.is_compute)
+    copy_rows = activities.take(activities.is_copy)
+    compute = instants_in(windows, compute_rows)
     not_compute = subtract(windows, compute)
 
     comm_by_kind, free, hidden = _communication(activities, windows, not_compute)
-    copies = intersect(instants_of(copy_rows), free)
+    copies = instants_in(free, copy_rows)
     return Budget(
         window_ns=windows.total_ns,
         compute_ns=compute.total_ns,
@@ -69,11 +71,11 @@ def measure_budget(activities: Activities, windows: Spans) -> Budget:
 def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple[dict[str, int], Spans, int]:
     """Exposed communication by kind, the time it leaves free, and what is hidden under compute."""
     by_kind: dict[str, int] = {}
-    rows = activities.take(activities.bucket == Bucket.COMM)
-    everything = intersect(instants_of(rows), windows)
+    rows = activities.take(activities.is_comm)
+    everything = instants_in(windows, rows)
     hidden = everything.total_ns - intersect(everything, free).total_ns
     for key, kind in enumerate(COMM_KINDS):
-        exposed = intersect(instants_of(rows, rows.key == key), free)
+        exposed = instants_in(free, rows, rows.key == key)
         if len(exposed):
             by_kind[kind] = exposed.total_ns
             free = subtract(free, exposed)
@@ -81,9 +83,9 @@ def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple
 
 
 def _hidden_by_kind(activities: Activities, compute: Spans) -> dict[str, int]:
-    is_comm = activities.bucket == Bucket.COMM
+    is_comm = activities.is_comm
     found = {
-        kind: intersect(instants_of(activities, is_comm & (activities.key == key)), compute).total_ns
+        kind: instants_in(compute, activities, is_comm & (activities.key == key)).total_ns
         for key, kind in enumerate(COMM_KINDS)
         if (is_comm & (activities.key == key)).any()
     }
@@ -104,15 +106,15 @@ def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrM
     `kernel_work_ns` is a sum and can exceed the wall time; the `union` figures are wall time. Communication
     is what the kernel names of class `comm` say; `exposed_comm_ns` is its wall time without compute.
     """
-    kernels = activities.take(activities.source == Source.KERNEL)
+    kernels = activities.take(activities.is_kernel)
     if not len(kernels):
         return unseen
-    is_comm = kernels.bucket == Bucket.COMM
+    is_comm = kernels.is_comm
     comm = instants_of(kernels, is_comm)
     compute = instants_of(kernels, ~is_comm)
     return Totals(
         kernel_count=len(kernels),
-        kernel_work_ns=int((kernels.end_ns - kernels.start_ns).sum()),
+        kernel_work_ns=summed(kernels.length_ns),
         span_ns=int(kernels.end_ns.max() - kernels.start_ns.min()),
         busy_union_ns=instants_of(kernels).total_ns,
         comm_union_ns=unless(unseen, comm.total_ns),

@@ -1,18 +1,18 @@
 """What a recording holds and lacks, before anything is diagnosed from it; what NCCL said of its calls."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from msgspec import UNSET
 
 from traces.account.clocks import clock_offset_ns
-from traces.arrays import distinct
+from traces.arrays import distinct, summed
 from traces.columns import NULL, Columns
+from traces.frozen import frozen
 from traces.sections.trace import Messages
-from traces.timeline import Source, Timeline
+from traces.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Capture:
     """One trace as a recording. `rows`: what was recorded, by name, with its number of rows.
 
@@ -42,9 +42,9 @@ def measure_capture(columns: Columns, timeline: Timeline) -> Capture:
         "memory events": 0 if columns.memory is None else len(columns.memory),
         "GPU counter samples": sum(map(len, columns.gpu_samples)),
     }
-    kernels = [rank.activities.take(rank.activities.source == Source.KERNEL) for rank in timeline.ranks]
+    kernels = [rank.activities.take(rank.activities.is_kernel) for rank in timeline.ranks]
     total = sum(map(len, kernels))
-    launched = sum(int((mine.launch_ns != NULL).sum()) for mine in kernels)
+    launched = sum(summed(mine.is_launched) for mine in kernels)
     return Capture(
         rows,
         launched / total if total else None,
@@ -68,8 +68,8 @@ def measure_messages(columns: Columns) -> tuple[Messages, ...] | None:
         result.append(
             Messages(
                 name,
-                int(mine.sum()),
-                int(size[size != NULL].sum()),
+                summed(mine),
+                summed(size[size != NULL]),
                 len(distinct(communicator[communicator != NULL])),
                 peers or UNSET,
             )

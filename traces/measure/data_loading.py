@@ -10,16 +10,15 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import PAUSE, input_copies
-from traces.arrays import IntArray
+from traces.arrays import IntArray, ints, summed
 from traces.columns import NULL, Memory
-from traces.cures import cure
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import FEWEST, NEARLY_ALL, Limit
 from traces.missing import Missing, gap
 from traces.sections.tables import LedgerRow
 from traces.sections.work import DataLoading
 from traces.steps.found import Steps
-from traces.timeline import Bucket, RankTimeline
+from traces.timeline import RankTimeline
 
 RHYTHM: Final = Limit(
     0.7,
@@ -41,20 +40,23 @@ def measure_data_loading(
     `workers` is None where no step waits. Copies are counted over the recording: those that read pageable
     memory keep the host until they end. What is exposed of them lies in the windows, with no kernel beside.
     """
-    rows, copies, sizes = rank.activities, input_copies(rank), rank.columns.copies.size_bytes
-    copies = copies[~np.isin(sizes[rows.row[copies]], sizes[rows.row[resident]])]
-    other, moving = instants_of(rows, rows.bucket != Bucket.COPY), instants_of(rows, copies)
+    rows, copies = rank.activities, input_copies(rank)
+    copies = copies[~np.isin(rank.copy_bytes(copies), rank.copy_bytes(resident))]
+    other, moving = instants_of(rows, ~rows.is_copy), instants_of(rows, copies)
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
-    waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)
-    workers = gap("the waits for batches show no rhythm", _CURE) if waiting and found is None else found
+    waiting = summed(waits > PAUSE.value)
+    workers: int | Missing | None = workers_by_rhythm(waits)
+    if waiting and workers is None:
+        workers = gap("the waits for batches show no rhythm", _CURE)
     apart = loads_apart(rank.columns.range_texts)
     return DataLoading(waiting, workers, len(copies), _pageable(rank, copies), exposed_ns, apart)
 
 
 def loads_apart(range_texts: Sequence[str]) -> bool | None:
     """Whether processes of their own load, by the iterator that PyTorch names; None with none or both."""
-    found = {apart for name, apart in _ITERATORS.items() for text in range_texts if name in text}
+    texts = "\n".join(range_texts)
+    found = {apart for name, apart in _ITERATORS.items() if name in texts}
     return found.pop() if len(found) == 1 else None
 
 
@@ -62,14 +64,14 @@ def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:
     source = rank.columns.copies.source[rank.activities.row[copies]]
     if (source == NULL).any():
         reason = "the trace does not record what memory copies read"
-        return gap(reason, cure("memory_kinds", rank.columns.info.kind))
-    return int((source == Memory.PAGEABLE).sum())
+        return rank.lacks(reason, "memory_kinds")
+    return summed(source == Memory.PAGEABLE)
 
 
 def waits_of(ledger: Sequence[LedgerRow], steps: Steps) -> IntArray:
     """How long each used step waits for its batch; empty without steps."""
     found = next((row.per_step_ns for row in ledger if row.row == _WAITS), ())
-    return np.array(found if steps.used else (), dtype=np.int64)
+    return ints(found if steps.used else ())
 
 
 def workers_by_rhythm(waits_ns: IntArray) -> int | None:

@@ -1,21 +1,20 @@
 """What kind of run a rank shows: features that names and rows give away, and the format of its GEMMs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, summed
 from traces.columns import Columns
-from traces.cures import cure
+from traces.frozen import frozen
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
 from traces.launches import launches_a_graph
 from traces.limits import MOST, Limit
 from traces.measure.a2a import dispatcher_of
 from traces.measure.recompute import Recompute
-from traces.missing import Missing, gap
+from traces.missing import Missing, gap, or_gap
 from traces.names.frameworks import framework_by_names
 from traces.names.in_use import in_use
 from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
@@ -27,7 +26,7 @@ from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Precision:
     """What the GEMMs of a rank multiply. `precision` is one of `traces.settings.precision.BITS` or "mixed".
 
@@ -50,10 +49,10 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     classes = {name: classify_kernel(name) for name in work_ns}
     gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
     total_ns = sum(gemms.values())
+    if not rank.has_kernels:
+        return Precision(rank.lacks("graph replays were recorded whole", "graphs"), {})
     if not total_ns:
-        why = "no GEMM in the window" if rank.has_kernels else "graph replays were recorded whole"
-        longer = "choose a longer window" if rank.has_kernels else cure("graphs", rank.columns.info.kind)
-        return Precision(gap(why, longer), {})
+        return Precision(gap("no GEMM in the window", "choose a longer window"), {})
     quantising = (quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize")
     quantize = {found for found in quantising if found}
     formats: dict[str, int] = {}
@@ -88,29 +87,34 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
     its share is one of kernel work. `short_kernel_frac`: kernels under 10 us as part of all kernels.
     `framework`: whose run the names of the whole recording show. `ep_overlap` is for those who see all ranks.
     """
-    rows, kind = rank.activities, rank.columns.info.kind
+    rows = rank.activities
     work_ns = ns_in(rows, steps.windows)
-    is_kernel = rows.source == Source.KERNEL
-    in_graph = rows.source == Source.REPLAY
+    is_kernel, in_graph = rows.is_kernel, rows.is_replay
     in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
     calls = rank.columns.calls
     launches_graph = passing(launches_a_graph, rank.columns.call_names)
     in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]
-    total_ns = int(work_ns[rows.source != Source.COPY].sum())
+    total_ns = summed(work_ns[rows.source != Source.COPY])
     mine = is_kernel & (work_ns > 0)
-    short = mine & (rows.end_ns - rows.start_ns < SHORT.value)
-    no_kernel = gap("no single kernel was recorded", cure("graphs", kind))
+    short = mine & (rows.length_ns < SHORT.value)
+    short_frac: float | Missing = rank.lacks("no single kernel was recorded", "graphs")
+    if mine.any():
+        short_frac = float(short.sum() / mine.sum())
+    launched = rows.call[mine & (rows.call >= 0)]
+    per_launch: float | Missing = rank.lacks("no launch of a kernel was recorded", "launches")
+    if len(launched):
+        per_launch = len(launched) / len(distinct(launched))
     precision = detect_precision(rank, steps.windows)
     untold = gap(steps.training_evidence, "record whole steps, with the optimizer")
     names = _names(rank.columns)
     return Detected(
         dispatcher=dispatcher_of(rank, resolution, steps.windows),
-        graph_share_frac=int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
-        short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
-        kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
+        graph_share_frac=summed(work_ns[in_graph]) / total_ns if total_ns else 0.0,
+        short_kernel_frac=short_frac,
+        kernels_per_launch=per_launch,
         ep_overlap=None,
         framework=framework_by_names(names),
-        training_step=untold if steps.training is None else steps.training,
+        training_step=or_gap(steps.training, untold),
         training_evidence=steps.training_evidence,
         precision=precision.precision,
         precision_shares_frac=precision.shares,
@@ -129,17 +133,9 @@ def _graph_scopes(
     for scope in SCOPES:
         told = np.array([*(one == scope for one in scopes), False])  # the last for work without a name
         mine = is_kernel & told[rows.name]
-        if whole_ns := int(work_ns[mine].sum()):
-            shares[scope] = int(work_ns[mine & in_graph].sum()) / whole_ns
+        if whole_ns := summed(work_ns[mine]):
+            shares[scope] = summed(work_ns[mine & in_graph]) / whole_ns
     return shares
-
-
-def _kernels_per_launch(call: IntArray, kind: str) -> float | Missing:
-    """Kernels, array of shape (n,) of the rows of their calls (-1: none), by the calls that launched them."""
-    launched = call[call >= 0]
-    if not len(launched):
-        return gap("no launch of a kernel was recorded", cure("launches", kind))
-    return len(launched) / len(distinct(launched))
 
 
 def _names(columns: Columns) -> dict[str, Iterable[str]]:

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, listed, none_of, order_of, row_by_row, zeros
+from traces.frozen import frozen
 from traces.groups import before_of, begins, first_of, group_of
 from traces.limits import Limit
 
@@ -20,7 +21,7 @@ TRIED: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folded:
     """A sequence of n rows as runs: `run` of shape (n,) is the run of each row, `of` the number of its rows.
 
@@ -73,7 +74,7 @@ class _Tree:
         return token
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Level:
     """The sequence as tokens, in order."""
 
@@ -98,9 +99,9 @@ def _folded_once(tree: _Tree, level: _Level) -> _Level | None:
     token = level.token
     for period in _periods(token):
         if stretches := list(_repeated(token, period)):
-            kept, folded = np.ones(len(token), dtype=np.bool_), token.copy()
+            kept, folded = ~none_of(len(token)), token.copy()
             for first, times in stretches:
-                body = tuple(token[first : first + period].tolist())
+                body = listed(token[first : first + period])
                 folded[first] = tree.loop(times, body)
                 kept[first + 1 : first + times * period] = False
             return _Level(folded[kept])
@@ -115,7 +116,7 @@ def _periods(token: IntArray) -> list[int]:
         before = before_of(key)
         apart = (np.arange(len(key)) - before)[before >= 0]
         counts = np.bincount(apart[apart <= len(token) // 2])
-        often = np.argsort(-counts, kind="stable")[: int(TRIED.value)]
+        often = order_of(-counts)[: int(TRIED.value)]
         found += often[counts[often] > 0].tolist()
     return sorted(set(found))
 
@@ -137,12 +138,12 @@ def _stretches(mask: BoolArray, least: int) -> Iterator[tuple[int, int]]:
     change = np.diff(np.concatenate(([0], mask.astype(np.int8), [0])))
     first, last = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
     long = last - first >= least
-    yield from zip(first[long].tolist(), last[long].tolist(), strict=True)
+    yield from row_by_row(first[long], last[long])
 
 
 def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
     """The runs in order, each row given to its run."""
-    run = np.empty(count, dtype=np.int64)
+    run = zeros(count)
     runs: list[tuple[int, int]] = []
     loops: list[tuple[int, int, int]] = []
 
@@ -164,5 +165,5 @@ def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
     for token in level.token.tolist():
         lay(token, np.array([at]))
         at += tree.rows[token]
-    of, length = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    of, length = ints(runs).reshape(-1, 2).T
     return Folded(run, of, length, tuple(loops))

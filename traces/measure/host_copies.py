@@ -1,21 +1,21 @@
 """Copies between host and GPU that stand for memory the GPU lacks: offload, and what lives on the host."""
 
 from collections import Counter
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from traces.account.host import LARGE
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, bools, distinct, ints, none_of, summed
 from traces.columns import COPY_KINDS
-from traces.cures import cure
 from traces.groups import places_of_each
-from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in, subtract
+from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in, subtract
 from traces.limits import WALL, Limit
-from traces.missing import Missing, gap
+from traces.missing import Missing
 from traces.names.kernels import GRAPH_REPLAY, compute_classes
 from traces.steps.found import Steps
-from traces.timeline import Activities, Bucket, RankTimeline
+from traces.timeline import Activities, RankTimeline
 
 RECURS: Final = Limit(
     2, "times a step", "by the word: activations and weights come with every layer, and a model has several"
@@ -35,10 +35,10 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int,
     """
     rows = rank.activities
     mine = rows.take(places)
-    inside, copying = ns_in(mine, windows) > 0, intersect(instants_of(mine), windows)
-    exposed = subtract(copying, instants_of(rows, rows.bucket != Bucket.COPY))
-    size_bytes = int(rank.columns.copies.size_bytes[mine.row[inside]].sum())
-    return int(inside.sum()), size_bytes, copying.total_ns, exposed.total_ns
+    inside, copying = ns_in(mine, windows) > 0, instants_in(windows, mine)
+    exposed = subtract(copying, instants_of(rows, ~rows.is_copy))
+    size_bytes = summed(rank.columns.copies.size_bytes[mine.row[inside]])
+    return summed(inside), size_bytes, copying.total_ns, exposed.total_ns
 
 
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
@@ -52,9 +52,9 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
         return _whole_graphs(rank)
     if not steps.used:
         why = "without steps it is unknown what comes back within one"
-        return gap(why, cure("steps", rank.columns.info.kind))
+        return rank.lacks(why, "steps")
     rows = rank.activities
-    at = np.flatnonzero(rows.bucket == Bucket.COPY)
+    at = np.flatnonzero(rows.is_copy)
     copies = rows.take(at)
     size = rank.columns.copies.size_bytes[copies.row]
     used = steps.used_at(copies.start_ns) >= 0
@@ -64,15 +64,15 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     for one in distinct(size[used & out & (size >= LARGE.value)]).tolist():
         pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
         touching = [pair for pair in pairs if used[list(pair)].any()]
-        read = int((used & back & (size == one)).sum())
+        read = summed(used & back & (size == one))
         if len(touching) >= RECURS.value * len(steps.used) and 2 * len(touching) > read:
-            found += [place for pair in touching for place in pair if used[place]]
-    return at[np.array(found, dtype=np.int64)]
+            found += [place for place in chain.from_iterable(touching) if used[place]]
+    return at[ints(found)]
 
 
 def _whole_graphs(rank: RankTimeline) -> Missing:
     why = "graph replays were recorded whole, with the copies in them"
-    return gap(why, cure("graphs", rank.columns.info.kind))
+    return rank.lacks(why, "graphs")
 
 
 def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int) -> list[tuple[int, int]]:
@@ -101,9 +101,9 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
-    rows, sizes = rank.activities, rank.columns.copies.size_bytes
+    rows = rank.activities
     at = np.flatnonzero(rows.copies("memcpy_h2d"))
-    at = at[sizes[rows.row[at]] >= LARGE.value]
+    at = at[rank.copy_bytes(at) >= LARGE.value]
     if not isinstance(offloaded, Missing):
         at = at[~np.isin(at, offloaded)]
     within = _within_passes(rank, at, steps)
@@ -111,7 +111,7 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     if (within & inside).sum() < RECURS.value**2 * len(steps.used):
         within[:] = False  # a model has several layers, and each is read both ways
     found, others = at[within & inside], at[inside & ~within]
-    if _are_batches(sizes[rows.row[others]], sizes[rows.row[found]], len(steps.used)):
+    if _are_batches(rank.copy_bytes(others), rank.copy_bytes(found), len(steps.used)):
         return found
     return np.sort(np.concatenate((found, _by_rows(rank, at[~within], inside[~within], steps))))
 
@@ -128,7 +128,7 @@ def _are_batches(others: IntArray, weights: IntArray, steps: int) -> bool:
 
 def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) -> IntArray:
     """Of copies that no size tells apart, those that live on the host by the rows they come in."""
-    rows, sizes, first = rank.activities, rank.columns.copies.size_bytes, _rows(rank, at)
+    first = _rows(rank, at)
     weights = ~_batches(rank, at, first) & inside
     found = at[weights]
     if not steps.used:
@@ -137,8 +137,8 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
     often = RECURS.value * len(steps.used)
     if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
         return at[:0]
-    recur = [one for one, count in Counter(sizes[rows.row[found]].tolist()).items() if count >= often]
-    return at[weights | (inside & np.isin(sizes[rows.row[at]], recur))]
+    recur = [one for one, count in Counter(rank.copy_bytes(found).tolist()).items() if count >= often]
+    return at[weights | (inside & np.isin(rank.copy_bytes(at), recur))]
 
 
 def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
@@ -148,12 +148,12 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     forward and again backward has other kernels behind it each time: of two stretches from one copy to the
     next each holds one that the other lacks, in every used step. Only names count that all these steps have.
     """
-    rows, size = rank.activities, rank.columns.copies.size_bytes[rank.activities.row[at]]
-    result = np.zeros(len(at), dtype=np.bool_)
+    rows, size = rank.activities, rank.copy_bytes(at)
+    result = none_of(len(at))
     step = steps.used_at(rows.start_ns[at])
     names = _in_all_steps(rows, steps) if (step >= 0).any() else []
     codes = [code for code, name in enumerate(compute_classes()) if name in _MATRIX]
-    products = np.array([int(rows.key[same[0]]) in codes for same in names], dtype=np.bool_)
+    products = bools([int(rows.key[same[0]]) in codes for same in names])
     for _, same in places_of_each(size) if names else ():
         between = np.flatnonzero(step[same[:-1]] >= 0)
         begin_ns, of_step = rows.start_ns[at[same]], step[same[between]]
@@ -167,7 +167,7 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
 
 def _in_all_steps(rows: Activities, steps: Steps) -> list[IntArray]:
     """Places of the kernels of each name, of names of compute that all used steps have."""
-    compute = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0))
+    compute = np.flatnonzero(rows.is_compute & (rows.name >= 0))
     step, found = steps.used_at(rows.start_ns[compute]), []
     for _, same in places_of_each(rows.name[compute]):
         if len(distinct(step[same][step[same] >= 0])) == len(steps.used):
@@ -202,9 +202,11 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
     """
     rows = rank.activities
     passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, _MATRIX)
-    alike = not len(passes) and _recurring_shapes(rank, at, first) < RECURS.value
-    if len(first) < RECURS.value or alike:
-        return np.ones(len(at), dtype=np.bool_)
+    size = rank.copy_bytes(at)
+    shapes = Counter(tuple(sorted(one.tolist())) for one in np.split(size, first[1:]))
+    recurring = sum(count >= RECURS.value for count in shapes.values())
+    if len(first) < RECURS.value or (not len(passes) and recurring < RECURS.value):
+        return ~none_of(len(at))
     begin = rows.start_ns[at[first]]
     until = np.append(begin[1:], rows.end_ns.max())
     next_pass = np.append(passes, rows.end_ns.max())[np.searchsorted(passes, begin)]
@@ -219,11 +221,4 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
     codes = [code for code, name in enumerate(compute_classes()) if name in classes]
-    return rows.start_ns[(rows.bucket == Bucket.COMPUTE) & np.isin(rows.key, codes)]
-
-
-def _recurring_shapes(rank: RankTimeline, at: IntArray, first: IntArray) -> int:
-    """How many different sets of sizes recur among rows of copies."""
-    size = rank.columns.copies.size_bytes[rank.activities.row[at]]
-    shapes = Counter(tuple(sorted(one.tolist())) for one in np.split(size, first[1:]))
-    return sum(count >= RECURS.value for count in shapes.values())
+    return rows.start_ns[rows.is_compute & np.isin(rows.key, codes)]

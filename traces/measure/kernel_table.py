@@ -5,22 +5,22 @@ from typing import Final
 
 import numpy as np
 
+from traces.arrays import listed
 from traces.columns import NULL
-from traces.cures import cure
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in
 from traces.launches import grid_numbers
 from traces.limits import Limit
-from traces.missing import Missing, gap, known
+from traces.missing import Missing, known
 from traces.sections.tables import Kernel, KernelsLeftOut, KernelTable
-from traces.timeline import KEYS, Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Bucket, RankTimeline
 
 NO_NAME = "(no name recorded)"
 
 
 def no_grid(rank: RankTimeline) -> Missing:
     """Why kernels have no grid."""
-    return gap("the trace has no grid of these", cure("version", rank.columns.info.kind))
+    return rank.lacks("the trace has no grid of these", "version")
 
 
 ROWS: Final = Limit(
@@ -39,30 +39,33 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     """
     rows = rank.activities
     in_windows_ns = ns_in(rows, windows)
-    mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
+    mine = np.flatnonzero(rows.is_kernel & (in_windows_ns > 0))
     if not len(mine):
         return KernelTable((), KernelsLeftOut(0, 0, 0))
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
     group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
     work_ns = sums_of(in_windows_ns[mine], group, len(count))
-    length_ns = (rows.end_ns - rows.start_ns)[mine]
+    length_ns = rows.length_ns[mine]
     mean_ns = np.bincount(group, weights=length_ns) / count
     # about its own mean, so that no square loses digits
     variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
     std_ns = np.sqrt(variance).tolist()
     names, unknown = rank.columns.kernel_names, no_grid(rank)
-    found = [
-        Kernel(
-            name=shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
-            grid=unknown if NULL in (blocks := tuple(shapes.grid[shape[at]].tolist())) else blocks,
-            key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
-            count=int(count[place]),
-            work_ns=int(work_ns[place]),
-            std_ns=round(std_ns[place]),
+    found = []
+    for place, at in enumerate(first_of(group).tolist()):
+        code, bucket, key = (int(column[mine[at]]) for column in (rows.name, rows.bucket, rows.key))
+        grid = listed(shapes.grid[shape[at]])
+        found.append(
+            Kernel(
+                name=shortened(names[code]) if code >= 0 else NO_NAME,
+                grid=unknown if NULL in grid else grid,
+                key=f"{PREFIX[Bucket(bucket)]}.{KEYS[Bucket(bucket)][key]}",
+                count=int(count[place]),
+                work_ns=int(work_ns[place]),
+                std_ns=round(std_ns[place]),
+            )
         )
-        for place, at in enumerate(first_of(group).tolist())
-    ]
     found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
     most = int(ROWS.value)
     left = found[most:]

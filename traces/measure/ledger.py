@@ -7,15 +7,16 @@ MoE layers by pass, wall time of each, which may overlap and add up to nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import IntArray, distinct
+from traces.arrays import IntArray, Lasting, distinct, listed, row_by_row
+from traces.frozen import frozen
 from traces.groups import sums_of
-from traces.intervals import Spans, instants_of, intersect, ns_in, spans, subtract
+from traces.intervals import Spans, instants_in, instants_of, ns_in, spans, subtract
 from traces.measure.budget import Budget, measure_budget
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Moe
@@ -24,19 +25,16 @@ from traces.steps.found import Steps
 from traces.timeline import KEYS, Activities, Bucket
 
 
-@dataclass(frozen=True, slots=True)
-class Borders:
+@frozen
+class Borders(Lasting):
     """Disjoint stretches in order, shape (k,): the used steps, which may touch, else the windows."""
 
     start_ns: IntArray
     end_ns: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
-
-@dataclass(frozen=True, slots=True)
-class Cut:
+@frozen
+class Cut(Lasting):
     """Pieces of intervals, shape (m,): of which interval, in which stretch, and where."""
 
     of: IntArray
@@ -64,7 +62,7 @@ def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
 def per_step_ns(held: Spans, borders: Borders) -> IntArray:
     """How much of a set of instants each step holds, shape (k,)."""
     pieces = cut_at(held.start_ns, held.end_ns, borders)
-    return sums_of(pieces.end_ns - pieces.start_ns, pieces.step, len(borders))
+    return sums_of(pieces.length_ns, pieces.step, len(borders))
 
 
 def measure_ledger(
@@ -95,7 +93,7 @@ def _budget_rows(
     borders = borders_of(steps)
     columns = [_parts(one) for one in ([budget] if len(borders.start_ns) == 1 else _budgets(rows, borders))]
     works = _works(rows, steps.windows)
-    for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
+    for name in dict.fromkeys(chain(works, *columns)):
         per_step = tuple(column.get(name, 0) for column in columns)
         yield LedgerRow(name, "budget", None, *works.get(name, (0, 0)), per_step)
     idle = subtract(steps.windows, instants_of(rows))
@@ -108,7 +106,7 @@ def _budget_rows(
 
 def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
     latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
-    for start, end in zip(borders.start_ns.tolist(), borders.end_ns.tolist(), strict=True):
+    for start, end in row_by_row(borders.start_ns, borders.end_ns):
         low, high = np.searchsorted(latest, start, side="right"), np.searchsorted(rows.start_ns, end)
         yield measure_budget(rows.take(np.arange(low, high)), spans((start, end)))
 
@@ -118,8 +116,10 @@ _PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "exposed_comm", Bucket
 
 def _parts(budget: Budget) -> dict[str, int]:
     maps = budget.compute_by_class_ns, budget.exposed_comm_by_kind_ns, budget.exposed_copy_by_kind_ns
-    named = zip(_PREFIX.values(), maps, strict=True)
-    return {f"{prefix}.{key}": ns for prefix, parts in named for key, ns in parts.items()}
+    found: dict[str, int] = {}
+    for prefix, parts in zip(_PREFIX.values(), maps, strict=True):
+        found |= {f"{prefix}.{key}": ns for key, ns in parts.items()}
+    return found
 
 
 def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
@@ -138,11 +138,11 @@ def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
 
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:
     for reason in distinct(absent.reason).tolist():
-        yield REASONS[reason], intersect(instants_of(absent, absent.reason == reason), within)
+        yield REASONS[reason], instants_in(within, absent, absent.reason == reason)
 
 
 def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iterator[LedgerRow]:
     """A row of stretches of time, each of which is its own work; none where there are no stretches."""
     if len(within):
-        per_step = tuple(per_step_ns(within, borders).tolist())
+        per_step = listed(per_step_ns(within, borders))
         yield LedgerRow(name, group, None, len(within), within.total_ns, per_step)

@@ -9,16 +9,15 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds, outermost
 from traces.account.clocks import clock_offset_ns
-from traces.arrays import BoolArray, IntArray
-from traces.columns import NULL, PROCESS_BITS, Gpu, MemoryUse
-from traces.cures import cure
+from traces.arrays import BoolArray, IntArray, last_at, listed, row_by_row, summed
+from traces.columns import NO_GPU, NULL, PROCESS_BITS, Gpu, MemoryUse
 from traces.groups import passing
-from traces.intervals import Spans, instants_of, intersect, spans
+from traces.intervals import Spans, instants_in, spans
 from traces.limits import Limit
 from traces.measure.allocator import frees_to_allocate
 from traces.measure.host_copies import copy_use, offload_places, resident_places
 from traces.measure.recompute import Recompute
-from traces.missing import Missing, gap
+from traces.missing import Missing, gap, or_gap
 from traces.sections.rank import Memory
 from traces.sections.tables import MemoryCurve
 from traces.steps.found import Steps
@@ -48,14 +47,14 @@ def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
         return found
     start_ns, end_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
     edges = np.unique(np.linspace(start_ns, end_ns, int(POINTS.value) + 1, dtype=np.int64))
-    pairs = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    pairs = row_by_row(edges[:-1], edges[1:])
     most = tuple(_peak(*found, spans(pair)) for pair in pairs)
-    return MemoryCurve(start_ns, tuple((edges[:-1] - start_ns).tolist()), most)
+    return MemoryCurve(start_ns, listed(edges[:-1] - start_ns), most)
 
 
 def _in_use(rank: RankTimeline, windows: Spans) -> tuple[IntArray, IntArray] | Missing:
     """Times of changes, in order, and what was in use from each on."""
-    memory, how = rank.columns.memory, cure("memory_use", rank.columns.info.kind)
+    memory, how = rank.columns.memory, rank.cure("memory_use")
     if memory is None:
         return gap("memory use was not recorded", how)
     mine = (memory.process_gid == rank.process_gid) & (memory.device_id == rank.device)
@@ -89,9 +88,9 @@ def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
 
 def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:
     """Times in order. From the last change up to a window's start to the last one before its end."""
-    first = np.maximum(np.searchsorted(time_ns, windows.start_ns, side="right") - 1, 0)
+    first = np.maximum(last_at(time_ns, windows.start_ns), 0)
     last = np.searchsorted(time_ns, windows.end_ns)
-    held = [used_bytes[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    held = [used_bytes[a:b] for a, b in row_by_row(first, last)]
     return max((int(some.max()) for some in held if len(some)), default=0)
 
 
@@ -109,14 +108,13 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     those freeing calls that are not the caching allocator's. `peak_bytes`: the most the rank's process held
     on its GPU in the windows, see `peak_memory`.
     """
-    kind, offloaded = rank.columns.info.kind, offload_places(rank, steps)
+    offloaded = offload_places(rank, steps)
     host, scope = _host_time(rank.activities, steps)
-    no_launch = gap("no launch was recorded in a step after the first used one", cure("two_steps", kind))
+    no_launch = rank.lacks("no launch was recorded in a step after the first used one", "two_steps")
     allocator_ns, calls = _allocator_calls(rank, host) if len(host) else (no_launch, no_launch)
     freeing, own = frees_to_allocate(rank)
-    retry_frac = _retry_frac(rank, steps, own)
     freed = freeing & host.hold(rank.columns.calls.start_ns)
-    no_capacity = gap("the trace does not record how much memory the GPU has", cure("gpu", kind))
+    no_capacity = rank.lacks("the trace does not record how much memory the GPU has", "gpu")
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,
@@ -125,11 +123,11 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         allocator_ns=allocator_ns,
         allocator_calls=calls,
         allocator_scope=scope,
-        allocator_retry_frac=no_launch if retry_frac is None else retry_frac,
+        allocator_retry_frac=or_gap(_retry_frac(rank, steps, own), no_launch),
         peak_bytes=peak_memory(rank, steps.windows),
         use=memory_curve(rank, steps.windows),
         foreign_frees_frac=float((freed & ~own).sum() / max(1, freed.sum())),
-        capacity_bytes=no_capacity if gpu is None or gpu.memory_bytes is None else gpu.memory_bytes,
+        capacity_bytes=or_gap((gpu or NO_GPU).memory_bytes, no_capacity),
     )
 
 
@@ -145,7 +143,7 @@ def _copied(
 
 def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
     """When the host worked on the steps after the first used one; without steps, on the window."""
-    on_gpu = list(zip(steps.windows.start_ns.tolist(), steps.windows.end_ns.tolist(), strict=True))
+    on_gpu = list(row_by_row(steps.windows.start_ns, steps.windows.end_ns))
     scope = "the whole window, for want of steps: its first allocations may be warm-up"
     if steps.used:
         on_gpu = [(step.start_ns, step.end_ns) for step in steps.used[1:]]
@@ -171,8 +169,8 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
     mine = np.isin(kind, (CallKind.FREE, CallKind.ALLOCATE))
     mine &= np.isin(calls.thread_gid, rows.launching_threads) & host.hold(calls.start_ns)
     some = calls.take(mine)
-    count = int(outermost(some.start_ns, some.end_ns, some.thread_gid).sum())
-    return intersect(instants_of(some), host).total_ns, count
+    count = summed(outermost(some.start_ns, some.end_ns, some.thread_gid))
+    return instants_in(host, some).total_ns, count
 
 
 def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | None:

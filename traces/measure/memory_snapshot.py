@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.addresses.measure import READ
-from traces.arrays import IntArray
+from traces.arrays import IntArray, listed, zeros
 from traces.formats.memory_snapshot import Allocation, DeviceMemory
 from traces.limits import Limit
 from traces.measure.memory import POINTS
@@ -37,6 +37,8 @@ def _device(one: DeviceMemory) -> SnapshotDevice:
     stacks = _stacks(held)
     most = int(READ.value)
     rest = stacks[most:]
+    # in as many places as a page has, the most of each stretch; the last is the end
+    edges = np.unique(np.linspace(0, len(level) - 1, int(POINTS.value), dtype=np.int64))
     unknown = None if one.entry_count else gap(_NO_HISTORY, _RECORD)
     at_peak: Counter[str] = Counter()
     for stack in stacks:
@@ -55,7 +57,7 @@ def _device(one: DeviceMemory) -> SnapshotDevice:
         stacks_at_peak=tuple(stacks[:most]),
         stacks_left_out=len(rest),
         stacks_left_out_bytes=sum(stack.size_bytes for stack in rest),
-        curve=_curve(level),
+        curve=SnapshotCurve(listed(edges), listed(np.maximum.reduceat(level, edges))),
         out_of_memory=one.out_of_memory_count,
     )
 
@@ -66,7 +68,7 @@ _RECORD: Final = "call torch.cuda.memory._record_memory_history() before the ste
 
 def used_over_entries(one: DeviceMemory) -> IntArray:
     """Bytes in use before the first entry and after each, shape (entries + 1,)."""
-    change: IntArray = np.zeros(one.entry_count + 1, dtype=np.int64)
+    change: IntArray = zeros(one.entry_count + 1)
     for each in one.allocations:
         change[each.begin + 1] += each.size_bytes
         if each.end is not None:
@@ -85,10 +87,3 @@ def _stacks(held: Sequence[Allocation]) -> list[AllocationStack]:
         count[key] += 1
     ordered = sorted(size, key=lambda key: (-size[key], key))
     return [AllocationStack(*key, count[key], size[key]) for key in ordered]
-
-
-def _curve(level: IntArray) -> SnapshotCurve:
-    """The level in as many places as a page has, the most of each stretch; the last is the end."""
-    edges = np.unique(np.linspace(0, len(level) - 1, int(POINTS.value), dtype=np.int64))
-    most = np.maximum.reduceat(level, edges)
-    return SnapshotCurve(tuple(edges.tolist()), tuple(most.tolist()))

@@ -7,18 +7,17 @@ within it. One mm of (4, 8) by (8, 2) is 2 x 4 x 8 x 2 = 128 FLOP; in a kernel o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
-from traces.columns import COPY_KINDS, NULL, Gpu
-from traces.cures import cure
+from traces.arrays import BoolArray, IntArray, distinct, summed
+from traces.columns import COPY_KINDS, NO_GPU, NULL, Gpu
+from traces.frozen import frozen
 from traces.groups import places_of_each
 from traces.intervals import Spans
 from traces.measure.tensor_cores import has_tf32
-from traces.missing import Missing, gap, or_gap
+from traces.missing import Missing, or_gap
 from traces.names.gpus import link_rate, memory_rate
 from traces.names.kernels import KernelClass, classify_kernel, is_matrix_work, multiplies, wide_format
 from traces.names.operators import Dtype
@@ -50,21 +49,24 @@ def measure_rates(
     collectives: tuple[CollectiveRate, ...] | Missing,
 ) -> Rates:
     """Rates of one rank within its windows; `gpu` is the one it ran on."""
-    name, how = gpu.name if gpu else None, cure("gpu", rank.columns.info.kind)
-    memory, link = memory_rate(name, gpu.memory_bytes if gpu else None), link_rate(name)
+    gpu = gpu or NO_GPU
+    memory, link = memory_rate(gpu.name, gpu.memory_bytes), link_rate(gpu.name)
     return Rates(
-        matrix=_matrix(rank, windows, name, memory),
+        matrix=_matrix(rank, windows, gpu.name, memory),
         copies=_copies(rank, windows),
         collective_rates=collectives,
-        memory_gb_per_s=or_gap(memory and float(memory), gap(_NO_RATE.format("memory"), how)),
-        link_gb_per_s=or_gap(link and float(link), gap(_NO_RATE.format("NVLink"), how)),
+        memory_gb_per_s=or_gap(memory and float(memory), rank.lacks(_NO_RATE.format("memory"), "gpu")),
+        link_gb_per_s=or_gap(link and float(link), rank.lacks(_NO_RATE.format("NVLink"), "gpu")),
     )
 
 
+_NO_PEAK: Final = (
+    "a peak rate is not known: the GPU's model, the format of FP32 inputs, or our table lacks it"
+)
 _NO_RATE: Final = "the {} rate of this GPU is not in our table, or its model was not recorded"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Done:
     """One operator as it ran. `peak_tflops` is None where the peak of its format is not known."""
 
@@ -80,28 +82,28 @@ class _Done:
 
 
 def _matrix(rank: RankTimeline, windows: Spans, gpu: str | None, memory: int | None) -> MatrixRates | Missing:
-    kind, rows, problems = rank.columns.info.kind, rank.activities, rank.columns.problems
+    rows, problems, no_peak = rank.activities, rank.columns.problems, rank.lacks(_NO_PEAK, "gpu")
     if problems is None:
-        return gap("no shapes of operators were recorded", cure("operator_shapes", kind))
+        return rank.lacks("no shapes of operators were recorded", "operator_shapes")
     works, multiply = [operator_work(one) for one in problems.distinct], rank.named(_multiplies)
     around, held = _around(rank, problems, works), windows.hold(rows.start_ns)
     done = list(_operators(rank, held, around, problems, works, multiply, gpu))
     if not done:
         reason = "no kernel in the windows was launched by an operator whose shapes were recorded"
-        return gap(reason, cure("operator_shapes", kind))
+        return rank.lacks(reason, "operator_shapes")
     if max(sum(one.work.flop for one in done), sum(one.work.bytes_at_least for one in done)) > _MOST:
-        return gap("the recorded shapes are larger than any that were run", cure("operator_shapes", kind))
-    inside = held & (rows.bucket == Bucket.COMPUTE)
+        return rank.lacks("the recorded shapes are larger than any that were run", "operator_shapes")
+    inside = held & rows.is_compute
     matrix = inside & multiply
-    length_ns = rows.end_ns - rows.start_ns
-    all_ns, at_peak_s = int(length_ns[matrix].sum()), _total(one.at_peak_s for one in done)
+    length_ns = rows.length_ns
+    all_ns, at_peak_s = summed(length_ns[matrix]), _total(one.at_peak_s for one in done)
     hfu = None if at_peak_s is None else at_peak_s * 1e9 / windows.total_ns
     return MatrixRates(
-        classes=_by_class(done, memory, kind, rows.key[inside], length_ns[inside]),
-        operators=_by_operator(done, memory, kind),
-        without_shape_count=int((matrix & (around == NONE)).sum()),
-        counted_frac=int(length_ns[matrix & (around != NONE)].sum()) / all_ns if all_ns else 1.0,
-        hfu_at_least_frac=or_gap(hfu, _no_peak(kind)),
+        classes=_by_class(done, memory, no_peak, rows.key[inside], length_ns[inside]),
+        operators=_by_operator(done, memory, no_peak),
+        without_shape_count=summed(matrix & (around == NONE)),
+        counted_frac=summed(length_ns[matrix & (around != NONE)]) / all_ns if all_ns else 1.0,
+        hfu_at_least_frac=or_gap(hfu, no_peak),
     )
 
 
@@ -114,8 +116,8 @@ def _around(rank: RankTimeline, problems: Problems, works: Sequence[OperatorWork
     rows, ranges = rank.activities, rank.columns.ranges
     told = np.array([*(one is not None for one in works), False])
     telling = np.flatnonzero(told[problems.of_range] & (ranges.thread_gid != NULL))
-    around = np.full(len(rows), NONE, dtype=np.int64)
-    launched = (rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL)
+    around = np.full(len(rows), NONE)
+    launched = rows.is_compute & rows.is_launched
     for thread in distinct(ranges.thread_gid[telling]).tolist():
         here = telling[ranges.thread_gid[telling] == thread]
         mine = np.flatnonzero(launched & (rows.launch_thread == thread))
@@ -138,13 +140,13 @@ def _operators(
     `works` are those of the distinct problems; of an operator's kernels one that multiplies tells its format.
     """
     rows, names = rank.activities, (*rank.columns.kernel_names, "")
-    length_ns = rows.end_ns - rows.start_ns
+    length_ns = rows.length_ns
     tells = length_ns + multiply * (int(length_ns.max(initial=0)) + 1)
     for operator, places in places_of_each(around):
         work = works[problems.of_range[operator]] if operator != NONE else None
         if work is None or not held[places[0]]:
             continue
-        work_ns = int(length_ns[places].sum())
+        work_ns = summed(length_ns[places])
         longest = places[np.argmax(tells[places])]
         if work_ns > 0:
             name = names[rows.name[longest]]
@@ -167,28 +169,28 @@ def _precision(work: OperatorWork, kernel: str, rank: RankTimeline) -> Precision
 
 
 def _by_class(
-    done: Sequence[_Done], memory: int | None, kind: str, key: IntArray, length_ns: IntArray
+    done: Sequence[_Done], memory: int | None, no_peak: Missing, key: IntArray, length_ns: IntArray
 ) -> tuple[ClassSpeed, ...]:
     found = []
     for name, several in _grouped(done, lambda one: one.key):
         same = key == KEYS[Bucket.COMPUTE].index(name)
-        all_ns = int(length_ns[same].sum())
-        common = _common(several, memory, kind)
+        common = _common(several, memory, no_peak)
+        all_ns = summed(length_ns[same])
         found.append(
             ClassSpeed(
                 **common,
                 key=name,
                 shapes_from="recorded",
-                all_kernel_count=int(same.sum()),
+                all_kernel_count=summed(same),
                 all_work_ns=all_ns,
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.flop, one.key)))
 
 
-def _by_operator(done: Sequence[_Done], memory: int | None, kind: str) -> tuple[OperatorSpeed, ...]:
+def _by_operator(done: Sequence[_Done], memory: int | None, no_peak: Missing) -> tuple[OperatorSpeed, ...]:
     found = [
-        OperatorSpeed(**_common(several, memory, kind), operator=operator, dtype=dtype, key=key)
+        OperatorSpeed(**_common(several, memory, no_peak), operator=operator, dtype=dtype, key=key)
         for (operator, dtype, key), several in _grouped(
             done, lambda one: (one.work.operator, one.work.dtype, one.key)
         )
@@ -196,7 +198,7 @@ def _by_operator(done: Sequence[_Done], memory: int | None, kind: str) -> tuple[
     return tuple(sorted(found, key=lambda one: (-one.flop, one.operator, one.dtype, one.key)))
 
 
-def _common(several: Sequence[_Done], memory: int | None, kind: str) -> dict[str, Any]:
+def _common(several: Sequence[_Done], memory: int | None, no_peak: Missing) -> dict[str, Any]:
     """The fields of `Speed`, of some operators together."""
     flop, work_ns = sum(one.work.flop for one in several), sum(one.work_ns for one in several)
     size = sum(one.work.bytes_at_least for one in several)
@@ -212,11 +214,11 @@ def _common(several: Sequence[_Done], memory: int | None, kind: str) -> dict[str
         "work_ns": work_ns,
         "flop": flop,
         "tflops_per_s": flop / work_ns / 1e3,
-        "peak_frac": _no_peak(kind) if at_peak_s is None else at_peak_s * 1e9 / work_ns,
+        "peak_frac": no_peak if at_peak_s is None else at_peak_s * 1e9 / work_ns,
         "bytes_at_least": size,
         "flop_per_byte": flop / size if size else 0.0,
-        "roof_frac": _no_peak(kind) if roof_s is None else roof_s * 1e9 / work_ns,
-        "roof_limit": or_gap(limit, _no_peak(kind)),
+        "roof_frac": no_peak if roof_s is None else roof_s * 1e9 / work_ns,
+        "roof_limit": or_gap(limit, no_peak),
     }
 
 
@@ -224,11 +226,6 @@ def _roof_s(one: _Done, memory: int | None) -> float | None:
     if one.at_peak_s is None or memory is None:
         return None
     return max(one.at_peak_s, one.work.bytes_at_least / (memory * 1e9))
-
-
-def _no_peak(kind: str) -> Missing:
-    reason = "a peak rate is not known: the GPU's model, the format of FP32 inputs, or our table lacks it"
-    return gap(reason, cure("gpu", kind))
 
 
 def _total(parts: Iterable[float | None]) -> float | None:
@@ -253,13 +250,13 @@ def _copies(rank: RankTimeline, windows: Spans) -> tuple[CopySpeed, ...] | Missi
     rows, copies = rank.activities, rank.columns.copies
     of_copy = np.flatnonzero((rows.source == Source.COPY) & windows.hold(rows.start_ns))
     size, kind = copies.size_bytes[rows.row[of_copy]], copies.kind[rows.row[of_copy]]
-    length_ns = (rows.end_ns - rows.start_ns)[of_copy]
+    length_ns = rows.length_ns[of_copy]
     found = []
     for code in distinct(kind).tolist():
         mine = (kind == code) & (size >= 0) & (length_ns > 0)
         if mine.any():
-            total, work_ns = int(size[mine].sum()), int(length_ns[mine].sum())
-            found.append(CopySpeed(COPY_KINDS[code], int(mine.sum()), total, work_ns, total / work_ns))
+            total, work_ns = summed(size[mine]), summed(length_ns[mine])
+            found.append(CopySpeed(COPY_KINDS[code], summed(mine), total, work_ns, total / work_ns))
     if len(of_copy) and not found:
-        return gap("no sizes of copies were recorded", cure("version", rank.columns.info.kind))
+        return rank.lacks("no sizes of copies were recorded", "version")
     return tuple(sorted(found, key=lambda one: -one.work_ns))

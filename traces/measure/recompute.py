@@ -1,16 +1,16 @@
 """Recomputed activations: which modules run forward twice, and how long the second time takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace as change
 
-from traces.arrays import BoolArray, IntArray
-from traces.cures import cure
+from traces.arrays import NOWHERE, BoolArray, IntArray, ints, none_of, row_by_row, summed
+from traces.frozen import frozen
 from traces.groups import mask_of
-from traces.intervals import Spans, instants_of, intersect
+from traces.intervals import Spans, instants_in
 from traces.limits import MOST, NEARLY_ALL
 from traces.measure.recompute_extent import (
     Launched,
@@ -32,7 +32,7 @@ ONE_TO_ONE: Final = ("attention", "router", "dispatch")
 """Modules with one backward kernel for each forward one; norms and activations are fused with others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recompute:
     """What a rank computes a second time, in the windows.
 
@@ -66,7 +66,7 @@ class Recompute:
         return tuple(module for module, one in passes.items() if known(one.recomputed_count))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Judged:
     """A module's passes; masks over `Activities`, shape (n,), of those run again and of the first runs.
 
@@ -85,7 +85,7 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     `whole_steps`: no pass is cut at a border of the windows.
     """
     if not rank.has_kernels:
-        return _untold("graph replays were recorded whole", cure("graphs", rank.columns.info.kind))
+        return _untold("graph replays were recorded whole", rank.cure("graphs"))
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
@@ -103,8 +103,8 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
 
 def _more_products(rank: RankTimeline, roles: Roles, inside: BoolArray) -> bool:
     """Whether backward has more products than two for each of forward's, and some of them are forward's."""
-    products = inside & rank.named(lambda _, kernel: kernel.class_ in ("gemm", "grouped_gemm"))
-    theirs, others = int((products & roles.autograd).sum()), int((products & ~roles.autograd).sum())
+    products = inside & rank.of_class("gemm", "grouped_gemm")
+    theirs, others = summed(products & roles.autograd), summed(products & ~roles.autograd)
     more = NEARLY_ALL.value * theirs > 2 * others
     return bool(more and (products & as_forward(rank, roles.autograd, inside)).any())
 
@@ -115,9 +115,9 @@ def _found(
     rows = rank.activities
     if not roles.backward.any():
         if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
-            return Recompute({}, 0, {}, np.empty(0, dtype=np.int64))
+            return Recompute({}, 0, {}, NOWHERE)
         why = "no name of a kernel, thread or range shows what runs backward"
-        return _untold(why, cure("threads", rank.columns.info.kind))
+        return _untold(why, rank.cure("threads"))
     found, order = {}, launch_order(rows)
     for module, (forward, backward) in _passes(rank, inside).items():
         if forward.any() and backward.any():
@@ -127,13 +127,15 @@ def _found(
     if not found:
         return _untold("no kernel in the window has forward and backward names that differ", "none is needed")
     if open_ := "; ".join(f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_):
-        return _untold(open_, cure("threads", rank.columns.info.kind), modules)
+        return _untold(open_, rank.cure("threads"), modules)
     which = _extent(rank, inside, roles.autograd, list(found.values()))
     if not len(which) and "attention" not in found:
         seen = " and ".join(found)
         why = f"only {seen} could be judged, which is not recomputed; attention alone could be, unseen"
         return _untold(why, "none: attention has no kernel names of its own here", modules)
-    return Recompute(modules, _wall(rows, which, windows).total_ns, _by_class(rows, which, windows), which)
+    return Recompute(
+        modules, instants_in(windows, rows, which).total_ns, _by_class(rows, which, windows), which
+    )
 
 
 def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:
@@ -142,7 +144,7 @@ def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = Non
         module: change(one, recomputed_count=why) if one.recomputed_count is None else one
         for module, one in (modules or {}).items()
     }
-    return Recompute(passes or why, why, why, np.empty(0, dtype=np.int64))
+    return Recompute(passes or why, why, why, NOWHERE)
 
 
 def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray, BoolArray]]:
@@ -162,18 +164,18 @@ def _judge(
     Threads tell for certain where backward runs on autograd's; else the counts have to. Where none
     `may_be_cut`, every forward pass too many is one run again, or forward work without a backward.
     """
-    forward_count, backward_count = int(forward.sum()), int(backward.sum())
+    forward_count, backward_count = summed(forward), summed(backward)
     order = order[(forward | backward)[order]]
     if (autograd & backward).any():
         again = forward & autograd
-        passes = Passes(forward_count, backward_count, int(again.sum()), "threads")
+        passes = Passes(forward_count, backward_count, summed(again), "threads")
         return _Judged(passes, again, forward & ~again, None)
-    nothing = np.zeros(len(forward), dtype=np.bool_)
+    nothing = none_of(len(forward))
     # passes are cut at the borders of a window
     if (NEARLY_ALL.value if may_be_cut else 1) * forward_count <= backward_count:
         return _Judged(Passes(forward_count, backward_count, 0, "counts"), nothing, forward, None)
     again = mask_of(_matched(order, forward, backward), len(forward)) & forward
-    count = int(again.sum())
+    count = summed(again)
     left = forward_count - count
     # recompute makes it two: more is forward work of its own, fewer are layers that are not recomputed
     if NEARLY_ALL.value * forward_count > 2 * backward_count or left < NEARLY_ALL.value * count:
@@ -187,20 +189,18 @@ def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> IntArr
     """Of each backward pass the nearest forward pass before it that is still open: a stack."""
     stack: list[int] = []
     result: list[int] = []
-    for place, is_forward, is_backward in zip(
-        order.tolist(), forward[order].tolist(), backward[order].tolist(), strict=True
-    ):
+    for place, is_forward, is_backward in row_by_row(order, forward[order], backward[order]):
         if is_forward:
             stack.append(place)
         elif is_backward and stack:
             result.append(stack.pop())
-    return np.array(result, dtype=np.int64)
+    return ints(result)
 
 
 def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: list[_Judged]) -> IntArray:
     """Places of all recomputed activities: from each recomputed pass as far as it repeats its original."""
     rows, order = rank.activities, launch_order(rank.activities)
-    module = np.full(len(rows), -1, dtype=np.int64)
+    module = np.full(len(rows), -1)
     again, first = np.zeros((2, len(rows)), dtype=np.bool_)
     for code, one in enumerate(judged):
         again |= one.again
@@ -216,8 +216,8 @@ def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: 
 def _launched(rank: RankTimeline) -> Launched:
     """What names tell; every GEMM is doubted."""
     return Launched(
-        backward=rank.named(lambda _, kernel: kernel.phase == "bwd"),
-        doubted=rank.named(lambda _, kernel: kernel.class_ == "gemm"),
+        backward=rank.of_phase("bwd"),
+        doubted=rank.of_class("gemm"),
         silent=rank.named(lambda name, kernel: role(name, kernel) is Role.SILENT)
         | (rank.activities.source == Source.COPY),
     )
@@ -232,14 +232,10 @@ def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stre
     """
     theirs = gemm & autograd
     edges = theirs & found.widest & ~found.sure
-    left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int((theirs & found.sure).sum())
-    if not edges.any() or left > MOST.value * int(edges.sum()):
-        return np.zeros(len(name), dtype=np.bool_)
+    left = summed(theirs) - 2 * summed(gemm & ~autograd) - summed(theirs & found.sure)
+    if not edges.any() or left > MOST.value * summed(edges):
+        return none_of(len(name))
     return theirs & np.isin(name, name[theirs & ~found.widest])
-
-
-def _wall(rows: Activities, which: IntArray, windows: Spans) -> Spans:
-    return intersect(instants_of(rows, which), windows)
 
 
 def _by_class(rows: Activities, which: IntArray, windows: Spans) -> dict[str, int]:
@@ -248,5 +244,5 @@ def _by_class(rows: Activities, which: IntArray, windows: Spans) -> dict[str, in
     for bucket in Bucket:
         mine = which[rows.bucket[which] == bucket]
         for code in sorted(set(rows.key[mine].tolist())):
-            found[KEYS[bucket][code]] = _wall(rows, mine[rows.key[mine] == code], windows).total_ns
+            found[KEYS[bucket][code]] = instants_in(windows, rows, mine[rows.key[mine] == code]).total_ns
     return found

@@ -6,21 +6,33 @@ as long as the launches around it repeat the original's. Where it could not be t
 time, there is still a most.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import (
+    PLACE,
+    BoolArray,
+    IntArray,
+    distinct,
+    ints,
+    none_of,
+    order_of,
+    row_by_row,
+    shifted,
+    summed,
+    zeros,
+)
 from traces.columns import NULL, HostSpans, Ranges
+from traces.frozen import frozen
 from traces.groups import group_of, mask_of, mask_within, passing, places_in, places_of_each
-from traces.intervals import Spans, instants_of, intersect
+from traces.intervals import Spans, instants_in
 from traces.limits import WALL
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.names.ranges import is_recompute_name
 from traces.resolve.communication import stab
 from traces.resolve.neighbours import launch_order
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 from traces.training import Roles
 
 
@@ -37,7 +49,7 @@ def pair_units(
     unit: list[tuple[int, int]] = []
     pairs: list[tuple[int, int]] = []
     some = order[(again | first | backward)[order]]
-    kinds = zip(some.tolist(), module[some].tolist(), again[some].tolist(), first[some].tolist(), strict=True)
+    kinds = row_by_row(some, module[some], again[some], first[some])
     for place, code, is_again, is_first in kinds:
         if is_again:
             unit.append((place, code))
@@ -47,7 +59,7 @@ def pair_units(
             pairs += _paired(unit, open_)
             unit = []
     pairs += _paired(unit, open_)
-    recomputed, original = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    recomputed, original = ints(pairs).reshape(-1, 2).T
     return recomputed, original
 
 
@@ -71,7 +83,7 @@ def _latest(code: int, open_: list[tuple[int, int]]) -> int:
     return -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launched:
     """What stretches are judged by, masks of shape (n,).
 
@@ -84,7 +96,7 @@ class Launched:
     silent: BoolArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretches:
     """Activities in the stretches around recomputed passes, masks of shape (n,).
 
@@ -108,19 +120,19 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     the stretch is found too short.
     """
     order = launch_order(rows)
-    sequence = order[np.argsort(rows.launch_thread[order], kind="stable")]
+    sequence = order[order_of(rows.launch_thread[order])]
     place = places_in(sequence)
     kind, met = _kinds(rows), mask_of(recomputed, len(rows))
     taken, sure = met.copy(), met.copy()
-    ends = met | launched.backward | (rows.source == Source.REPLAY)  # a row does not say which graph it is
+    ends = met | launched.backward | rows.is_replay  # a row does not say which graph it is
     paired = original >= 0
     starts, originals = place[recomputed[paired]], place[original[paired]]
-    ran_first = np.zeros(len(rows), dtype=np.bool_)
-    gathers = (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("dp_all_gather"))
+    ran_first = none_of(len(rows))
+    gathers = rows.is_comm & (rows.key == COMM_KINDS.index("dp_all_gather"))
     for way in (1, -1):
         open_, reach, firm = np.arange(len(starts)), starts.copy(), starts.copy()
         new, old = starts, originals
-        doubt = np.zeros(len(starts), dtype=np.bool_)
+        doubt = none_of(len(starts))
         while len(open_):
             inside = _on_one_thread(rows, sequence, new, way) & _on_one_thread(rows, sequence, old, way)
             open_, new, old = open_[inside], new[inside] + way, old[inside] + way
@@ -184,7 +196,7 @@ def recompute_at_most_ns(
         if more or not _once_each(rank, inside):
             backward = _in_backward(rank, roles)
             again |= _with_forward_names(rank, backward) | as_forward(rank, backward, inside)
-    return intersect(instants_of(rank.activities, again & inside), windows).total_ns
+    return instants_in(windows, rank.activities, again & inside).total_ns
 
 
 def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
@@ -199,8 +211,8 @@ def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
     ]
     if columns.frames is not None:
         sources.append((columns.frames, columns.frames.name, columns.frames.names))
-    backward, result = _backward_by_name(rank), np.zeros(len(rows), dtype=np.bool_)
-    mine = np.flatnonzero(_in_backward(rank, roles) & (rows.launch_ns != NULL))
+    backward, result = _backward_by_name(rank), none_of(len(rows))
+    mine = np.flatnonzero(_in_backward(rank, roles) & rows.is_launched)
     for spans, code, texts in sources:
         named = passing(is_recompute_name, texts)[code]
         for thread in distinct(spans.thread_gid[named]).tolist():
@@ -222,11 +234,11 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     """Of backward what is launched between two kernels of that name, where one of it is forward by name."""
     rows, order = rank.activities, launch_order(rank.activities)
     backward = _backward_by_name(rank)
-    gradients = (rows.bucket == Bucket.COMM) & np.isin(rows.key, [*map(COMM_KINDS.index, _OF_GRADIENTS)])
-    ends = backward | (~theirs & (rows.source == Source.KERNEL))
-    stretch = np.empty(len(rows), dtype=np.int64)
+    gradients = rows.is_comm & np.isin(rows.key, [*map(COMM_KINDS.index, _OF_GRADIENTS)])
+    ends = backward | (~theirs & rows.is_kernel)
+    stretch = zeros(len(rows))
     stretch[order] = np.cumsum(ends[order])
-    forward = theirs & rank.named(lambda _, kernel: kernel.phase == "fwd")
+    forward = theirs & rank.of_phase("fwd")
     holds = np.bincount(stretch[forward], minlength=len(rows) + 1) > 0
     return theirs & ~backward & ~gradients & holds[stretch]
 
@@ -239,33 +251,33 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
 
     None where no product is among them: sums and copies are alike everywhere.
     """
-    rows, result = rank.activities, np.zeros(len(rank.activities), dtype=np.bool_)
-    compute = np.flatnonzero(inside & (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL))
+    rows, result = rank.activities, none_of(len(rank.activities))
+    compute = np.flatnonzero(inside & rows.is_compute & rows.is_kernel)
     shape = rank.columns.kernels.shape[rows.row[compute]]
     length_ns = rows.end_ns[compute] - rows.start_ns[compute]
     for _, same in places_of_each(group_of(rows.name[compute], shape)):
         again = backward[compute[same]]
-        longest = same[again][np.argsort(-length_ns[same[again]], kind="stable")]
-        result[compute[longest[: int((~again).sum())]]] = True
-    products = rank.named(lambda _, kernel: kernel.class_ in _PRODUCTS)
+        longest = same[again][order_of(-length_ns[same[again]])]
+        result[compute[longest[: summed(~again)]]] = True
+    products = rank.of_class(*_PRODUCTS)
     return result if (result & products).any() else np.zeros_like(result)
 
 
 def _backward_by_name(rank: RankTimeline) -> BoolArray:
-    return rank.named(lambda _, kernel: kernel.phase == "bwd")
+    return rank.of_phase("bwd")
 
 
 def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:
     rows = rank.activities
-    compute = inside & (rows.bucket == Bucket.COMPUTE)
-    length_ns = rows.end_ns - rows.start_ns
+    compute = inside & rows.is_compute
+    length_ns = rows.length_ns
     unknown = compute & (rows.key == compute_classes().index("other"))
-    return int(length_ns[unknown].sum()) < WALL.value * int(length_ns[compute].sum())
+    return summed(length_ns[unknown]) < WALL.value * summed(length_ns[compute])
 
 
 def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
     rows = rank.activities
-    threads = distinct(rows.launch_thread[inside & (rows.source == Source.KERNEL)])
+    threads = distinct(rows.launch_thread[inside & rows.is_kernel])
     of_pytorch = any("at::native" in name for name in rank.columns.kernel_names)
     return of_pytorch and len(threads) == 1 and threads[0] != NULL
 
@@ -273,9 +285,9 @@ def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
 def _of_another_thread(rank: RankTimeline, inside: BoolArray) -> BoolArray:
     """What other threads launched than the one that begins the window: forward comes first."""
     rows = rank.activities
-    launched = np.flatnonzero(inside & (rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL))
+    launched = np.flatnonzero(inside & rows.is_compute & rows.is_launched)
     if not len(launched):
-        return np.zeros(len(rows), dtype=np.bool_)
+        return none_of(len(rows))
     thread = rows.launch_thread
     first = launched[np.argmin(rows.launch_ns[launched])]
     others: BoolArray = (thread != NULL) & (thread != thread[first])
@@ -285,7 +297,7 @@ def _of_another_thread(rank: RankTimeline, inside: BoolArray) -> BoolArray:
 def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:
     def count(family: str, way: str) -> int:
         ran = rank.named(lambda _, kernel: (kernel.class_, kernel.phase) == (family, way))
-        return int((inside & ran).sum())
+        return summed(inside & ran)
 
     counts = [(count(family, "fwd"), count(family, "bwd")) for family in FAMILIES]
     both = [forward <= backward for forward, backward in counts if forward and backward]
@@ -298,8 +310,8 @@ def _in_backward(rank: RankTimeline, roles: Roles) -> BoolArray:
         return roles.autograd
     order = launch_order(rank.activities)
     backward, optimizer = roles.backward[order], roles.optimizer[order]
-    step = np.cumsum(optimizer & ~np.append(False, optimizer[:-1]))
-    result = np.zeros(len(order), dtype=np.bool_)
+    step = np.cumsum(optimizer & ~shifted(optimizer), dtype=PLACE)
+    result = none_of(len(order))
     for one in distinct(step[backward]).tolist():
         theirs = np.flatnonzero(backward & (step == one))
         result[order[theirs[0] : theirs[-1] + 1]] = True

@@ -4,9 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, listed, order_of, zeros
 from traces.columns import NULL
-from traces.cures import cure
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import ns_in, spans
 from traces.limits import Limit
@@ -40,7 +39,7 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
     mine = mine[_order(rank.activities, mine)]
     phase = _phases(rank, mine)
     rows = rank.activities.take(mine)
-    key = rows.key.astype(np.int64) + KEY_BASE[rows.bucket]
+    key = ints(rows.key) + KEY_BASE[rows.bucket]
     kind = group_of(rows.name, key, phase)
     kinds = _kinds(rank, rows, kind, phase)
     folded = fold(kind, int(RUNS.value))
@@ -55,14 +54,14 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
 
 
 def _sequence(step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray) -> Sequence:
-    loops = np.array(folded.loops, dtype=np.int64).reshape(-1, 3).T
+    loops = ints(folded.loops).reshape(-1, 3).T
     return Sequence(
         step=step,
         kinds=kinds,
-        of=tuple(folded.of.tolist()),
-        run_length=tuple(folded.length.tolist()),
-        work_ns=tuple(sums_of(work_ns, folded.run, len(folded.of)).tolist()),
-        loops=Loops(*(tuple(column.tolist()) for column in loops)),
+        of=listed(folded.of),
+        run_length=listed(folded.length),
+        work_ns=listed(sums_of(work_ns, folded.run, len(folded.of))),
+        loops=Loops(*(listed(column) for column in loops)),
     )
 
 
@@ -70,7 +69,7 @@ def _order(rows: Activities, mine: IntArray) -> IntArray:
     """By launch, then by start; by start alone where a launch is unknown."""
     launch_ns, start_ns = rows.launch_ns[mine], rows.start_ns[mine]
     if (launch_ns == NULL).any():
-        return np.argsort(start_ns, kind="stable")
+        return order_of(start_ns)
     return np.lexsort((start_ns, launch_ns))
 
 
@@ -81,7 +80,7 @@ def _phases(rank: RankTimeline, mine: IntArray) -> IntArray:
     """
     roles = roles_of(rank)
     autograd, kernel = roles.autograd[mine], rank.activities.source[mine] == Source.KERNEL
-    phase = np.zeros(len(mine), dtype=np.int64)
+    phase = zeros(len(mine))
     forward = np.flatnonzero(roles.forward[mine])
     if autograd.any() and len(forward):
         phase[int(forward[0]) : int(np.flatnonzero(autograd)[-1])] = 1
@@ -96,15 +95,13 @@ def _kinds(rank: RankTimeline, rows: Activities, kind: IntArray, phase: IntArray
     names = rank.columns.kernel_names
     is_copy = rows.source == Source.COPY
     sizes = _sizes(rank, rows, is_copy, kind)
-    return tuple(
-        Kind(
-            name=shortened(names[code]) if (code := int(rows.name[at])) >= 0 else None,
-            key=KEY_NAMES[int(rows.key[at]) + int(KEY_BASE[rows.bucket[at]])],
-            phase=_PHASES[int(phase[at])],
-            size_bytes=sizes[place] if is_copy[at] else None,
-        )
-        for place, at in enumerate(first_of(kind).tolist())
-    )
+    found = []
+    for place, at in enumerate(first_of(kind).tolist()):
+        code, key = int(rows.name[at]), KEY_NAMES[rows.key[at] + KEY_BASE[rows.bucket[at]]]
+        name = shortened(names[code]) if code >= 0 else None
+        size = sizes[place] if is_copy[at] else None
+        found.append(Kind(name, key, _PHASES[phase[at]], size))
+    return tuple(found)
 
 
 def _sizes(rank: RankTimeline, rows: Activities, is_copy: BoolArray, kind: IntArray) -> list[int | Missing]:
@@ -113,5 +110,5 @@ def _sizes(rank: RankTimeline, rows: Activities, is_copy: BoolArray, kind: IntAr
     count = int(kind.max(initial=-1)) + 1
     unknown = np.bincount(kind[is_copy][size_bytes == NULL], minlength=count)
     sums = sums_of(np.where(size_bytes == NULL, 0, size_bytes), kind[is_copy], count)
-    why = gap("the size of some copies was not recorded", cure("version", rank.columns.info.kind))
+    why = rank.lacks("the size of some copies was not recorded", "version")
     return [why if unknown[place] else int(sums[place]) for place in range(count)]

@@ -5,23 +5,23 @@ the whole GPU.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, none_of, order_of, summed, zeros
 from traces.columns import NULL, Gpu, GpuSamples
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.groups import group_of, sorted_within
-from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in
+from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in
 from traces.launches import grid_numbers
 from traces.limits import FEWEST, LATENCY, MOST, Limit
 from traces.measure.sm_launches import NONE_SEEN, measure_launches
 from traces.missing import Missing, OrMissing, gap
 from traces.names.gpus import capability_at_least
 from traces.sections.rank import LaunchUse, Measured, Sm, Stretch
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 ALIKE: Final = Limit(
     0.25,
@@ -43,7 +43,7 @@ def measure_comm_blocks(
     A block of NCCL or DeepEP takes an SM nearly whole, so they count against the SM count. None without any.
     `grid_blocks` of each kernel, shape (n,), NULL where not recorded; `kind`: of the trace.
     """
-    comm = kernels.bucket == Bucket.COMM
+    comm = kernels.is_comm
     if not comm.any():
         return None, None
     if (grid_blocks[comm] == NULL).any():
@@ -51,7 +51,7 @@ def measure_comm_blocks(
         return unknown, unknown
     times = np.concatenate((kernels.start_ns[comm], kernels.end_ns[comm]))
     change = np.concatenate((grid_blocks[comm], -grid_blocks[comm]))
-    order = np.argsort(times, kind="stable")
+    order = order_of(times)
     times, running = times[order], np.cumsum(change[order])[:-1]
     lasting_ns = covered_ns(times[:-1], times[1:], windows)
     some = (running > 0) & (lasting_ns > 0)
@@ -80,11 +80,11 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     `beside_ns` long. What ran besides communication is not told apart.
     `grid`: a number for that of each kernel, shape (n,); `has_grid`: where one was recorded.
     """
-    comm = kernels.bucket == Bucket.COMM
+    comm = kernels.is_comm
     if not comm.any():
         return None
-    duration_ns = kernels.end_ns - kernels.start_ns
-    usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= LATENCY.value)
+    duration_ns = kernels.length_ns
+    usable = kernels.is_compute & (duration_ns >= LATENCY.value)
     usable &= (kernels.name >= 0) & has_grid
     under_ns = ns_in(kernels, instants_of(kernels, comm))
     group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid))))
@@ -95,17 +95,17 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     more_ns = np.where(compared, duration_ns - usual_ns[group], 0)
     slower = np.bincount(group, weights=more_ns) > 0
     counted = compared & slower[group] if (compared & slower[group]).any() else compared
-    beside_ns, longer_ns = int(under_ns[counted].sum()), max(0, int(more_ns[counted].sum()))
+    beside_ns, longer_ns = summed(under_ns[counted]), max(0, summed(more_ns[counted]))
     if beside_ns <= longer_ns:
         reason = f"no kernel ran {FEWEST.value:g} times both beside communication and alone, alike"
         return gap(reason, "record more steps")
     groups = len(distinct(group[counted]))
-    return Stretch(longer_ns / (beside_ns - longer_ns), groups, int(counted.sum()), beside_ns)
+    return Stretch(longer_ns / (beside_ns - longer_ns), groups, summed(counted), beside_ns)
 
 
 def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
     """The kind of each kernel and of its neighbours in compute on its stream, shape (n,) each; -1: none."""
-    compute = np.flatnonzero(kernels.bucket == Bucket.COMPUTE)
+    compute = np.flatnonzero(kernels.is_compute)
     order = compute[np.lexsort((kernels.start_ns[compute], kernels.stream_id[compute]))]
     columns = [kind]
     for distance in range(1, int(NEIGHBOURS.value) + 1):
@@ -124,7 +124,7 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     group, values = group[which], values[which]
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)
-    first, usual = np.cumsum(count) - count, np.zeros(total, dtype=np.int64)
+    first, usual = np.cumsum(count) - count, zeros(total)
     some = count >= FEWEST.value
     low, middle, high = (values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9))
     usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
@@ -145,7 +145,7 @@ def measure_samples(
     mine = next((some for some in samples if gpu and some.gpu_id == gpu.gpu_id), None)
     if mine is None:
         return gap("no GPU metrics of this GPU", cure("counters", kind))
-    ran_ns = _ran_ns(kernels, np.ones(len(kernels), dtype=np.bool_), windows, mine)
+    ran_ns = _ran_ns(kernels, ~none_of(len(kernels)), windows, mine)
     touched = ran_ns > 0
     if not touched.any():
         return gap("no sample while a kernel ran in the window", "sample more often")
@@ -155,20 +155,20 @@ def measure_samples(
         _weighted(mine.sm_issue_frac, ran_ns),
         _weighted(mine.tensor_active_frac, ran_ns),
         float((np.sum(classes, axis=0) == 1)[touched].mean()),
-        int(touched.sum()),
+        summed(touched),
     )
 
 
 def _classes(kernels: Activities) -> Iterator[BoolArray]:
-    compute = kernels.bucket == Bucket.COMPUTE
+    compute = kernels.is_compute
     for key in distinct(kernels.key[compute]):
         yield compute & (kernels.key == key)
-    yield kernels.bucket == Bucket.COMM
+    yield kernels.is_comm
 
 
 def _ran_ns(kernels: Activities, which: BoolArray, windows: Spans, samples: GpuSamples) -> IntArray:
     """Of each sample, how long any of these kernels ran in it and in the windows."""
-    return ns_in(samples, intersect(instants_of(kernels, which), windows))
+    return ns_in(samples, instants_in(windows, kernels, which))
 
 
 def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:
@@ -179,7 +179,7 @@ def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:
 _USE: Final = LaunchUse.__struct_fields__
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmUse:
     """The SMs of one rank in its windows; `work_ns` of compute kernels, None where launches do not tell."""
 
@@ -194,7 +194,7 @@ def measure_sm(
 
     `capability_at_least` is what kernel names speak of, told only where the trace does not tell the GPU's.
     """
-    kernels = rank.activities.take(rank.activities.source == Source.KERNEL)
+    kernels = rank.activities.take(rank.activities.is_kernel)
     kernels = kernels.take(ns_in(kernels, windows) > 0)
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
     told = measure_launches(rank, kernels, windows, gpu)

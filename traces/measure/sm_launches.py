@@ -11,14 +11,13 @@ caching off, shared memory carved out as large as it goes, clusters not counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints, summed
 from traces.columns import NULL, Gpu, LaunchShapes
-from traces.cures import cure
+from traces.frozen import frozen
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
 from traces.limits import LATENCY, NEARLY_ALL, Limit
@@ -31,10 +30,10 @@ from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 LIMITERS: Final = ("warps", "registers", "shared_memory", "blocks")
 """What keeps one more block off an SM. Where several do, the earlier here is named."""
 
-_NO_LIMIT: Final = int(np.iinfo(np.int64).max)
+_NO_LIMIT: Final = int(FOREVER)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occupancy:
     """Of each launch, arrays of shape (n,): blocks one SM holds, threads per block, and the limiter.
 
@@ -105,7 +104,7 @@ NONE_SEEN: Final = gap("no kernel in the window shows it", "choose a longer wind
 """Why a share is missing that other kernels have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launches:
     """Use of the SMs by all compute kernels, whose work is `work_ns`, and by each class of them."""
 
@@ -124,40 +123,41 @@ def measure_launches(
     those under 5 us are outside `fill_frac`, `tail_ns` and `under_filled_ns` (fewer blocks than SMs).
     `kernels` are those of the rank that run in the windows.
     """
-    compute, kind = kernels.bucket == Bucket.COMPUTE, rank.columns.info.kind
+    compute = kernels.is_compute
     if not compute.any():
-        return gap("no single compute kernel in the window", cure("graphs", kind))
+        return rank.lacks("no single compute kernel in the window", "graphs")
     shape, shapes = rank.columns.kernels.shape[kernels.row], _known(rank.columns.kernels.shapes)
     if not (shapes[shape] & compute).any():
-        return gap("no launch shapes were recorded", cure("shapes", kind))
-    sms = _sms(gpu, kind)
+        return rank.lacks("no launch shapes were recorded", "shapes")
+    sms = _sms(rank, gpu)
     if isinstance(sms, Missing):
         return sms
     judged = _judge(rank, kernels, shape, windows, *sms)
-    use = judged.use(compute, _nothing_judged(kind), _nothing_judged(kind, " or under 5 us"))
-    no_occupancy, no_fill = (
-        one if isinstance(one, Missing) else NONE_SEEN for one in (use.occupancy_frac, use.fill_frac)
-    )
+    use = judged.use(compute, _nothing_judged(rank), _nothing_judged(rank, " or under 5 us"))
+    no_occupancy, no_fill = map(_why, (use.occupancy_frac, use.fill_frac))
     by_class = {
         KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key), no_occupancy, no_fill)
         for key in distinct(kernels.key[compute])
     }
-    return Launches(use, by_class, int(judged.work_ns[compute].sum()))
+    return Launches(use, by_class, summed(judged.work_ns[compute]))
 
 
-def _nothing_judged(kind: str, also: str = "") -> Missing:
-    return gap(f"every compute kernel is persistent, of unknown shape{also}", cure("counters", kind))
+def _why(share: float | Missing | None) -> Missing:
+    return share if isinstance(share, Missing) else NONE_SEEN
 
 
-def _sms(gpu: Gpu | None, kind: str) -> tuple[int, SmCapacity] | Missing:
+def _nothing_judged(rank: RankTimeline, also: str = "") -> Missing:
+    return rank.lacks(f"every compute kernel is persistent, of unknown shape{also}", "counters")
+
+
+def _sms(rank: RankTimeline, gpu: Gpu | None) -> tuple[int, SmCapacity] | Missing:
     """SM count and what one holds, or why they are not known. Kernel names give neither."""
-    how = cure("gpu_limits", kind)
     if gpu is None:
-        return gap("the trace does not record which GPU this is", how)
+        return rank.lacks("the trace does not record which GPU this is", "gpu_limits")
     if gpu.sm_count is None:
-        return gap("the trace does not record the number of SMs of the GPU", how)
+        return rank.lacks("the trace does not record the number of SMs of the GPU", "gpu_limits")
     if gpu.capability is None:
-        return gap("the trace does not record the GPU's compute capability", how)
+        return rank.lacks("the trace does not record the GPU's compute capability", "gpu_limits")
     capacity = sm_capacity(gpu)
     if capacity is None:
         reason = f"what an SM of compute capability {gpu.capability} holds is not known here"
@@ -165,7 +165,7 @@ def _sms(gpu: Gpu | None, kind: str) -> tuple[int, SmCapacity] | Missing:
     return gpu.sm_count, capacity
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Judged:
     """Every kernel of the windows, arrays of shape (n,), and what its shape says, of shape (k,)."""
 
@@ -197,7 +197,7 @@ class _Judged:
         )
 
     def _sum(self, which: BoolArray) -> int:
-        return int(self.work_ns[which].sum())
+        return summed(self.work_ns[which])
 
     def _mean(self, values: FloatArray, which: BoolArray, none: Missing) -> float | Missing:
         if not which.any():
@@ -222,14 +222,16 @@ def _judge(
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
     enough = grid_blocks >= NEARLY_ALL.value * sm_count  # one block per SM, a few left to communication
+    written = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
+    written |= kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
     return _Judged(
         work_ns=ns_in(kernels, windows),
-        persistent=enough[shape] & _written_persistent(rank, kernels),
-        small=kernels.end_ns - kernels.start_ns < LATENCY.value,
+        persistent=enough[shape] & kernels.is_compute & written,
+        small=kernels.length_ns < LATENCY.value,
         shape=shape,
         known=known,
         under_filled=grid_blocks < sm_count,
-        limiter=_spread(known, fits.limiter.astype(np.float64)).astype(np.int64),
+        limiter=ints(_spread(known, fits.limiter.astype(np.float64))),
         occupancy=_spread(known, fits.theoretical_frac),
         launch_occupancy=_spread(known, fits.launch_frac(blocks, sm_count)),
         fill=_spread(known, np.minimum(waves, 1.0)),
@@ -255,10 +257,3 @@ def _spread(where: BoolArray, values: FloatArray) -> FloatArray:
     everywhere = np.zeros(len(where), dtype=np.float64)
     everywhere[where] = values
     return everywhere
-
-
-def _written_persistent(rank: RankTimeline, kernels: Activities) -> BoolArray:
-    """Which compute kernels are of a family that may be persistent; -1, no name, picks the last: no."""
-    grouped = kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
-    named = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
-    return (kernels.bucket == Bucket.COMPUTE) & (named | grouped)

@@ -4,22 +4,22 @@ Of launching threads there are the CUDA calls and NVTX ranges, nested as recorde
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec.structs import replace
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import IntArray, distinct
+from traces.arrays import IntArray, distinct, listed, order_of, row_by_row
 from traces.columns import NULL, Calls, Columns, Ranges
-from traces.cures import cure
+from traces.frozen import frozen
 from traces.groups import passing, places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
 from traces.measure.ledger import Borders, Cut, cut_at
-from traces.missing import Missing, gap
+from traces.missing import Missing, gap, or_gap
 from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
@@ -44,7 +44,7 @@ class Texts:
         code (below 0) or no text.
         """
         known = distinct(codes[codes >= 0])
-        place = np.full(len(known) + 1, -1, dtype=np.int64)  # the last is for no text
+        place = np.full(len(known) + 1, -1)  # the last is for no text
         for at in sorted(range(len(known)), key=lambda one: order(int(known[one]))):
             text = text_of(int(known[at]))
             if text is not None:
@@ -56,7 +56,7 @@ def longest(length_ns: IntArray, most: int) -> IntArray:
     """Places of the longest, shape (most,) at most, in order of place; of equal ones the first."""
     if len(length_ns) <= most:
         return np.arange(len(length_ns))
-    return np.sort(np.argsort(-length_ns, kind="stable")[:most])
+    return np.sort(order_of(-length_ns)[:most])
 
 
 MOST: Final = Limit(
@@ -67,7 +67,7 @@ MOST: Final = Limit(
 _THREAD_BITS: Final = 0xFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostKind:
     """One kind of rows, where their texts stand and what of a text may be shown."""
 
@@ -87,12 +87,9 @@ def host_lanes(
     """
     threads = rank.activities.launching_threads
     found = [_rows(kind, threads, within_ns, most) for kind in kinds]
-    lanes = [
-        lane
-        for thread in threads.tolist()
-        for kind, (mine, _) in zip(kinds, found, strict=True)
-        for lane in _host_lanes(kind, thread, mine, within_ns, names)
-    ]
+    lanes: list[HostLane] = []
+    for thread, (kind, (mine, _)) in product(threads.tolist(), zip(kinds, found, strict=True)):
+        lanes += _host_lanes(kind, thread, mine, within_ns, names)
     return tuple(lanes), sum(left_out for _, left_out in found)
 
 
@@ -128,7 +125,7 @@ def _rows(
     mine = np.flatnonzero(timed & np.isin(rows.thread_gid, threads))
     mine = mine[np.lexsort((-rows.end_ns[mine], rows.start_ns[mine]))]
     limit = int(MOST.value) if most is None else most
-    kept = mine[longest((rows.end_ns - rows.start_ns)[mine], limit)]
+    kept = mine[longest(rows.length_ns[mine], limit)]
     return kept, len(mine) - len(kept)
 
 
@@ -146,9 +143,9 @@ def _host_lanes(
             thread=thread & _THREAD_BITS,
             kind=kind.name,
             depth=level,
-            at_ns=tuple((start_ns[on] - first_ns).tolist()),
-            length_ns=tuple((end_ns - start_ns)[on].tolist()),
-            name=tuple(name[on].tolist()),
+            at_ns=listed(start_ns[on] - first_ns),
+            length_ns=listed((end_ns - start_ns)[on]),
+            name=listed(name[on]),
         )
 
 
@@ -156,7 +153,7 @@ def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     """The first level that is free when a row starts, which for nested rows is how deep each lies."""
     free_ns: list[int] = []
     depth = np.empty(len(start_ns), dtype=np.int64)
-    for place, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):
+    for place, (start, end) in enumerate(row_by_row(start_ns, end_ns)):
         level = next((level for level, at_ns in enumerate(free_ns) if at_ns <= start), len(free_ns))
         free_ns[level : level + 1] = [end]
         depth[place] = level
@@ -214,7 +211,7 @@ def _others(steps: Steps, chosen: Step | None) -> list[Step]:
     return sorted([*slow, *(usual[place] for place in even)], key=lambda step: step.index)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Drawn:
     """What the timelines of a rank are drawn from, and the texts that they share."""
 
@@ -235,7 +232,7 @@ class _Drawn:
 
     def in_brief(self, step: Step, most: int) -> Timeline:
         rows, mine = self._within(step.start_ns, step.end_ns)
-        kept = mine[longest((rows.end_ns - rows.start_ns)[mine], most)]
+        kept = mine[longest(rows.length_ns[mine], most)]
         left_out = len(mine) - len(kept)
         return self._timeline(step.index, (step.start_ns, step.end_ns), kept, left_out, most)
 
@@ -246,18 +243,18 @@ class _Drawn:
     def _timeline(
         self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
     ) -> Timeline:
+        absent = self.absent
+        reasons = absent if isinstance(absent, Missing) else _reasons(absent, within_ns, most)
         lanes = self._lanes(mine, within_ns)
         host, host_left_out = host_lanes(self.rank, self.kinds, within_ns, self.names, most)
         return Timeline(
-            step=_NO_STEPS if index is None else index,
+            step=or_gap(index, _NO_STEPS),
             start_ns=within_ns[0],
             end_ns=within_ns[1],
             keys=(),
             names=(),
             lanes=lanes,
-            reasons=self.absent
-            if isinstance(self.absent, Missing)
-            else _reasons(self.absent, within_ns, most),
+            reasons=reasons,
             left_out=left_out,
             host=host,
             host_left_out=host_left_out,
@@ -270,19 +267,17 @@ class _Drawn:
         key = self.keys.places(rows.key[mine] + KEY_BASE[rows.bucket[mine]], KEY_NAMES.__getitem__)
         texts = self.rank.columns.kernel_names
         name = self.names.places(rows.name[mine], lambda code: shortened(texts[code]), texts.__getitem__)
-        unlaunched = gap(
-            "the launch of some activities was not recorded", cure("launches", self.rank.columns.info.kind)
-        )
+        unlaunched = gap("the launch of some activities was not recorded", self.rank.cure("launches"))
         lanes = []
         for stream, on in places_of_each(rows.stream_id[mine]):
             launch_ns = rows.launch_ns[mine][on].tolist()
             lanes.append(
                 Lane(
                     stream=stream,
-                    at_ns=tuple((cut.start_ns[on] - start_ns).tolist()),
-                    length_ns=tuple((cut.end_ns - cut.start_ns)[on].tolist()),
-                    key=tuple(key[on].tolist()),
-                    name=tuple(name[on].tolist()),
+                    at_ns=listed(cut.start_ns[on] - start_ns),
+                    length_ns=listed(cut.length_ns[on]),
+                    key=listed(key[on]),
+                    name=listed(name[on]),
                     launch_ns=tuple(unlaunched if one == NULL else one - start_ns for one in launch_ns),
                 )
             )
@@ -296,15 +291,15 @@ def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cu
 
 def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None) -> ReasonLane:
     cut = _cut(absent.start_ns, absent.end_ns, within_ns)
-    length_ns = cut.end_ns - cut.start_ns
-    order = np.argsort(cut.start_ns, kind="stable")
+    length_ns = cut.length_ns
+    order = order_of(cut.start_ns)
     kept = order if most is None else order[longest(length_ns[order], most)]
     seen = Texts()
     reason = seen.places(absent.reason[cut.of][kept], REASONS.__getitem__)
     return ReasonLane(
-        at_ns=tuple((cut.start_ns[kept] - within_ns[0]).tolist()),
-        length_ns=tuple(length_ns[kept].tolist()),
-        reason=tuple(reason.tolist()),
+        at_ns=listed(cut.start_ns[kept] - within_ns[0]),
+        length_ns=listed(length_ns[kept]),
+        reason=listed(reason),
         reasons=seen.listed(),
         left_out=len(order) - len(kept),
     )

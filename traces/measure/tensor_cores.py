@@ -4,14 +4,13 @@ from typing import Final, get_args
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct
-from traces.columns import Gpu
-from traces.cures import cure
+from traces.arrays import NOWHERE, IntArray, distinct, summed
+from traces.columns import NO_GPU, Gpu
 from traces.intervals import Spans, ns_in
-from traces.missing import gap
+from traces.missing import gap, or_gap
 from traces.names.gpus import capability_at_least
 from traces.names.kernels import WideFormat, is_matrix_work, is_simt_gemm, wide_format
-from traces.replay.edits import NOWHERE, Wide
+from traces.replay.edits import Wide
 from traces.sections.rank import TensorCores
 from traces.sizes.peaks import fp32_to_tf32_frac, most_to_16_bits_frac, to_16_bits_frac
 from traces.timeline import RankTimeline
@@ -32,23 +31,25 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
     `tf32`: whether the GPU has TF32; `fp32_to_tf32_frac`: by peak rates. `half`: whether it has tensor cores
     for 16 bits. `peaks_known`: whether the peak rates of all `wide_ns` are.
     """
-    rows, how = rank.activities, cure("gpu", rank.columns.info.kind)
+    rows, how = rank.activities, rank.cure("gpu")
     ns = ns_in(rows, windows)
     simt, groups = simt_places(rank), wide_places(rank, gpu)
     wide = ns[np.concatenate([NOWHERE, *_by_format(rank).values()])]
     tf32, half, frac = has_tf32(gpu), has_half(rank, gpu), tensor_frac(gpu)
-    no_rate = None if tf32 is False else gap("the GPU has no TF32, or its peak rates are not known", how)
+    no_rate = None
+    if tf32 is not False:
+        no_rate = gap("the GPU has no TF32, or its peak rates are not known", how)
     no_model = "neither the GPU's model nor kernel names show whether it has tensor cores"
     return TensorCores(
-        gemm_ns=int(ns[rank.named(lambda _, kernel: kernel.class_ == "gemm")].sum()),
-        simt_ns=int(ns[simt].sum()),
-        simt_count=int((ns[simt] > 0).sum()),
-        tf32=gap("the trace does not record the GPU's compute capability", how) if tf32 is None else tf32,
+        gemm_ns=summed(ns[rank.of_class("gemm")]),
+        simt_ns=summed(ns[simt]),
+        simt_count=summed(ns[simt] > 0),
+        tf32=or_gap(tf32, gap("the trace does not record the GPU's compute capability", how)),
         fp32_to_tf32_frac=no_rate if frac is None else frac,
-        matrix_ns=int(ns[rank.named(is_matrix_work)].sum()),
-        wide_ns=int(wide.sum()),
-        wide_count=int((wide > 0).sum()),
-        half=gap(no_model, how) if half is None else half,
+        matrix_ns=summed(ns[rank.named(is_matrix_work)]),
+        wide_ns=summed(wide),
+        wide_count=summed(wide > 0),
+        half=or_gap(half, gap(no_model, how)),
         peaks_known=all(group.exact for group in groups),
     )
 
@@ -66,13 +67,13 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
     if has_half(rank, gpu) is False:
         return ()
     found: list[Wide] = []
-    name, capability = gpu.name if gpu else None, _capability(rank, gpu)
+    gpu, capability = gpu or NO_GPU, _capability(rank, gpu)
     since = _numbers(capability) if capability else None
-    until, sm_count = since if gpu and gpu.capability else None, gpu.sm_count if gpu else None
+    until = since if gpu.capability else None
     apart = simt_places(rank) if tensor_frac(gpu) is not None else NOWHERE
     for wide, places in _by_format(rank).items():
-        exact = to_16_bits_frac(name, wide)
-        known = most_to_16_bits_frac(wide, since, until, sm_count) if exact is None and since else exact
+        exact = to_16_bits_frac(gpu.name, wide)
+        known = most_to_16_bits_frac(wide, since, until, gpu.sm_count) if exact is None and since else exact
         places = np.setdiff1d(places, apart, assume_unique=True)
         if len(places):
             found.append(Wide(places, 1.0 if known is None else known, exact is not None))
@@ -81,15 +82,17 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
 
 def has_half(rank: RankTimeline, gpu: Gpu | None) -> bool | None:
     """Whether a GPU has tensor cores for 16 bits; None where neither its model nor kernel names tell."""
-    name = gpu.name if gpu and gpu.name else ""
+    gpu, capability = gpu or NO_GPU, _capability(rank, gpu)
+    name = gpu.name or ""
     if _WITHOUT in name:
         return False
     if to_16_bits_frac(name, "fp32") is not None:
         return True
-    capability = _capability(rank, gpu)
     if capability is None:
         return None
-    return True if _numbers(capability) >= HALF_SINCE else (False if gpu and gpu.capability else None)
+    if _numbers(capability) >= HALF_SINCE:
+        return True
+    return False if gpu.capability else None  # kernel names tell the least alone
 
 
 def has_tf32(gpu: Gpu | None) -> bool | None:
@@ -105,7 +108,7 @@ def tensor_frac(gpu: Gpu | None) -> float | None:
 
 def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:
     names, codes = rank.columns.kernel_names, distinct(rank.activities.name)
-    return (gpu.capability if gpu else None) or capability_at_least(names[c] for c in codes if c >= 0)
+    return (gpu or NO_GPU).capability or capability_at_least(names[c] for c in codes if c >= 0)
 
 
 def _numbers(capability: str) -> tuple[int, int]:

@@ -5,25 +5,24 @@ another stream has ended, waited for by compute, and with nothing beside them. S
 it, never a name.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traces.account.device import Queueing
 from traces.account.producers import Producers
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, none_of, shifted, summed
 from traces.columns import NULL
+from traces.frozen import frozen
 from traces.groups import mask_of, sums_of
-from traces.intervals import Spans, instants_of, intersect, ns_in, subtract
+from traces.intervals import Spans, instants_in, instants_of, ns_in, subtract
 from traces.launches import grid_numbers
 from traces.limits import MOST, NEARLY_ALL
 from traces.measure.kernel_table import NO_NAME, no_grid
 from traces.sections.tables import UnknownKernel
 from traces.steps.found import Steps, no_steps
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unnamed:
     """`alone_ns`: how long of the windows no compute of known class ran beside compute of unknown class.
 
@@ -40,14 +39,14 @@ class Unnamed:
 def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unnamed:
     """Measure one rank; `queueing`: what each of its activities had to wait for."""
     rows, windows = rank.activities, steps.windows
-    unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & (rows.source == Source.KERNEL)
-    compute = rows.bucket == Bucket.COMPUTE
+    unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & rows.is_kernel
+    compute = rows.is_compute
     known = instants_of(rows, compute & ~unnamed)
     apart = _apart(rank, queueing.producers, unnamed)
     beside = instants_of(rows, compute & ~mask_of(apart, len(rows)))
 
     def alone_ns(which: BoolArray | IntArray, others: Spans) -> int:
-        return subtract(intersect(instants_of(rows, which), windows), others).total_ns
+        return subtract(instants_in(windows, rows, which), others).total_ns
 
     kernels = _kernels(rank, steps, unnamed, apart)
     return Unnamed(alone_ns(unnamed, known), apart, alone_ns(apart, beside), kernels)
@@ -55,12 +54,12 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unn
 
 def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:
     rows = rank.activities
-    compute = rows.bucket == Bucket.COMPUTE
+    compute = rows.is_compute
     here, elsewhere = _own_streams(rows, unnamed, compute & ~unnamed)
     mine = np.flatnonzero(unnamed & here)
     if not len(mine):
         return mine
-    held, length_ns = _held(producers, here, elsewhere)[mine], (rows.end_ns - rows.start_ns)[mine]
+    held, length_ns = _held(producers, here, elsewhere)[mine], rows.length_ns[mine]
     beside_ns = ns_in(rows.take(mine), instants_of(rows, compute & elsewhere))
     names, name = np.unique(rows.name[mine], return_inverse=True)
     # the first of a recording waits for nothing in it; what compute hides may be compute itself
@@ -79,7 +78,7 @@ def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tupl
     """
     streams = distinct(rows.stream_id)
     of_row = np.searchsorted(streams, rows.stream_id)
-    length_ns = rows.end_ns - rows.start_ns
+    length_ns = rows.length_ns
     known_ns, unknown_ns = (
         sums_of(np.where(which, length_ns, 0), of_row, len(streams)) for which in (known, unnamed)
     )
@@ -101,9 +100,9 @@ def _held(producers: Producers, here: BoolArray, elsewhere: BoolArray) -> BoolAr
         awaited[producer[known & elsewhere & here[producer]]] = True
     mine = np.flatnonzero(here)
     ends = awaited[mine]
-    chain = np.cumsum(np.append(False, ends[:-1]))  # up to what is waited for
+    chain = np.cumsum(shifted(ends))  # up to what is waited for
     both = (np.bincount(chain, waits[mine]) > 0) & (np.bincount(chain, ends) > 0)
-    held = np.zeros(len(here), dtype=np.bool_)
+    held = none_of(len(here))
     held[mine] = both[chain]
     return held
 
@@ -123,7 +122,7 @@ def _kernels(
     found, likely = [], {*rows.name[apart].tolist()}
     for code in distinct(rows.name[inside]).tolist():
         mine = rows.take(inside & (rows.name == code))
-        busy_ns = intersect(instants_of(mine), windows).total_ns
+        busy_ns = instants_in(windows, mine).total_ns
         shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
         often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
@@ -133,7 +132,7 @@ def _kernels(
                 frac=busy_ns / windows.total_ns,
                 busy_ns=busy_ns,
                 count=len(mine),
-                mean_ns=int((mine.end_ns - mine.start_ns).sum()) // len(mine),
+                mean_ns=summed(mine.length_ns) // len(mine),
                 grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
                 per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
                 finding=False,

@@ -10,8 +10,7 @@ from statistics import median
 import numpy as np
 
 from traces.account.host import input_copies
-from traces.arrays import IntArray
-from traces.columns import NULL
+from traces.arrays import row_by_row
 from traces.measure.kernel_table import ROWS
 from traces.names.ranges import family, public_range
 from traces.sections.work import InputCopies, Work
@@ -27,7 +26,7 @@ def measure_work(rank: RankTimeline, steps: Steps) -> Work:
     """
     rows, at = rank.activities, input_copies(rank)
     at = at[steps.windows.hold(rows.start_ns[at])]
-    sizes = Counter(rank.columns.copies.size_bytes[rows.row[at]].tolist())
+    sizes = Counter(rank.copy_bytes(at).tolist())
     largest = sorted((size for size in sizes if size > 0), reverse=True)[: int(ROWS.value)]
     copies = tuple(InputCopies(size, sizes[size]) for size in largest)
     return Work(copies, dict(_families(rank, steps)))
@@ -42,7 +41,7 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(begin_ns))
     for place, (begin, end) in enumerate(zip(begin_ns, end_ns, strict=True)):
         codes, numbers = np.unique(text[(start_ns >= begin) & (start_ns <= end)], return_counts=True)
-        for code, number in zip(codes.tolist(), numbers.tolist(), strict=True):
+        for code, number in row_by_row(codes, numbers):
             if shown := public_range(texts[code]):
                 counts[family(shown)][place] += number
     found = ((name, float(median(numbers))) for name, numbers in counts.items())
@@ -53,17 +52,14 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
 def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:
     """When the kernels of each used step, or of the window, were launched: first and last."""
     rows = rank.activities
-    mine = (rows.source != Source.COPY) & (rows.launch_ns != NULL)
-    place = _places(steps, rows.start_ns)
-    pairs = [
-        (int(launched.min()), int(launched.max()))
-        for one in range(max(1, len(steps.used)))
-        if len(launched := rows.launch_ns[mine & (place == one)])
-    ]
-    return [begin for begin, _ in pairs], [end for _, end in pairs]
-
-
-def _places(steps: Steps, times_ns: IntArray) -> IntArray:
-    if steps.used:
-        return steps.used_at(times_ns)
-    return np.where(steps.windows.hold(times_ns), 0, -1)
+    mine = (rows.source != Source.COPY) & rows.is_launched
+    place = steps.used_at(rows.start_ns)
+    if not steps.used:
+        place = np.where(steps.windows.hold(rows.start_ns), 0, -1)
+    begins_ns, ends_ns = list[int](), list[int]()
+    for one in range(max(1, len(steps.used))):
+        launched = rows.launch_ns[mine & (place == one)]
+        if len(launched):
+            begins_ns.append(int(launched.min()))
+            ends_ns.append(int(launched.max()))
+    return begins_ns, ends_ns

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from traces.names.frames import public_file
 from traces.patterns import Pattern, compiled
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Taken = Literal["optimizer", "gradients", "backward", "parameters", "forward"]
 """Where in a step memory was taken."""
@@ -18,7 +16,7 @@ _FUNCTION: Final = compiled(r"[A-Za-z_]\w{0,60}")
 _OURS: Final = compiled(r"(?:torch::autograd|at|c10)::[\w:<>]{1,80}")
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(TableRow, frozen=True):
     category: Taken
     function: Pattern
     file: Pattern | None = None

@@ -8,10 +8,8 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final
 
-from msgspec import Struct
-
 from traces.patterns import Pattern, compiled
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 WITHHELD: Final = "WITHHELD"
 """Stands for a part of a name that may be a host, a person or an address."""
@@ -37,7 +35,7 @@ _MOST_PARTS: Final = 4
 """A word of more letters and numbers in turn is none of the field: `x3k9q1w2`."""
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow, frozen=True):
     endings: str
     machines: str
     words: dict[str, str]

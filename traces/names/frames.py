@@ -8,11 +8,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from traces.names.ranges import family, is_optimizer_name, is_step_name, public_range
 from traces.patterns import LETTERS, compiled
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
 class FrameKind(StrEnum):
@@ -34,13 +32,13 @@ class Frame(NamedTuple):
     name: str
 
 
-class _Plumbing(Struct, frozen=True, forbid_unknown_fields=True):
+class _Plumbing(TableRow, frozen=True):
     file: str
     because: str
     functions: tuple[str, ...] = ()
 
 
-class _Words(Struct, frozen=True, forbid_unknown_fields=True):
+class _Words(TableRow, frozen=True):
     names: str = ""
     modules: str = ""
     libraries: str = ""
@@ -52,7 +50,7 @@ class _Words(Struct, frozen=True, forbid_unknown_fields=True):
         return frozenset(f"{self.names} {self.modules} {self.libraries}".split())
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow, frozen=True):
     plumbing: tuple[_Plumbing, ...]
     standard: _Words
     packages: _Words

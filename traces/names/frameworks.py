@@ -4,17 +4,15 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from traces.patterns import Pattern
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
 FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tensorflow", "none")
 """`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows any."""
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(TableRow, frozen=True):
     framework: Framework
     what: Literal["kernels", "ranges", "threads", "groups"]
     pattern: Pattern

@@ -9,15 +9,14 @@ sub-partitions), whose numbers agree with the device limits of every recording a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.patterns import Pattern, compiled, literal
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
     from traces.columns import Columns, Gpu
@@ -25,7 +24,7 @@ if TYPE_CHECKING:  # loads numpy, which a page of help needs not
 _LAPTOP: Final = "Laptop"
 
 
-class Product(Struct, frozen=True, forbid_unknown_fields=True):
+class Product(TableRow, frozen=True):
     """One product. `capability` (major, minor) and the rest are None where we have no source."""
 
     name: str
@@ -125,7 +124,7 @@ SUB_PARTITIONS: Final = 4
 """An SM's registers lie in this many parts; a warp takes all of its own from one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmCapacity:
     """What one SM holds; shared memory goes out in `shared_unit_bytes`, with a reserve per block."""
 

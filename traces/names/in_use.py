@@ -4,17 +4,15 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal
 
-from msgspec import Struct
-
 from traces.patterns import Pattern
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 InUse = Literal["compiled", "fused_optimizer", "dali", "ffcv", "tf_data", "rollout_engine", "rocm"]
 """`compiled`: by torch.compile; `dali`, `ffcv`, `tf_data`: loaders that are not
 PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(TableRow, frozen=True):
     use: InUse
     what: Literal["kernels", "ranges", "threads", "frames", "calls"]
     pattern: Pattern

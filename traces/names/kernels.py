@@ -7,14 +7,12 @@ the SM, and the formats that it multiplies or quantises in.
 from functools import cache
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from traces.names.mangled import readable
 from traces.patterns import Pattern, compiled, compiled_rows, first_found
-from traces.toml_tables import read_table, written
+from traces.toml_tables import TableRow, read_table, written
 
 
-class KernelClass(Struct, frozen=True, forbid_unknown_fields=True, rename={"class_": "class", "rule": "id"}):
+class KernelClass(TableRow, frozen=True, rename={"class_": "class", "rule": "id"}):
     """What a kernel is by its name. `rule` is None where no rule names it (class `other`)."""
 
     class_: str

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
 
-from msgspec import Struct
-
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Rule = Literal[
     "matrix",
@@ -33,7 +31,7 @@ DTYPES: Final[Mapping[str, tuple[Dtype, int]]] = {
 """Type of an argument as the profiler writes it ("Input type") -> its name here, and bytes of an element."""
 
 
-class Operator(Struct, frozen=True, forbid_unknown_fields=True):
+class Operator(TableRow, frozen=True):
     """One row: what the multiplications follow from, and the places of the arguments that say so."""
 
     rule: Rule

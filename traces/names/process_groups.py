@@ -6,16 +6,14 @@ A description is the user's own text: only those that `process_groups.toml` know
 from functools import cache
 from typing import Final
 
-from msgspec import Struct
-
 from traces.patterns import Pattern, compiled
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 EVERYBODY: Final = "default_pg"
 """PyTorch's description of the group of all ranks."""
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(TableRow, frozen=True):
     pattern: Pattern
     settings: tuple[str, ...]
 

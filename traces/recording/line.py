@@ -1,9 +1,9 @@
 """The line that records a run for a question: a command of nsys, or a call of the PyTorch profiler."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 from traces.recording.options import SPARE, START, Option, Question, Section, TrainedWith, asked, options
 
 PROGRAM: Final = "python train.py"
@@ -27,7 +27,7 @@ _KINETO_EXTRA: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """How to record for a question.
 

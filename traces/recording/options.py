@@ -4,10 +4,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
 class Question(StrEnum):
@@ -36,7 +35,7 @@ class Section(StrEnum):
     EXPORT = "export"
 
 
-class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+class Asked(TableRow, frozen=True):
     """One question: how many steps it takes (0: no range of steps), of which ranks, what to type afterwards.
 
     `because`: why so many steps. `one`: whether rank 0 alone starts nsys. `beside`: what of it nsys does not
@@ -52,7 +51,7 @@ class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     beside: str = ""
 
 
-class Option(Struct, frozen=True, forbid_unknown_fields=True):
+class Option(TableRow, frozen=True):
     """One option: as it is typed, its reason and its cost. `since`: the release that brought it, "" for all.
 
     `older` is what to type before that release, "" for nothing. `questions`: those that need it.

@@ -1,10 +1,11 @@
 """Who recorded a trace, by its kind, and what none of its recordings holds: asked where they differ."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Recorder:
     """A program that records; `never`: rows of `Capture`, and "version", that its traces do not have."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import APART, NONE, CallKind, is_kind
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
-from traces.columns import NULL
+from traces.arrays import NOWHERE, BoolArray, FloatArray, IntArray, distinct, none_of
+from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
 from traces.limits import MOST
@@ -29,13 +29,11 @@ from traces.replay.without import (
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
 
-NOWHERE: Final = np.empty(0, dtype=np.int64)
-"""No places."""
 _LAUNCHING: Final = (CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
 _ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wide:
     """Matrix work of one format wider than 16 bits: places in the activities, and what part of its time it
     would take in 16 bits; not `exact` where the GPU's rates are unknown, and it may take less."""
@@ -45,7 +43,7 @@ class Wide:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """A rank and what was measured of it that an edit needs.
 
@@ -80,7 +78,7 @@ class Subject:
     def filled_share(self, count: int | None = None) -> FloatArray:
         """The share of its time that each activity takes with its grid filled, of `count` SMs where given."""
         blocks, count = self.rank.blocks, count or self.sm_count or 0
-        under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
+        under = (blocks > 0) & (blocks < count) & self.rank.activities.is_compute
         under &= ~self.mask(self.apart)
         return np.where(under, blocks / max(count, 1), 1.0)
 
@@ -90,7 +88,7 @@ class Subject:
         Where that was not measured, but follows from the SMs that communication takes, a kernel of no more
         blocks than are left finds its room as if alone.
         """
-        compute: BoolArray = self.rank.activities.bucket == Bucket.COMPUTE
+        compute: BoolArray = self.rank.activities.is_compute
         if self.stretch_measured or self.stretch_frac is None or self.sm_count is None:
             return compute
         blocks, left_count = self.rank.blocks, self.sm_count / (1 + self.stretch_frac)
@@ -127,8 +125,8 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
         return allocating
     later = [step.start_ns for step in used if step.index > 0]
     if not later:
-        return np.zeros(len(calls), dtype=np.bool_)
-    rows, launched = graph.rows, graph.rows.launch_ns != NULL
+        return none_of(len(calls))
+    rows, launched = graph.rows, graph.rows.is_launched
     since = [  # when the host first launched what runs from then on
         int(rows.launch_ns[launched & (rows.start_ns >= begin_ns)].min(initial=begin_ns))
         for begin_ns in (used[0].start_ns, *later)
@@ -167,23 +165,23 @@ class Edits:
 
     def communication(self) -> Timing:
         """Communication takes no time on the GPU, and compute beside it is no longer stretched."""
-        return self._silent(self._graph.rows.bucket == Bucket.COMM)
+        return self._silent(self._graph.rows.is_comm)
 
     def communication_kinds(self) -> Mapping[str, Timing]:
         rows = self._graph.rows
-        mine = rows.bucket == Bucket.COMM
+        mine = rows.is_comm
         codes = sorted(set(rows.key[mine].tolist()))
         return {KEYS[Bucket.COMM][code]: self._silent(mine & (rows.key == code)) for code in codes}
 
     def host(self) -> Timing:
         """The host takes no time; the profiler's own work and allocator calls stay."""
-        every = np.ones(len(self._graph.calls), dtype=np.bool_)
+        every = ~none_of(len(self._graph.calls))
         return without_arrival(without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every))
 
     def host_kinds(self) -> Mapping[str, Timing]:
         graph, timing = self._graph, self._timing
         calls, pauses = graph.calls, graph.pauses
-        none = np.zeros(len(calls), dtype=np.bool_)
+        none = none_of(len(calls))
         said = pauses.said_ns + pauses.cold_ns
         left = np.maximum(timing.pause_ns - pauses.cold_ns, 0)
         counts = timing.waits.holding(graph.feeds_host, len(calls))  # a small copy to the host
@@ -194,7 +192,7 @@ class Edits:
         long = self._long_pauses(timing.pause_ns - said)
         edits = {
             "python": without_host(graph, timing, np.where(long, timing.pause_ns, said), none),
-            "launch": self._without_calls(is_kind(calls, *_LAUNCHING)),
+            "launch": without_host(graph, timing, timing.pause_ns, is_kind(calls, *_LAUNCHING)),
             "sync": without_host(graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts),
             "token_count_sync": without_host(
                 graph, timing, np.where(feeds, left, timing.pause_ns), sync & counts
@@ -254,16 +252,13 @@ class Edits:
             return timing
         beside = ns_in(rows, instants_of(rows, which))
         # work that an earlier edit made shorter was beside it for as much less
-        beside = beside * self._timing.duration_ns // np.maximum(rows.end_ns - rows.start_ns, 1)
+        beside = beside * self._timing.duration_ns // np.maximum(rows.length_ns, 1)
         return without_stretch(timing, np.where(self._subject.crowded(), beside, 0), stretch)
 
     def _long_pauses(self, pause_ns: IntArray) -> BoolArray:
         """Pauses far longer than nearly all others of their thread: garbage collection, perhaps."""
-        calls, long = self._graph.calls, np.zeros(len(pause_ns), dtype=np.bool_)
+        calls, long = self._graph.calls, none_of(len(pause_ns))
         for thread in distinct(calls.thread).tolist():
             mine = calls.thread == thread
             long[mine] = pause_ns[mine] > APART.value * np.percentile(pause_ns[mine], 99)
         return long & (pause_ns > 0)
-
-    def _without_calls(self, which: BoolArray) -> Timing:
-        return without_host(self._graph, self._timing, self._timing.pause_ns, which)

@@ -1,7 +1,6 @@
 """One rank's recording as a graph: host calls in order, GPU work after its launch, stream and producers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
@@ -12,21 +11,23 @@ from traces.account.device import Latencies, Queueing
 from traces.account.host import cold_starts, cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
 from traces.account.waits import Poll, find_polls
-from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct, order_of, zeros
 from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
+from traces.frozen import frozen
 from traces.intervals import Spans, covered_ns, spans, union
+from traces.launches import of_call
 from traces.limits import LATENCY
 from traces.loops import loop
 from traces.names.ranges import HOST_RANGES
 from traces.replay.waits import Finder, Wait, Waits
-from traces.timeline import Activities, Bucket, RankTimeline
+from traces.timeline import Activities, RankTimeline
 
 _BATCH: Final = "data_pause"
 """Waits for the next batch that no range names; they count as `data`."""
 _COLD: Final = "cold_start"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pauses:
     """Parts of the pause before each call, in ns, by what took it, shape (m,) each; the rest is Python's.
 
@@ -60,13 +61,13 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     layers |= {"cpu_optimizer": cpu_optimizer(rank), "os_wait": columns.os_calls}
     recorded = {what: layer for what, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory
-    nowhere = np.broadcast_to(np.zeros(1, dtype=np.int64), len(calls))
+    nowhere = np.broadcast_to(zeros(1), len(calls))
     parts = dict.fromkeys(layers, nowhere) | {what: nowhere.copy() for what in recorded}
     within = nowhere.copy() if "profiler" in recorded else nowhere
     for thread in distinct(calls.thread).tolist():
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
-        seen, so_far = np.zeros(len(mine), dtype=np.int64), [np.empty((2, 0), dtype=np.int64)]
+        seen, so_far = zeros(len(mine)), [np.empty((2, 0), dtype=np.int64)]
         for what, layer in recorded.items():
             so_far.append(_times(layer, thread))
             covered = covered_ns(start, end, union(*np.concatenate(so_far, axis=1)))
@@ -88,7 +89,7 @@ BEGIN, RETURN, WORK = 0, 1, 2
 """Events of a replay: a call begins, a call returns, GPU work starts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """How long everything takes; an edit is another timing of the same graph.
 
@@ -109,7 +110,7 @@ class Timing:
     polled: Waits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Graph:
     """What depends on what. `events`, shape (e,): all in the order in which it happened, 3 * place + event.
 
@@ -141,7 +142,10 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     """The graph of what happens in some stretches of a rank, at least one, apart by a step or more."""
     rows, first_ns = rank.activities, int(stretches.start_ns[0])
     happens = happens_in(rows, stretches)
-    since = [(_since_ns(rows, spans((start, end))), end) for start, end in stretches.pairs()]
+    since = []  # from when on calls matter to what runs in each stretch
+    for start, end in stretches.pairs():
+        launched = happens_in(rows, spans((start, end))) & rows.is_launched
+        since.append((int(rows.launch_ns[launched].min(initial=start)) - 1, end))
     calls = host_calls(rank, *since)
     launched_by = launching_call(rows, calls)
     waits = Finder(rank, calls, launched_by).find()
@@ -164,7 +168,7 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     del launched_ns
     begins = _order_ns(rows, calls, (launched_by, within_ns), (*place.T, room), waits.waits)
     timing = Timing(
-        duration_ns=rows.end_ns - rows.start_ns,
+        duration_ns=rows.length_ns,
         gap_ns=gap_ns,
         arrival_ns=arrival_ns,
         residual_ns=residual_ns,
@@ -187,15 +191,9 @@ def happens_in(rows: Activities, stretches: Spans) -> BoolArray:
     return reduce(np.logical_or, ((rows.end_ns > start) & (rows.start_ns < end) for start, end in pairs))
 
 
-def _since_ns(rows: Activities, stretch: Spans) -> int:
-    """The instant from which calls matter to the activities inside of a stretch."""
-    launched, start_ns = happens_in(rows, stretch) & (rows.launch_ns != NULL), int(stretch.start_ns[0])
-    return int(rows.launch_ns[launched].min(initial=start_ns)) - 1
-
-
 def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
     """When the last of what each starts after had ended, shape (n,); NULL where none did."""
-    ended_ns = np.full(len(rows), NULL, dtype=np.int64)
+    ended_ns = np.full(len(rows), NULL)
     for places in before:  # one by one: all at once take many times the memory
         some = np.flatnonzero(places >= 0)
         ended_ns[some] = np.maximum(ended_ns[some], rows.end_ns[places[some]])
@@ -228,20 +226,16 @@ def _within_call(rows: Activities, calls: HostCalls, launched_by: IntArray, wait
 
     A copy that its own call waits for was launched within it, whenever it started.
     """
-    if not len(calls):
-        return np.full(len(rows), NONE, dtype=np.int64)
-    inside = (launched_by != NONE) & (rows.start_ns < calls.end_ns[launched_by])
+    inside = rows.start_ns < of_call(calls.end_ns, launched_by)
     inside[waits.work[launched_by[waits.work] == waits.call]] = True
-    return np.where(inside, np.maximum(rows.start_ns - calls.start_ns[launched_by], 0), NONE)
+    into_ns = rows.start_ns - of_call(calls.start_ns, launched_by)
+    return np.where(inside, np.maximum(into_ns, 0), NONE)
 
 
 def _launched_ns(calls: HostCalls, launched_by: IntArray, within_ns: IntArray, own_ns: IntArray) -> IntArray:
     """When each activity had been launched, shape (n,), NULL where that is not known."""
-    after = _returns_ns(calls, launched_by)
-    if not len(calls):
-        return after
-    during = calls.start_ns[launched_by] + np.minimum(within_ns, own_ns[launched_by])
-    return np.where((launched_by != NONE) & (within_ns >= 0), during, after)
+    during_ns = np.minimum(within_ns, of_call(own_ns, launched_by)) + of_call(calls.start_ns, launched_by)
+    return np.where(within_ns >= 0, during_ns, of_call(calls.end_ns, launched_by))
 
 
 def _latencies(
@@ -282,18 +276,11 @@ def _engine_before(rows: Activities) -> IntArray:
     """
     before = np.full(len(rows), NONE, dtype=PLACE)
     for key in range(len(COPY_KINDS)):
-        copies = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == key))
+        copies = np.flatnonzero(rows.is_copy & (rows.key == key))
         after = rows.start_ns[copies[1:]] - rows.end_ns[copies[:-1]]
         follows = (after >= 0) & (after <= LATENCY.value)
         before[copies[1:][follows]] = copies[:-1][follows]
     return before
-
-
-def _returns_ns(calls: HostCalls, launched_by: IntArray) -> IntArray:
-    """When each activity's launch call returned, shape (n,), NULL where that is not known."""
-    if not len(calls):
-        return np.full(len(launched_by), NULL, dtype=np.int64)
-    return np.where(launched_by == NONE, NULL, calls.end_ns[launched_by])
 
 
 def _order_ns(
@@ -313,7 +300,7 @@ def _order_ns(
     if ahead <= 0:
         return rows.start_ns
     launched_by, within_ns = launches
-    called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
+    called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, of_call(calls.end_ns, launched_by))
     order, width = rows.start_ns - ahead, len(producers)
     moved_ahead.over(width * len(order))(order, called_ns, np.stack(producers, axis=1).ravel(), width)
     return order
@@ -340,7 +327,5 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: 
     empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
     begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
     returns = called[~empty]
-    order = np.argsort(
-        np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])), kind="stable"
-    )
+    order = order_of(np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])))
     return np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]

@@ -5,15 +5,15 @@ known to wait for it: by how much is told with it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE, HostCalls
 from traces.account.waits import RETURNS
-from traces.arrays import PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray, last_at, order_of
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.groups import mask_of, passing
 from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import NEARLY_ALL, WALL, Limit
@@ -23,7 +23,7 @@ from traces.spelling import percent
 from traces.timeline import Activities, RankTimeline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """One overhead's ceiling.
 
@@ -68,10 +68,10 @@ def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
 
 def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolArray:
     """Which stretches of time end just after work that ended in them and was launched before them."""
-    by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
+    by_end = order_of(rows.end_ns).astype(PLACE)
     launched_ns = rows.launched_ns[by_end]
     ended_ns = rows.end_ns[by_end]
-    last = np.searchsorted(ended_ns, ends_ns, side="right") - 1
+    last = last_at(ended_ns, ends_ns)
     found: BoolArray = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value))
     found &= launched_ns[last] < begins_ns
     return found
@@ -85,7 +85,7 @@ ELASTIC: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proofs:
     """Whether the replay means anything.
 

@@ -4,15 +4,15 @@ A step lasts from border to border, by the work done until each.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.arrays import IntArray
+from traces.arrays import IntArray, ints, last_at, order_of
 from traces.columns import NULL
+from traces.frozen import frozen
 from traces.launchers import helper_work
 from traces.limits import Limit
 from traces.loops import loop
@@ -26,7 +26,7 @@ REPLAYS: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed:
     """When each activity started and ended, shape (n,), in ns."""
 
@@ -44,7 +44,7 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
         end_ns,
         calls.start_ns.copy(),
         calls.end_ns.copy(),
-        np.full(len(rows), NULL, dtype=np.int64),
+        np.full(len(rows), NULL),
         graph.anchor,
         graph.launched_by,
         graph.within_ns,
@@ -148,14 +148,14 @@ class Borders:
         stand_for_ns: Sequence[int] | None = None,
         apart_ns: Sequence[int] = (),
     ) -> None:
-        pairs = np.array(pairs_ns, dtype=np.int64).reshape(-1, 2)
+        pairs = ints(pairs_ns).reshape(-1, 2)
         at_ns, lengths_ns = pairs.ravel(), pairs[:, 1] - pairs[:, 0]
         self._times = np.ones(len(pairs)) if stand_for_ns is None else np.array(stand_for_ns) / lengths_ns
         own = ~helper_work(rows)
-        self._by_end = np.argsort(rows.end_ns, kind="stable")
+        self._by_end = order_of(rows.end_ns)
         self._by_end = self._by_end[own[self._by_end]]
         ends = rows.end_ns[self._by_end]
-        self._ended = np.searchsorted(ends, at_ns, side="right") - 1
+        self._ended = last_at(ends, at_ns)
         parts = (0, *np.searchsorted(ends, apart_ns).tolist(), len(ends))
         self._parts = [slice(*part) for part in pairwise(parts)]
         self._at_ns, self._part = at_ns, np.searchsorted(apart_ns, at_ns)
@@ -164,7 +164,7 @@ class Borders:
             np.flatnonzero(own & (rows.start_ns < at) & (rows.end_ns > at)) for at in at_ns.tolist()
         ]
         self._done_ns = [at - rows.start_ns[work] for at, work in zip(at_ns, self._across, strict=True)]
-        self._length_ns = [(rows.end_ns - rows.start_ns)[work] for work in self._across]
+        self._length_ns = [rows.length_ns[work] for work in self._across]
 
     def lengths_ns(self, done: Replayed) -> IntArray:
         """From the first to the second border of each pair, shape (k,), for all that it stands for."""
@@ -178,4 +178,4 @@ class Borders:
                 part_ns = lasts_ns * self._done_ns[place] // self._length_ns[place]
                 reached[place] = max(int(reached[place]), int((done.start_ns[work] + part_ns).max()))
         pairs = reached.reshape(-1, 2)
-        return ((pairs[:, 1] - pairs[:, 0]) * self._times).astype(np.int64)
+        return ints((pairs[:, 1] - pairs[:, 0]) * self._times)

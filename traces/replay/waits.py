@@ -8,7 +8,8 @@ for the last work its thread had launched.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
-from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct, ints, last_at, none_of, order_of
 from traces.columns import NULL
+from traces.frozen import frozen
 from traces.groups import mask_of, places_of_each
 from traces.host_clock import SOON
 from traces.limits import MOST
@@ -36,7 +38,7 @@ class Wait(NamedTuple):
     after_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waits(Rows):
     """Waits, arrays of shape (w,), in order of `call`."""
 
@@ -46,12 +48,12 @@ class Waits(Rows):
 
     @classmethod
     def of(cls, waits: Iterable[Wait]) -> Waits:
-        call, work, after_ns = np.array(list(waits), dtype=np.int64).reshape(-1, 3).T
+        call, work, after_ns = ints(list(waits)).reshape(-1, 3).T
         return cls.ordered(call, work, after_ns)
 
     @classmethod
     def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> Waits:
-        order = np.argsort(call, kind="stable")
+        order = order_of(call)
         return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
 
     def without(self, calls: BoolArray) -> Waits:
@@ -72,7 +74,7 @@ class Waits(Rows):
         return np.maximum.accumulate(first, out=first)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostWaits:
     """The waits of m calls for their returns; `own_ns`, shape (m,), is the time of each without them.
 
@@ -91,9 +93,9 @@ class Finder:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows
         self._launched = rows.launched_ns
-        self._by_launch = np.argsort(self._launched, kind="stable").astype(PLACE)
+        self._by_launch = order_of(self._launched).astype(PLACE)
         self._launches = self._launched[self._by_launch]
-        self._by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
+        self._by_end = order_of(rows.end_ns).astype(PLACE)
         self._ends = rows.end_ns[self._by_end]
         self._launched_by = launched_by
         self._streams = [
@@ -101,8 +103,8 @@ class Finder:
         ]
         self._small_copy = token_count_reads(rank)
         self._of_call: dict[int, list[Wait]] = {}
-        self._own = calls.end_ns - calls.start_ns
-        self._feeds = np.zeros(len(rows), dtype=np.bool_)
+        self._own = calls.length_ns
+        self._feeds = none_of(len(rows))
 
     def find(self) -> HostWaits:
         calls = self._calls
@@ -164,7 +166,7 @@ class Finder:
     def _blocking_copies(self) -> None:
         """Long copy calls wait for their own copy, but not where that began only after they had returned."""
         rows, calls = self._rows, self._calls
-        length = calls.end_ns - calls.start_ns
+        length = calls.length_ns
         begun = rows.start_ns <= calls.end_ns[self._launched_by] + SKEW.value if len(calls) else False
         copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE) & begun)
         for work in copies.tolist():
@@ -184,7 +186,7 @@ class Finder:
         queued = np.flatnonzero(rows.launch_ns[: by_call.min(initial=len(rows))] == NULL)
         by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
         launching = distinct(self._launched_by[by_call])  # in order of start
-        last = by_call[np.searchsorted(self._launched_by[by_call], launching, side="right") - 1]
+        last = by_call[last_at(self._launched_by[by_call], launching)]
         last = np.concatenate((queued.astype(PLACE), last))
         released, places = self._released(launching, last), np.arange(len(queued), len(last), dtype=PLACE)
         seen = released != NONE
@@ -194,20 +196,17 @@ class Finder:
         call, work, seen = launching[waits], last[at[waits]], seen[waits]
         after_ns = calls.end_ns[call] - rows.end_ns[work]
         call, work, seen, after_ns = (one[after_ns >= 0] for one in (call, work, seen, after_ns))
-        self._own_without_queue(call[seen], launching)
-        found = Waits.of(wait for one in self._of_call.values() for wait in one)
+        # launch calls that waited for nothing but room take as long as others
+        only = ints([one for one in call[seen].tolist() if not self._of_call.get(one)])
+        if len(only):
+            usual_ns = int(np.median(calls.length_ns[launching]))
+            self._own[only] = np.minimum(calls.length_ns[only], usual_ns)
+        found = Waits.of(chain.from_iterable(self._of_call.values()))
         return Waits.ordered(
             np.concatenate((found.call, call)),
             np.concatenate((found.work, work)),
             np.concatenate((found.after_ns, np.where(seen, after_ns, 0))),
         )
-
-    def _own_without_queue(self, held: IntArray, launching: IntArray) -> None:
-        """Launch calls that waited for nothing but room take as long as others."""
-        length = self._calls.end_ns - self._calls.start_ns
-        only = np.array([call for call in held.tolist() if not self._of_call.get(call)], dtype=np.int64)
-        if len(only):
-            self._own[only] = np.minimum(length[only], int(np.median(length[launching])))
 
     def _released(self, launching: IntArray, last: IntArray) -> IntArray:
         """Of each launch call the place in `last` of the launch that made room for it; -1 where it had some.
@@ -222,8 +221,8 @@ class Finder:
         length = calls.end_ns[launching] - calls.start_ns[launching]
         back = calls.end_ns[launching]
         usual = np.median(length) if len(length) else 0
-        by_end = np.argsort(rows.end_ns[last], kind="stable").astype(PLACE)
-        latest = np.searchsorted(rows.end_ns[last][by_end], back, side="right") - 1
+        by_end = order_of(rows.end_ns[last]).astype(PLACE)
+        latest = last_at(rows.end_ns[last][by_end], back)
         found = by_end[np.maximum(latest, 0)]
         ended, places = (
             rows.end_ns[last][found],

@@ -11,12 +11,13 @@ the TF32 share of it.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.account.inferred import UNEXPLAINED
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, shifted
 from traces.groups import mask_of, next_at, previous_at
 from traces.replay.graph import Graph, Timing
 
@@ -31,14 +32,20 @@ def without_unexplained(timing: Timing) -> Timing:
     return replace(timing, residual_ns=explained_ns)
 
 
+def zeroed(timing: Timing, which: BoolArray, *names: str) -> Timing:
+    """Some of its times are nothing where a mask of their shape holds."""
+    times: dict[str, Any] = {name: np.where(which, 0, getattr(timing, name)) for name in names}
+    return replace(timing, **times)
+
+
 def without_work(timing: Timing, which: BoolArray) -> Timing:
     """GPU work, a mask of shape (n,), takes no time; it is still launched and still orders what follows."""
-    return replace(timing, duration_ns=np.where(which, 0, timing.duration_ns))
+    return zeroed(timing, which, "duration_ns")
 
 
 def stretched_ns(beside_ns: IntArray, stretch_frac: float) -> IntArray:
     """The part of time beside communication, shape (n,), that is there only because of it."""
-    return (beside_ns * (stretch_frac / (1 + stretch_frac))).astype(np.int64)
+    return ints(beside_ns * (stretch_frac / (1 + stretch_frac)))
 
 
 def without_stretch(timing: Timing, beside_ns: IntArray, stretch_frac: float) -> Timing:
@@ -59,12 +66,8 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
     syncs = gone & is_kind(graph.calls, CallKind.SYNC)
     vanished = mask_of(waits.work[syncs[waits.call]], len(timing.duration_ns)) & graph.feeds_host
     if vanished.any():
-        timing = replace(
-            without_work(timing, vanished),
-            gap_ns=np.where(vanished, 0, timing.gap_ns),
-            residual_ns=np.where(vanished, 0, timing.residual_ns),
-            engine=np.where(vanished, NONE, timing.engine),
-        )
+        timing = zeroed(timing, vanished, "duration_ns", "gap_ns", "residual_ns")
+        timing = replace(timing, engine=np.where(vanished, NONE, timing.engine))
     shorter, before_ns = (pause_ns < timing.pause_ns)[polled.call], pause_ns[polled.call]
     return replace(
         timing,
@@ -101,7 +104,7 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
         mine = np.flatnonzero(calls.thread == thread)
         tells, copies = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine], gone[mine]
         leads = tells & np.append(copies, False)[next_at(~tells)[:-1]]
-        follows = tells & np.append(False, copies[:-1])
+        follows = tells & shifted(copies)
         gone[mine[leads | follows]] = True
     return _without(timing, which, gone, graph.pauses.said_ns)
 
@@ -110,15 +113,9 @@ def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArr
     """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing."""
     if not which.any() and not calls.any():
         return timing
-    return replace(
-        without_waits(timing, calls),
-        duration_ns=np.where(which, 0, timing.duration_ns),
-        gap_ns=np.where(which, 0, timing.gap_ns),
-        arrival_ns=np.where(which, 0, timing.arrival_ns),
-        residual_ns=np.where(which, 0, timing.residual_ns),
-        own_ns=np.where(calls, 0, timing.own_ns),
-        pause_ns=np.where(calls, np.minimum(timing.pause_ns, kept_ns), timing.pause_ns),
-    )
+    left = zeroed(without_waits(timing, calls), calls, "own_ns")
+    left = zeroed(left, which, "duration_ns", "gap_ns", "arrival_ns", "residual_ns")
+    return replace(left, pause_ns=np.where(calls, np.minimum(left.pause_ns, kept_ns), left.pause_ns))
 
 
 def without_waits(timing: Timing, calls: BoolArray) -> Timing:
@@ -148,9 +145,9 @@ def without_allocator(timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
     if not calls.any():
         return timing
-    return replace(timing, own_ns=np.where(calls, 0, timing.own_ns), waits=timing.waits.without(calls))
+    return replace(zeroed(timing, calls, "own_ns"), waits=timing.waits.without(calls))
 
 
 def with_shares(timing: Timing, share: FloatArray) -> Timing:
     """Kernels take a share, shape (n,), of their time."""
-    return replace(timing, duration_ns=(timing.duration_ns * share).astype(np.int64))
+    return replace(timing, duration_ns=ints(timing.duration_ns * share))

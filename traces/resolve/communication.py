@@ -1,18 +1,18 @@
 """The communication activities of a rank, with what their names alone say."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, bools, distinct, ints, last_at
 from traces.columns import NULL
+from traces.frozen import frozen
 from traces.groups import passing
 from traces.names.kernels import COMM_KINDS, KernelClass, kind_of
 from traces.patterns import compiled, compiled_rows
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 
 def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: int) -> IntArray:
@@ -44,10 +44,10 @@ def stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
     order = np.lexsort((-end_ns, start_ns))
     start, end = start_ns[order], end_ns[order]
     depth = np.arange(len(order)) - np.searchsorted(np.sort(end), start, side="right")
-    found = np.full(len(time_ns), -1, dtype=np.int64)
+    found = np.full(len(time_ns), -1)
     for level in distinct(depth):
         level_places = np.flatnonzero(depth == level)
-        at = np.searchsorted(start[level_places], time_ns, side="right") - 1
+        at = last_at(start[level_places], time_ns)
         inside = (at >= 0) & (time_ns < end[level_places[np.maximum(at, 0)]])
         found[inside] = order[level_places[at[inside]]]
     return found
@@ -89,7 +89,7 @@ _HYBRID: Final = compiled(rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.
 """HybridEP: the last template argument is FORWARD_DISPATCH of dispatch, BACKWARD_COMBINE of combine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Communication:
     """Communication activities of one rank, in order: `index` into the rank's `Activities`, shape (m,)."""
 
@@ -105,8 +105,8 @@ class Communication:
         return len(self.index)
 
     def of_subclass(self, *subclasses: str) -> BoolArray:
-        wanted = np.array([kernel.subclass in subclasses for kernel in self.classes], dtype=np.bool_)
-        mask: BoolArray = wanted[self.rows.name] & (self.rows.source == Source.KERNEL)
+        wanted = bools([kernel.subclass in subclasses for kernel in self.classes])
+        mask: BoolArray = wanted[self.rows.name] & self.rows.is_kernel
         told, by_range = self._told_by(lambda name: int(name in subclasses))
         mask[told] = by_range == 1
         return mask
@@ -130,16 +130,16 @@ class Communication:
     def _told_by(self, code: Callable[[str], int]) -> tuple[BoolArray, IntArray]:
         """Which kernels a range tells of, shape (m,), and the code of each one's subclass."""
         told: BoolArray = self.told != UNTOLD
-        return told, np.array([code(name) for name, _ in COLLECTIVES], dtype=np.int64)[self.told[told]]
+        return told, ints([code(name) for name, _ in COLLECTIVES])[self.told[told]]
 
     def _by_name(self, codes: list[int]) -> IntArray:
-        by_name = np.array(codes, dtype=np.int64)[self.rows.name]
-        return np.where(self.rows.source == Source.KERNEL, by_name, UNTOLD)
+        by_name = ints(codes)[self.rows.name]
+        return np.where(self.rows.is_kernel, by_name, UNTOLD)
 
 
 def communication_of(rank: RankTimeline) -> Communication:
     """The communication activities of a rank."""
-    index = np.flatnonzero(rank.activities.bucket == Bucket.COMM)
+    index = np.flatnonzero(rank.activities.is_comm)
     rows = rank.activities.take(index)
     return Communication(rank, index, rows, rank.classes, _told(rank, rows))
 
@@ -150,9 +150,9 @@ def _operation(subclass: str) -> int:
 
 
 def _told(rank: RankTimeline, rows: Activities) -> IntArray:
-    told = np.full(len(rows), UNTOLD, dtype=np.int64)
+    told = np.full(len(rows), UNTOLD)
     generic = passing(lambda one: one.subclass == GENERIC, rank.classes[:-1])[rows.name]
-    generic = (generic & (rows.source == Source.KERNEL)) | (rows.source == Source.COPY)
+    generic = (generic & rows.is_kernel) | (rows.source == Source.COPY)
     if generic.any():
         of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
         told[generic] = innermost(rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD)

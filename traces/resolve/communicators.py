@@ -3,21 +3,20 @@
 The PyTorch profiler writes the process group of a collective beside its kernel.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, ints
 from traces.columns import EXCHANGES, PURPOSES
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.resolve.communication import Communication
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import UNTOLD
-from traces.timeline import Bucket, Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """The communication activities in parts, by stream or by communicator.
 
@@ -68,9 +67,9 @@ def streams_of(comm: Communication, communicator: IntArray) -> Parts:
     rows = comm.rank.activities
     ids = distinct(comm.rows.stream_id)
     of_row = np.searchsorted(ids, comm.rows.stream_id)
-    compute = distinct(rows.stream_id[rows.bucket == Bucket.COMPUTE])
+    compute = distinct(rows.stream_id[rows.is_compute])
     told = communicator != UNTOLD
-    most, least = np.full(len(ids), -1, dtype=np.int64), np.full(len(ids), len(comm), dtype=np.int64)
+    most, least = np.full(len(ids), -1), np.full(len(ids), len(comm), dtype=np.int64)
     np.maximum.at(most, of_row[told], communicator[told])
     np.minimum.at(least, of_row[told], communicator[told])
     return Parts(of_row, ids, ~np.isin(ids, compute) & (most <= least))
@@ -85,7 +84,7 @@ def communicators_of(communicator: IntArray) -> Parts:
 _SHAPE_OF: Final = {"all_to_all": ALL_TO_ALL, "p2p": POINT_TO_POINT}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessGroups:
     """Of each activity, shape (m,): the `group` by number, its `purpose` (`PURPOSES`), `UNTOLD` where untold.
 
@@ -102,12 +101,12 @@ class ProcessGroups:
 
 def process_groups_of(comm: Communication) -> ProcessGroups:
     """Ask what stands beside each communication kernel; nothing does beside copies."""
-    group, purpose, exchange = (np.full(len(comm), UNTOLD, dtype=np.int64) for _ in range(3))
+    group, purpose, exchange = (np.full(len(comm), UNTOLD) for _ in range(3))
     recorded = comm.rank.columns.collectives
     if recorded is not None:
-        kernel = comm.rows.source == Source.KERNEL
+        kernel = comm.rows.is_kernel
         row = comm.rows.row[kernel]
         group[kernel], purpose[kernel] = recorded.group[row], recorded.purpose[row]
         exchange[kernel] = recorded.exchange[row]
-    of_exchange = np.array([*(_SHAPE_OF[name] for name in EXCHANGES), UNKNOWN], dtype=np.int64)
+    of_exchange = ints([*(_SHAPE_OF[name] for name in EXCHANGES), UNKNOWN])
     return ProcessGroups(group, purpose, of_exchange[exchange])

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, codes_of, distinct, summed
 from traces.cures import cure
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -101,7 +101,7 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
 def _operations(draft: Draft, found: Evidence) -> IntArray:
     """What each activity does: by its name; a SendRecv's direction by its range, else its neighbours."""
     comm, sendrecv, ranges, near = found.comm, found.sendrecv, found.ranges, found.near
-    code = {name: place for place, name in enumerate(OPERATIONS)}
+    code = codes_of(OPERATIONS)
     operation = comm.operation_by_name()
     shape = np.where(found.groups.known, found.groups.shape(), ranges.shape)
     shape = np.where(found.named_shape == UNKNOWN, shape, found.named_shape)
@@ -149,9 +149,9 @@ def _still_open(
     result, rows, of_row = [], found.comm.rows, found.streams.of_row
     for number in distinct(of_row[which]):
         mine = which & (of_row == number)
-        duration_ns, stream = (rows.end_ns - rows.start_ns)[mine], int(rows.stream_id[mine][0])
-        work_ns, spread = int(duration_ns.sum()), spread_frac(duration_ns)
-        result.append(Unresolved(kind, stream, int(mine.sum()), work_ns, spread, *why(mine)))
+        duration_ns, stream = rows.length_ns[mine], int(rows.stream_id[mine][0])
+        work_ns, spread = summed(duration_ns), spread_frac(duration_ns)
+        result.append(Unresolved(kind, stream, summed(mine), work_ns, spread, *why(mine)))
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
 
 

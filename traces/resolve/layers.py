@@ -6,12 +6,12 @@ range, else by its place in the step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of, order_of
+from traces.frozen import frozen
 from traces.groups import begins, next_at, place_in_run
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.neighbours import Neighbours, launch_order
@@ -29,7 +29,7 @@ def phases_of(comm: Communication, operation: IntArray, ranges: Enclosing, near:
 
     A dispatch belongs to what comes next, a combine to what came before. Recomputed forward is forward.
     """
-    code = {name: place for place, name in enumerate(OPERATIONS)}
+    code = codes_of(OPERATIONS)
     expert = np.isin(operation, [code[name] for name in _EXPERT])
     phase = comm.phase_by_name()
     phase = _first_told(phase, ranges.phase)
@@ -40,7 +40,7 @@ def phases_of(comm: Communication, operation: IntArray, ranges: Enclosing, near:
     phase = _first_told(phase, agreed)
     threads = comm.rank.columns.thread_names.items()
     autograd = [gid for gid, name in threads if name.startswith(AUTOGRAD_THREAD)]
-    launched = np.isin(comm.rows.launch_thread, np.array(autograd, dtype=np.int64))
+    launched = np.isin(comm.rows.launch_thread, ints(autograd))
     phase = _first_told(phase, np.where(launched, PHASES.index("bwd"), UNTOLD))
     return np.where(expert, phase, UNTOLD)
 
@@ -52,11 +52,11 @@ def _first_told(first: IntArray, second: IntArray) -> IntArray:
 def _of_notify(comm: Communication, phase: IntArray, dispatch: BoolArray) -> IntArray:
     """Phase of the notify kernel right before a dispatch on its stream: DeepEP sends the counts first."""
     notify = comm.of_subclass("ep_notify")
-    place = np.argsort(launch_order(comm.rank.activities), kind="stable")[comm.index]
-    result = np.full(len(comm), UNTOLD, dtype=np.int64)
+    place = order_of(launch_order(comm.rank.activities))[comm.index]
+    result = np.full(len(comm), UNTOLD)
     for stream in distinct(comm.rows.stream_id[notify]):
         mine = np.flatnonzero((comm.rows.stream_id == stream) & (notify | dispatch))
-        mine = mine[np.argsort(place[mine], kind="stable")]
+        mine = mine[order_of(place[mine])]
         after_notify = dispatch[mine[1:]] & notify[mine[:-1]]
         result[mine[1:][after_notify]] = phase[mine[:-1][after_notify]]
     return result
@@ -66,7 +66,7 @@ _FORWARD, _BACKWARD = PHASES.index("fwd"), PHASES.index("bwd")
 _DISPATCH, _COMBINE = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Of each communication activity, shape (m,), where in the step it stands; `UNTOLD` where untold.
 
@@ -82,13 +82,13 @@ class Places:
 def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Places:
     """Place the expert traffic of the used steps. Without steps only ranges tell layers."""
     rows = rank.activities.take(resolution.index)
-    index = np.array([*(step.index for step in steps.used), UNTOLD], dtype=np.int64)
+    index = ints([*(step.index for step in steps.used), UNTOLD])
     step = index[steps.used_at(rows.start_ns)]
-    order = np.argsort(launch_order(rank.activities), kind="stable")[resolution.index]
+    order = order_of(launch_order(rank.activities))[resolution.index]
     directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(*PAYLOAD_KINDS)
     mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
     mine = mine[np.lexsort((order[mine], resolution.phase[mine], step[mine]))]
-    layer, part = (np.full(len(resolution), UNTOLD, dtype=np.int64) for _ in range(2))
+    layer, part = (np.full(len(resolution), UNTOLD) for _ in range(2))
     number, part[mine] = _passes(step[mine], resolution.phase[mine], resolution.operation[mine])
     thread = rows.launch_thread[mine]
     layer[mine] = _by_sequence(number, step[mine], resolution.phase[mine], order[mine], thread)
@@ -122,7 +122,7 @@ def _by_sequence(
     number of layers divides the length of every run. Where forward and backward passes take turns one by one,
     the order does not tell the layer.
     """
-    result = np.full(len(step), UNTOLD, dtype=np.int64)
+    result = np.full(len(step), UNTOLD)
     first = np.flatnonzero((number >= 0) & begins(number) & (step != UNTOLD))
     if not len(first):
         return result
@@ -137,7 +137,7 @@ def _by_sequence(
         return result
     place = (np.arange(len(first_time)) - np.repeat(run_start, lengths)) % layer_count
     downwards = phase[first_time] == _BACKWARD
-    of_pass = np.full(int(number.max()) + 1, UNTOLD, dtype=np.int64)
+    of_pass = np.full(int(number.max()) + 1, UNTOLD)
     of_pass[number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
     # a recomputed pass is of the layer whose backward comes next
     passes, following = number[in_time], next_at(phase[in_time] == _BACKWARD)[:-1]
@@ -153,5 +153,5 @@ def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
     where_backward = np.isin(thread, thread[phase == _BACKWARD])
     forward = phase == _FORWARD
     if not (forward & ~where_backward).any():
-        return np.zeros(len(phase), dtype=np.bool_)
+        return none_of(len(phase))
     return forward & where_backward

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import fields
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import (
+    FOREVER,
+    NOWHERE,
+    BoolArray,
+    IntArray,
+    distinct,
+    ints,
+    last_at,
+    order_of,
+    sums_before,
+)
 from traces.columns import NULL, PROCESS_BITS, NcclCalls, Ranges
+from traces.frozen import frozen
 from traces.groups import begins, passing
 from traces.limits import Limit
 from traces.patterns import compiled
@@ -26,7 +37,7 @@ _OWN_RANKS: Final = compiled(r"ncclComm(?:Init|Destroy|Abort)")
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPayloads:
     """Of each NCCL call of one thread the number of its communicator, its peer and the bytes it names, shape
     (n,), or `NONE`.
@@ -56,13 +67,13 @@ class CallPayloads:
 
 def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
     """The one value that all of a number have, shape (count,); `NONE` where they differ, or there is none."""
-    most, least = (np.full(count, start, dtype=np.int64) for start in (NONE, np.iinfo(np.int64).max))
+    most, least = (np.full(count, start, dtype=np.int64) for start in (NONE, FOREVER))
     np.maximum.at(most, number, values)
     np.minimum.at(least, number, values)
     return np.where(most == least, most, NONE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Communicators:
     """The communicators of one process, by number, and the calls that name them."""
 
@@ -75,11 +86,11 @@ class Communicators:
 
     def of_calls(self, thread_gid: int, start_ns: IntArray, end_ns: IntArray) -> CallPayloads:
         """Payloads of the calls of a thread that began and ended at these times, shape (n,)."""
-        found = CallPayloads(*(np.full(len(start_ns), NONE, dtype=np.int64) for _ in range(3)))
+        found = CallPayloads(*(np.full(len(start_ns), NONE) for _ in range(3)))
         if self.calls is None:
             return found
         mine = np.flatnonzero(self.calls.thread_gid == thread_gid)
-        mine = mine[np.argsort(self.calls.start_ns[mine], kind="stable")]
+        mine = mine[order_of(self.calls.start_ns[mine])]
         if not len(mine):
             return found
         at = np.minimum(np.searchsorted(self.calls.start_ns[mine], start_ns), len(mine) - 1)
@@ -101,7 +112,7 @@ class Communicators:
 def communicators_in(rank: RankTimeline) -> Communicators:
     """Number the communicators that NCCL's payloads of the rank's process name."""
     calls = rank.columns.nccl_calls
-    empty = np.zeros(0, dtype=np.int64)
+    empty = NOWHERE
     if calls is None:
         return Communicators(None, empty, empty, empty)
     hashed, ranks = calls.payloads.communicator, calls.payloads.rank_count
@@ -124,7 +135,7 @@ NEIGHBOURS: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch.
 
@@ -168,7 +179,7 @@ class Groups:
 def groups_of(comm: Communication) -> Groups:
     """Find the group behind each communication activity, on the thread that launched it."""
     communicators = communicators_in(comm.rank)
-    told = np.full((len(Groups.__slots__), len(comm)), -1, dtype=np.int64)
+    told = np.full((len(fields(Groups)), len(comm)), -1)
     for mine, calls, payloads in calls_by_thread(comm, communicators):
         behind = _behind(calls, payloads, comm.rows.launch_ns[mine])
         told[:6, mine], told[7, mine] = behind[:6], behind[6]
@@ -183,7 +194,7 @@ def calls_by_thread(
     texts = [text.strip() for text in comm.rank.columns.range_texts]
     ranges = comm.rank.columns.ranges
     wanted = passing(_CALLS.__contains__, texts)[ranges.text]
-    code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
+    code = ints([_CALLS.get(text, -1) for text in texts] + [-1])[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
     for gid in comm.rows.launching_threads:
         here = thread == gid
@@ -209,7 +220,7 @@ _CALLS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThreadCalls:
     """NCCL calls of one thread in order, shape (n,)."""
 
@@ -248,7 +259,7 @@ class ThreadCalls:
         """The call open at each launch, the last that began before it: its place, whether it ends a whole
         group, which then launches, and whether it stands alone and launches itself.
         """
-        at = np.searchsorted(self.start_ns, launch_ns, side="right") - 1
+        at = last_at(self.start_ns, launch_ns)
         inside = (at >= 0) & (launch_ns <= self.end_ns[at])
         grouped = self.first[at] >= 0
         return at, inside & self.last[at] & grouped, inside & self.moves[at] & ~grouped
@@ -261,7 +272,7 @@ class ThreadCalls:
 
 def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> ThreadCalls:
     start_ns, end_ns = ranges.start_ns[wanted][here], ranges.end_ns[wanted][here]
-    order = np.argsort(start_ns, kind="stable")
+    order = order_of(start_ns)
     in_order = code[here][order]
     return ThreadCalls(start_ns[order], end_ns[order], in_order, *_outermost(in_order))
 
@@ -275,9 +286,9 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
     at, ends_group, alone = calls.open_at(launch_ns)
     start = calls.first[at]
     exchanges = alone & (calls.code[at] != _COLLECTIVE)
-    result = np.full((7, len(launch_ns)), -1, dtype=np.int64)
+    result = np.full((7, len(launch_ns)), -1)
     for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
-        until = np.concatenate(([0], np.cumsum(calls.code == code)))
+        until = sums_before(calls.code == code)
         in_group = until[at] - until[np.maximum(start, 0)]
         result[row] = np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, -1))
     group = calls.group

@@ -1,18 +1,17 @@
 """Evidence: what was launched just before and just after a communication kernel, whatever the stream."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
-from traces.columns import NULL
+from traces.arrays import BoolArray, IntArray, ints, summed
+from traces.frozen import frozen
 from traces.groups import next_at, places_in, previous_at
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
-from traces.timeline import Activities, Bucket, Source
+from traces.timeline import Activities
 from traces.training import is_optimizer_kernel
 
 
@@ -61,7 +60,7 @@ _OF_SUBCLASS: Final = {
 MOE_ROLES: Final = (Role.ROUTER, Role.PERMUTE, Role.UNPERMUTE, Role.EXPERT)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Neighbours:
     """Of each communication activity, shape (m,): roles of the telling compute kernels next to its launch.
 
@@ -95,10 +94,10 @@ class Neighbours:
 def neighbours_of(comm: Communication) -> Neighbours:
     """Look left and right of each communication activity, in the order of launches."""
     rank = comm.rank
-    role_of = np.array([*map(role, (*rank.columns.kernel_names, ""), comm.classes)], dtype=np.int64)
-    phase_of = np.array([*map(_phase, comm.classes)], dtype=np.int64)
+    role_of = ints([*map(role, (*rank.columns.kernel_names, ""), comm.classes)])
+    phase_of = ints([*map(_phase, comm.classes)])
     rows = rank.activities
-    compute = (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
+    compute = rows.is_compute & rows.is_kernel
     roles = np.where(compute, role_of[rows.name], Role.SILENT)
     phases = np.where(compute, phase_of[rows.name], UNTOLD)
     order = launch_order(rows)
@@ -111,7 +110,7 @@ def neighbours_of(comm: Communication) -> Neighbours:
         previous_phase[mine],
         next_phase[mine],
         bool(np.isin(roles, MOE_ROLES).any()),
-        int((roles == Role.PERMUTE).sum()),
+        summed(roles == Role.PERMUTE),
     )
 
 
@@ -121,8 +120,8 @@ def launch_order(rows: Activities) -> IntArray:
     An activity without a launch among launched ones stands where it starts. Kernels of one graph launch stand
     in order of start.
     """
-    known = rows.launch_ns != NULL
-    by_launch = int(known.sum()) * 2 > len(rows)
+    known = rows.is_launched
+    by_launch = summed(known) * 2 > len(rows)
     key = np.where(known, rows.launch_ns, rows.start_ns) if by_launch else rows.start_ns
     return np.lexsort((rows.start_ns, key))
 

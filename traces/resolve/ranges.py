@@ -1,12 +1,12 @@
 """Evidence: what the NVTX ranges say that were open on the launching thread."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints
 from traces.columns import PURPOSES
+from traces.frozen import frozen
 from traces.patterns import compiled, compiled_rows, first_found
 from traces.resolve.communication import Communication, innermost
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
@@ -44,7 +44,7 @@ _DECORATION: Final = compiled(r", (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Enclosing:
     """What the innermost telling range around each launch says, shape (m,), `UNTOLD` where none does.
 
@@ -69,7 +69,7 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
     texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
     known = {text: _meaning(text) for text in set(texts)}  # with emit_nvtx nearly every range has its own
     silent = (UNTOLD, UNKNOWN, UNTOLD, UNTOLD, UNTOLD, UNTOLD)
-    of_text = np.array([*(known[text] for text in texts), silent], dtype=np.int64).T
+    of_text = ints([*(known[text] for text in texts), silent]).T
     return Enclosing(*(innermost(comm.rank, comm.rows, *one) for one in zip(of_text, silent, strict=True)))
 
 

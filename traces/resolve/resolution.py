@@ -1,12 +1,13 @@
 """The result: what each communication activity is for, on what evidence, and how sure that is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints
 from traces.columns import PURPOSES
+from traces.frozen import frozen
 from traces.names.kernels import COMM_KINDS
 from traces.timeline import RankTimeline
 
@@ -46,10 +47,10 @@ CONTROL_KIND: Final = "ep_control"
 
 def kind_codes(*kinds: str) -> IntArray:
     """Places of kinds in `COMM_KINDS`."""
-    return np.array([COMM_KINDS.index(kind) for kind in kinds], dtype=np.int64)
+    return ints([COMM_KINDS.index(kind) for kind in kinds])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unresolved:
     """SendRecv, or gathers and scatters, of one stream whose purpose could not be told.
 
@@ -67,7 +68,7 @@ class Unresolved:
     cure: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolution:
     """Of each communication activity of a rank, arrays of shape (m,), what it is for.
 
@@ -100,7 +101,7 @@ def with_kinds(rank: RankTimeline, resolution: Resolution) -> RankTimeline:
     return replace(rank, activities=replace(rank.activities, key=key))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """Of each communication activity the purpose settled so far, shape (m,), `UNTOLD` where none."""
 

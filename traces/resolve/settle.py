@@ -4,13 +4,13 @@ A SendRecv is an expert all-to-all, a pipeline's exchange, or context parallelis
 parallelism, expert traffic, or tensor parallelism.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
-from traces.columns import NULL, PURPOSES
+from traces.arrays import BoolArray, IntArray, summed
+from traces.columns import PURPOSES
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.communicators import Parts, ProcessGroups, communicators_of, process_groups_of, streams_of
@@ -25,7 +25,7 @@ _OF_SENDRECV: Final = ("ep", "pp", "cp", "tp")
 _OF_ALL_REDUCE: Final = ("tp",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """All evidence on the communication activities of a rank.
 
@@ -53,7 +53,7 @@ class Evidence:
         A group of data parallelism may gather, scatter and reduce, but what it exchanges is not gradients.
         """
         gather = self.comm.of_subclass("all_gather", "reduce_scatter")
-        result = np.full(len(purpose), UNTOLD, dtype=np.int64)
+        result = np.full(len(purpose), UNTOLD)
         for which, purposes in (
             (gather, _OF_GATHER),
             (self.sendrecv, _OF_SENDRECV),
@@ -116,10 +116,10 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     settle_by_communicator(draft, found, which)
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "medium")
     # a launch from before the recording cannot be asked: the others of its stream answer for it
-    unasked = which & (found.comm.rows.launch_ns == NULL)
+    unasked = which & ~found.comm.rows.is_launched
     agreed = streams.agreed(draft.purpose, which, shared=True)
     draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
-    each = round(int(bracketed.sum()) / near.permute_count) if near.permute_count else 0
+    each = round(summed(bracketed) / near.permute_count) if near.permute_count else 0
     confidence = "medium" if each == PER_PERMUTE.value else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
     _settle_amid_experts(draft, which, near, streams)

@@ -16,13 +16,13 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray
+from traces.arrays import FOREVER, PLACE, BoolArray, IntArray, ints, order_of
 from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source
 
-_NEVER: Final = int(np.iinfo(np.int64).max)
+_NEVER: Final = int(FOREVER)
 
 
 class HostOrder:
@@ -34,7 +34,7 @@ class HostOrder:
 
     def __init__(self, activities: Activities) -> None:
         launch = _launched_ns(activities)
-        order = np.argsort(launch, kind="stable").astype(PLACE)
+        order = order_of(launch).astype(PLACE)
         own = ~helper_work(activities)[order]
         compute = own & (activities.bucket[order] == Bucket.COMPUTE)
         starts = np.where(compute, activities.start_ns[order], _NEVER)
@@ -72,7 +72,7 @@ class HostOrder:
 
     def _last_of(self, ends_ns: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         between = zip(self.launched_before(first_ns), self.launched_before(last_ns), strict=True)
-        return np.array([ends_ns[slice(*one)].max(initial=NULL) for one in between], dtype=np.int64)
+        return ints([ends_ns[slice(*one)].max(initial=NULL) for one in between])
 
     def goes_on_ns(self, host_ns: int) -> int:
         """When compute launched after a host time began."""
@@ -83,7 +83,7 @@ class HostOrder:
         return int(self._kernels_so_far[-1])
 
     def launched_before(self, host_ns: IntArray) -> IntArray:
-        return np.searchsorted(self.launch_ns, host_ns, side="left").astype(np.int64)
+        return ints(np.searchsorted(self.launch_ns, host_ns, side="left"))
 
     def kernels_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """How many kernels and graph replays were launched in each host interval [first, last)."""
@@ -111,7 +111,7 @@ def _launched_ns(activities: Activities) -> IntArray:
     One without a launch counts as launched when it starts, but before all others where none of those runs
     yet: the host was ahead as the recording began.
     """
-    unknown = activities.launch_ns == NULL
+    unknown = ~activities.is_launched
     launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
     if unknown.any() and not unknown.all():
         first_ns = int(activities.launch_ns[~unknown].min())

@@ -3,10 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
-
+from traces.arrays import bools
 from traces.columns import NULL, PROCESS_BITS
-from traces.cures import cure
 from traces.errors import EmptySelection
 from traces.limits import MOST
 from traces.names.ranges import family
@@ -51,7 +49,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
         ("graph", replay_steps(rank, order)),
         ("period", period_steps(rank, order, roles)),
     )
-    if not (rank.activities.launch_ns != NULL).any():
+    if not rank.activities.is_launched.any():
         # without launches a range lies on the host's clock only, ahead of its work
         ways = (*ways[1:], ways[0])
     found = [
@@ -62,7 +60,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
     usable = [steps for steps in found if steps.used]
     if usable:
         chosen = leave_out_hiccups(usable[0])
-        if chosen.source == "period" and not shows_steps(rank, order, roles, chosen):
+        if chosen.source == "period" and not shows_steps(rank, roles, chosen):
             chosen = replace(chosen, unit="block")
         return replace(chosen, disagreement=disagreement_of(usable))
     first, last = _extent(rank)
@@ -72,7 +70,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
     assert selection.nvtx is not None
     texts, what = rank.columns.range_texts, f"--nvtx {selection.nvtx.text!r}"
-    wanted = np.array([selection.nvtx.search(text) is not None for text in texts], dtype=np.bool_)
+    wanted = bools([selection.nvtx.search(text) is not None for text in texts])
     ranges = matching_ranges(rank, wanted, what)
     if ranges is None:
         raise EmptySelection(f"{what} matches no range. {_nearest(rank, selection)}")
@@ -108,7 +106,7 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     texts = rank.columns.range_texts
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
-        return f"The trace has no ranges: {cure('ranges', rank.columns.info.kind)}."
+        return f"The trace has no ranges: {rank.cure('ranges')}."
     near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3)
     near = near or [text for text, _ in counts.most_common(3)]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, last_at
 from traces.columns import NULL
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.intervals import Spans, spans
 from traces.missing import Missing, gap
 from traces.sections.rank import Outside, StepSource, Unit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used.
 
@@ -37,7 +38,7 @@ class Step:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What one way took for steps, in order, before the rules all ways share.
 
@@ -62,7 +63,7 @@ class Found:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """Steps of one rank, all recorded ones in order, and the window they make.
 
@@ -129,13 +130,13 @@ class Steps:
     def borders_ns(self) -> tuple[IntArray, IntArray]:
         """Starts and ends of the used steps, shape (k,) each."""
         pairs = [(step.start_ns, step.end_ns) for step in self.used]
-        begin_ns, end_ns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        begin_ns, end_ns = ints(pairs).reshape(-1, 2).T
         return begin_ns, end_ns
 
     def used_at(self, times_ns: IntArray) -> IntArray:
         """The place in `used` of the step that each time lies in, shape (n,), -1 where in none."""
         begin_ns, end_ns = self.borders_ns
-        place = np.searchsorted(begin_ns, times_ns, side="right") - 1
+        place = last_at(begin_ns, times_ns)
         return np.where(times_ns < np.append(end_ns, NULL)[place], place, -1)
 
     def lengths_ns(self) -> list[int]:

@@ -1,13 +1,14 @@
 """Steps from NVTX ranges: the ones a user names, or repeated ranges with the name of a step."""
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, Lasting, distinct, ints, row_by_row, summed
 from traces.columns import NULL, PROCESS_BITS
+from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.limits import MOST
 from traces.names.ranges import family, is_step_name
@@ -17,8 +18,8 @@ from traces.steps.rules import leave_out_partial
 from traces.timeline import RankTimeline, Source
 
 
-@dataclass(frozen=True, slots=True)
-class HostRanges:
+@frozen
+class HostRanges(Lasting):
     """Disjoint ranges of one thread in order, shape (n,), and what they are called.
 
     `thread_launches` counts the kernels of the rank that this thread launched.
@@ -28,9 +29,6 @@ class HostRanges:
     end_ns: IntArray
     what: str
     thread_launches: int
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRanges | None:
@@ -70,7 +68,7 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
         found = matching_ranges(rank, wanted, f'NVTX range "{name}"')
         if found is None or (launches_known and not found.thread_launches):
             continue
-        enclosed = int(order.kernels_between(found.start_ns, found.end_ns).sum())
+        enclosed = summed(order.kernels_between(found.start_ns, found.end_ns))
         enough = enclosed >= MOST.value * order.kernel_count
         merits = (len(found) > 1, found.thread_launches, enclosed, -len(found))
         if enough:
@@ -115,10 +113,10 @@ def _outermost(start_ns: IntArray, end_ns: IntArray, closed_by_ns: int) -> tuple
     starts: list[int] = []
     ends: list[int] = []
     order = np.lexsort((-end_ns, start_ns))
-    for start, end in zip(start_ns[order].tolist(), end_ns[order].tolist(), strict=True):
+    for start, end in row_by_row(start_ns[order], end_ns[order]):
         if ends and ends[-1] >= closed_by_ns and start > starts[-1]:
             ends[-1] = start
         if not ends or start >= ends[-1]:
             starts.append(start)
             ends.append(end)
-    return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+    return ints(starts), ints(ends)

@@ -3,14 +3,15 @@
 By ranges that say so, else by clusters of optimizer kernels.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median_low
 from typing import Final
 
 import numpy as np
 
 from traces.account.inferred import signature
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, bools, ints, order_of, summed, zeros
+from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import ENOUGH, HALF_A_WALL, WALL
 from traces.names.kernels import COMM_KINDS
@@ -19,7 +20,7 @@ from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop, median_ns
 from traces.steps.nvtx import matching_ranges
 from traces.steps.rules import leave_out_partial
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 from traces.training import Roles
 
 
@@ -73,8 +74,8 @@ def _shared(head: IntArray, step: IntArray) -> IntArray:
     """
     kind = group_of(np.concatenate((head[::-1], step)))
     backward, in_step = kind[: len(head)], np.bincount(kind[len(head) :], minlength=len(kind))
-    order = np.argsort(backward, kind="stable")
-    come_after = np.empty(len(head), dtype=np.int64)
+    order = order_of(backward)
+    come_after = zeros(len(head))
     come_after[order] = np.arange(len(head)) - np.searchsorted(backward[order], backward[order])
     return np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
 
@@ -85,7 +86,7 @@ _LEAST_GAP_NS: Final = 1_000
 """Gaps below are alike: a kernel or none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marks:
     """Places where an optimizer works, in order of launch, arrays of shape (n,).
 
@@ -118,7 +119,7 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
     two optimizers little.
     """
     gap_ns = np.maximum(order.compute_work_ns(marks.end[:-1], marks.first[1:]), 0)
-    own_ns = int(order.compute_work_ns(marks.first, marks.end).sum())
+    own_ns = summed(order.compute_work_ns(marks.first, marks.end))
     level = _gap_that_parts(gap_ns, own_ns)
     if level is None:
         return None
@@ -130,7 +131,7 @@ def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder)
 
     An all-gather of updated weights belongs to the update; what a pipeline receives is the next step's.
     """
-    collective = (rows.bucket == Bucket.COMM) & (rows.source == Source.KERNEL)
+    collective = rows.is_comm & rows.is_kernel
     collective &= np.isin(rows.key, _COLLECTIVE_KEYS)
     others = np.flatnonzero(~collective[order.places])
     launched = order.launched_before(ends_ns)
@@ -149,7 +150,7 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
     """
     ordered = np.sort(gap_ns)
     parted = len(ordered) - np.arange(len(ordered))
-    limit_ns = WALL.value * (int(ordered.sum()) + own_ns) / np.maximum(parted, 1)
+    limit_ns = WALL.value * (summed(ordered) + own_ns) / np.maximum(parted, 1)
     below = np.concatenate(([0], ordered[:-1]))
     fits = (ordered >= limit_ns) & (below < limit_ns) & (ordered > below)
     if not fits.any():
@@ -159,7 +160,7 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
 
 
 def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
-    wanted = np.array([is_optimizer_name(text) for text in rank.columns.range_texts], dtype=np.bool_)
+    wanted = bools([is_optimizer_name(text) for text in rank.columns.range_texts])
     found = matching_ranges(rank, wanted, "to the end of each optimizer range")
     if found is None or not found.thread_launches:
         return None
@@ -168,7 +169,7 @@ def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
 
 
 def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
-    first = np.flatnonzero(roles.optimizer[order.places]).astype(np.int64)
+    first = ints(np.flatnonzero(roles.optimizer[order.places]))
     if not len(first):
         return None
     until_ns = order.launch_ns[first] + 1  # whatever is launched later is the next step's

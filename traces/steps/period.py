@@ -4,14 +4,15 @@ The period is the lag at which most of a sequence of codes equals itself. Of gra
 replays are n steps whose content is not seen.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traces.account.host import input_copies
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, ints, summed
+from traces.frozen import frozen
 from traces.groups import group_of
 from traces.launchers import equal_replays
 from traces.launches import grid_numbers
@@ -19,7 +20,7 @@ from traces.limits import ENOUGH, HALF_A_WALL, MOST, NEARLY_ALL, Limit
 from traces.spelling import percent
 from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, Steps, drop
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import RankTimeline, Source
 from traces.training import Roles
 
 TIED: Final = Limit(
@@ -110,7 +111,7 @@ def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
     """When the first input copy since the last replay was launched, else the replay itself, shape (n,)."""
     copies_ns = np.sort(rank.activities.launch_ns[input_copies(rank)])
     feeds = np.searchsorted(replay_ns, copies_ns)
-    first_count, usual_count = int((feeds == 0).sum()), int((feeds == 1).sum())
+    first_count, usual_count = summed(feeds == 0), summed(feeds == 1)
     others = max(first_count - usual_count, 0)
     copies_ns, feeds = copies_ns[others:], feeds[others:]
     fed = feeds < len(replay_ns)
@@ -122,7 +123,7 @@ def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
 _LEAST_FRAC: Final = 1 - HALF_A_WALL.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequence:
     """Compute on one stream in order of start: which activity each is, and its code, shape (n,)."""
 
@@ -154,7 +155,7 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     return None
 
 
-def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps) -> bool:
+def shows_steps(rank: RankTimeline, roles: Roles, steps: Steps) -> bool:
     """Whether what repeats is a step: with an optimizer, or with an input copied in most of them.
 
     A copy just before the first kernel may lie in the one before.
@@ -169,7 +170,7 @@ def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps
 
 def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
     rows = rank.activities
-    compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
+    compute = np.flatnonzero(rows.is_compute)
     if not len(compute):
         return compute
     streams = distinct(rows.stream_id[compute])
@@ -182,7 +183,7 @@ def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     rows, kernels = rank.activities, rank.columns.kernels
     name = rows.name[places] + 1
     is_kernel = rows.source[places] == Source.KERNEL
-    grid = np.full(len(places), -1, dtype=np.int64)  # whole graph replays have none
+    grid = np.full(len(places), -1)  # whole graph replays have none
     grid[is_kernel] = grid_numbers(kernels.shapes)[kernels.shape[rows.row[places[is_kernel]]]]
     return [
         Sequence(places, group_of(grid, name), "repeating sequence of kernel names and grids"),
@@ -190,7 +191,7 @@ def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Periods:
     """A sequence cut every `lag` kernels: arrays of shape (n,), and why it was cut there, in words."""
 
@@ -213,7 +214,7 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
     expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]  # a cut one has its end
     counts = np.diff(starts, append=len(codes))
-    alike = np.add.reduceat((codes == expected).astype(np.int64), starts) / counts
+    alike = np.add.reduceat(ints(codes == expected), starts) / counts
     kept = counts > HALF_A_WALL.value * lag
     return _Periods(lag, why, cuts[:-1][kept], cuts[1:][kept], counts[kept], alike[kept])
 
@@ -230,7 +231,7 @@ def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
     Where whole periods were recorded and no more, the recording began with a step; else a step begins after
     the largest gap that returns in most periods.
     """
-    gap_ns = np.full(-(-len(start_ns) // lag) * lag, -1, dtype=np.int64)
+    gap_ns = np.full(-(-len(start_ns) // lag) * lag, -1)
     gap_ns[1 : len(start_ns)] = np.maximum(start_ns[1:] - np.maximum.accumulate(end_ns)[:-1], 0)
     by_phase = np.sort(gap_ns.reshape(-1, lag), axis=0)
     unknown = np.sum(by_phase < 0, axis=0)

@@ -1,10 +1,11 @@
 """What is replayed of a recording: of many steps some, and where there are none, slices of a long window."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from traces.arrays import ints, listed, row_by_row
+from traces.frozen import frozen
 from traces.intervals import Spans, spans
 from traces.limits import Limit
 from traces.steps.found import Step, Steps
@@ -17,7 +18,7 @@ WHOLE: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """Some used steps in order of time: all where there are few, none where there are no steps.
 
@@ -75,12 +76,12 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
 
 def _slices(windows: Spans, frac: float) -> Sample:
     """The middle of each of equal parts of a window; slices and what precedes them are a fraction of it."""
-    borders = np.linspace(windows.start_ns[0], windows.end_ns[-1], int(STEPS.value) + 1).astype(np.int64)
+    borders = ints(np.linspace(windows.start_ns[0], windows.end_ns[-1], int(STEPS.value) + 1))
     parts_ns = np.diff(borders)
-    middle_ns, half_ns = borders[:-1] + parts_ns // 2, (parts_ns * frac / 2).astype(np.int64)
+    middle_ns, half_ns = borders[:-1] + parts_ns // 2, ints(parts_ns * frac / 2)
     return Sample(
         (),
-        tuple(zip(middle_ns.tolist(), (middle_ns + half_ns).tolist(), strict=True)),
-        tuple(parts_ns.tolist()),
+        tuple(row_by_row(middle_ns, middle_ns + half_ns)),
+        listed(parts_ns),
         Spans(middle_ns - half_ns, middle_ns + half_ns),
     )

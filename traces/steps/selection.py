@@ -1,10 +1,10 @@
 """What the user asks to look at, before any trace is read."""
 
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from traces.errors import UsageError
+from traces.frozen import frozen
 from traces.patterns import Pattern, WrongPattern, compiled
 
 _UNIT_NS: Final = {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -12,7 +12,7 @@ _TIME: Final = compiled(r"(?i)\s*([+-]?[0-9.]{1,40}(?:e[+-]?[0-9]{1,3})?)\s*(s|m
 _STEPS: Final = compiled(r"\s*(\d{0,18})\s*:\s*(\d{0,18})\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """A choice of steps, of time, of GPU. None everywhere: all steps of all GPUs.
 

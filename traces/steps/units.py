@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import LARGE
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, last_at, order_of, sums_before
 from traces.columns import HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
@@ -35,7 +35,7 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     used = [place for place, step in enumerate(steps) if step.dropped is None]
     if not FEWEST.value <= len(used) < SLOW_STEPS.value:  # of two neither tells; of many their lengths do
         return steps
-    begin_ns, end_ns = np.array([(steps[at].start_ns, steps[at].end_ns) for at in used], dtype=np.int64).T
+    begin_ns, end_ns = ints([(steps[at].start_ns, steps[at].end_ns) for at in used]).T
     host_start_ns, host_end_ns = found.host_start_ns[used], found.host_end_ns[used]
     copies_more, since_ns = _copies_more(rank, host_start_ns, host_end_ns)
     saving = union(since_ns[copies_more], host_end_ns[copies_more])
@@ -55,9 +55,9 @@ def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tu
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
     out = out[sizes[rows.row[out]] >= LARGE.value]
     launch_ns = rows.take(out).launched_ns
-    order = np.argsort(launch_ns, kind="stable")
+    order = order_of(launch_ns)
     out, launch_ns = out[order], launch_ns[order]
-    so_far = np.append(0, np.cumsum(sizes[rows.row[out]]))
+    so_far = sums_before(sizes[rows.row[out]])
     begin, end = (np.searchsorted(launch_ns, border_ns) for border_ns in (begin_ns, end_ns))
     copied = so_far[end] - so_far[begin]
     more: BoolArray = copied > (1 + HALF_A_WALL.value) * np.median(copied)
@@ -69,9 +69,9 @@ def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
     apart = spans()
     for rows, code, texts in _told(rank):
         mine = np.flatnonzero(np.isin(rows.thread_gid, rank.activities.launching_threads) & (code >= 0))
-        step = np.searchsorted(begin_ns, rows.start_ns[mine], side="right") - 1
+        step = last_at(begin_ns, rows.start_ns[mine])
         known: dict[str, int] = {}
-        families = np.array([known.setdefault(family(text), len(known)) for text in texts], dtype=np.int64)
+        families = ints([known.setdefault(family(text), len(known)) for text in texts])
         few = _in_few_steps(families[code[mine]], step, len(begin_ns))
         few &= (step >= 0) & (rows.end_ns[mine] <= end_ns[step])
         few &= ~passing(lambda text: cause_of_range(text) in _HANDICAPS, texts)[code[mine]]

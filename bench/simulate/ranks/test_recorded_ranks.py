@@ -97,7 +97,6 @@ def test_the_payloads_say_which_rank_a_process_is_and_who_shares_a_communicator(
             for place in named(found, "ncclCommInitRankConfig")
         }
         assert inits[signed] == (4, rank)
-        assert (found.payloads.truncated_count, found.payloads.undecoded_count) == (0, 0)
     assert communicator(RUN, Group.EXPERT, 0) == communicator(RUN, Group.EXPERT, 1)
     assert communicator(RUN, Group.EXPERT, 0) != communicator(RUN, Group.EXPERT, 2)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from traces.columns import NULL, Calls
@@ -27,7 +29,7 @@ def activities(rows: list[Row]) -> Activities:
         ],
         dtype=np.int64,
     ).reshape(-1, 10)
-    columns = dict(zip(Activities.__slots__, table.T, strict=False))
+    columns = dict(zip((one.name for one in fields(Activities)), table.T, strict=False))
     return Activities(**columns, calls=NO_CALLS)
 
 

@@ -30,8 +30,8 @@ PLAIN = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x128_32x3_
 
 def measured(path: Path, start_ns: int = 0, end_ns: int = 10**9) -> Sm:
     with SqliteTables(path) as tables:
-        columns = read_export(tables, path)
-        samples = read_gpu_samples(tables, path)
+        columns = read_export(tables)
+        samples = read_gpu_samples(tables)
     (rank,) = build(columns).ranks
     return measure_sm(rank, spans((start_ns, end_ns)), rank.gpu, samples).sm
 
@@ -181,7 +181,7 @@ def test_limits_of_an_sm_are_read_from_the_gpu_table(export: Export, schema: str
         )
         db.commit()
     with SqliteTables(path) as tables:
-        (listed,) = read_export(tables, path).info.gpus
+        (listed,) = read_export(tables).info.gpus
     assert listed.limits == SmLimits(64, None, 65_536, 233_472)
 
 
@@ -241,7 +241,7 @@ def test_both_layouts_of_gpu_metrics_give_the_same_series(
     path = export(half_gemm_half_norm())
     add(path)
     with SqliteTables(path) as tables:
-        first, second = read_gpu_samples(tables, path)
+        first, second = read_gpu_samples(tables)
     assert (first.gpu_id, second.gpu_id) == (0, 1)
     for series in (first, second):
         assert series.start_ns.tolist() == [0, 100 * US, 200 * US]
@@ -272,7 +272,7 @@ def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
         db.execute("INSERT INTO GPU_METRICS SELECT 1000000, 1000000, typeId, metricId, 0 FROM GPU_METRICS")
         db.commit()
     with SqliteTables(path) as tables:
-        series = read_gpu_samples(tables, path)[0]
+        series = read_gpu_samples(tables)[0]
     assert series.end_ns.tolist() == [100 * US, 200 * US, 1000 * US, 1100 * US]
 
 

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct
-from traces.cures import cure
+from traces.arrays import IntArray, distinct, last_at, order_of
 from traces.groups import begins, next_at
 from traces.measure.ledger import Borders, borders_of
 from traces.measure.moe.passes import Kind, Lanes, PassCount, Passes
-from traces.missing import Missing, gap
+from traces.missing import Missing
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
@@ -23,7 +22,7 @@ def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
 
 def steps_at(borders: Borders, time_ns: IntArray) -> IntArray:
     """Used step in which each time lies, `UNTOLD` outside of all."""
-    step = np.searchsorted(borders.start_ns, time_ns, side="right") - 1
+    step = last_at(borders.start_ns, time_ns)
     return np.where((step >= 0) & (time_ns < borders.end_ns[step]), step, UNTOLD)
 
 
@@ -43,7 +42,7 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
         layers = np.where(mine, told, UNTOLD)
     if layers is None:
         reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
-        return gap(reason, cure("layer_ranges", rank.columns.info.kind))
+        return rank.lacks(reason, "layer_ranges")
     return _with_recomputed(layers, passes.kind, lanes.lane[passes.to_first])
 
 
@@ -51,7 +50,7 @@ def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
     """Layer that the range around each pass's first launch names; its backward's where one range has both."""
     comm = communication_of(rank)
     ranges = enclosing_ranges(comm)
-    layer, backward = (np.full(len(rank.activities), UNTOLD, dtype=np.int64) for _ in range(2))
+    layer, backward = (np.full(len(rank.activities), UNTOLD) for _ in range(2))
     layer[comm.index], backward[comm.index] = ranges.layer, ranges.layer_backward
     return np.where(kind == Kind.FORWARD, layer[head], backward[head])
 
@@ -64,7 +63,7 @@ def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray,
     mine = np.flatnonzero((step != UNTOLD) & np.isin(kind, (Kind.FORWARD, Kind.BACKWARD)))
     if not len(mine):
         return mine
-    place = np.argsort(launch_order(rank.activities), kind="stable")[head[mine]]
+    place = order_of(launch_order(rank.activities))[head[mine]]
     mine = mine[np.lexsort((place, step[mine]))]
     first = np.flatnonzero(begins(step[mine], kind[mine]))
     count = int(np.gcd.reduce(np.diff(first, append=len(mine))))
@@ -76,7 +75,7 @@ def _counted(told: IntArray, step: IntArray, kind: IntArray, numbers: IntArray) 
     """The layers by counting, None where what is told of them, or how many passes there are, does not fit."""
     if not len(numbers):
         return None
-    result = np.full(len(told), UNTOLD, dtype=np.int64)
+    result = np.full(len(told), UNTOLD)
     lengths = set()
     for which, order in ((Kind.FORWARD, numbers), (Kind.BACKWARD, numbers[::-1])):
         for number in distinct(step[step != UNTOLD]):

@@ -1,16 +1,15 @@
 """The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the MoE tax."""
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import CODE, BoolArray, IntArray
-from traces.cures import cure
+from traces.arrays import CODE, BoolArray, IntArray, ints, listed, summed
+from traces.frozen import frozen
 from traces.groups import begins, group_of, places_of_each, sums_of
-from traces.intervals import Spans, instants_of, intersect, join, ns_in, subtract
+from traces.intervals import Spans, instants_in, intersect, join, ns_in, subtract
 from traces.limits import HALF_A_WALL, NEARLY_ALL
 from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
@@ -30,13 +29,13 @@ from traces.missing import Missing, gap
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.sections.rank import PASSES, LayerRow, Moe, MoeRow
 from traces.steps.found import Steps
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 from traces.training import roles_of
 
 TOKEN_SYNC = REASONS.index("launch_starved.token_count_sync")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """What rows are added up from."""
 
@@ -47,7 +46,7 @@ class Measured:
 
     def of(self, which: BoolArray | IntArray) -> Spans:
         """Instants in the windows at which any of the activities, by mask or place, runs."""
-        return intersect(instants_of(self.rows, which), self.windows)
+        return instants_in(self.windows, self.rows, which)
 
 
 def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) -> tuple[MoeRow, ...]:
@@ -60,7 +59,7 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
     counts.
     """
     rows = measured.rows
-    compute = rows.bucket == Bucket.COMPUTE
+    compute = rows.is_compute
     work_ns = ns_in(rows, measured.windows)
     not_compute = subtract(measured.windows, measured.of(compute))
     blocking = _blocking(measured)
@@ -76,13 +75,13 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
             MoeRow(
                 MODULES[module],
                 PASSES[kind],
-                int(mine.sum()),
-                int(work_ns[mine].sum()),
+                summed(mine),
+                summed(work_ns[mine]),
                 held.total_ns,
                 intersect(measured.of(mine & ~compute), not_compute).total_ns,
-                blocking if isinstance(blocking, Missing) else int(blocking[mine].sum()),
+                blocking if isinstance(blocking, Missing) else summed(blocking[mine]),
                 waits if isinstance(waits, Missing) else int(waits[kind]) * sync,
-                tuple(per_step_ns(held, measured.borders).tolist()),
+                listed(per_step_ns(held, measured.borders)),
             )
         )
     return tuple(result)
@@ -98,7 +97,7 @@ def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tupl
     for _, places in places_of_each(group_of(*(key[mine] for key in keys))):
         group = mine[places]
         kind, module, number = (int(key[group[0]]) for key in keys)
-        work, wall = int(work_ns[group].sum()), measured.of(group).total_ns
+        work, wall = summed(work_ns[group]), measured.of(group).total_ns
         result.append(LayerRow(number, MODULES[module], PASSES[kind], len(group), work, wall))
     return tuple(result)
 
@@ -111,8 +110,8 @@ def expert_work(
     step = steps_at(measured.borders, rows.start_ns)
     mine = (step != UNTOLD) & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
     cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
-    work_ns = sums_of((rows.end_ns - rows.start_ns)[mine], place.reshape(-1), cell.shape[1])
-    return cell[0].astype(np.int64), cell[1].astype(np.int64), work_ns
+    work_ns = sums_of(rows.length_ns[mine], place.reshape(-1), cell.shape[1])
+    return ints(cell[0]), ints(cell[1]), work_ns
 
 
 def tax_spans(measured: Measured, members: Membership) -> Spans:
@@ -121,9 +120,8 @@ def tax_spans(measured: Measured, members: Membership) -> Spans:
     taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
     held = measured.of(taxed)
     if not isinstance(absent := measured.absent, Missing):
-        waited = instants_of(absent, absent.reason == TOKEN_SYNC)
-        held = join(held, intersect(waited, measured.windows))
-    return subtract(held, measured.of((measured.rows.bucket == Bucket.COMPUTE) & ~taxed))
+        held = join(held, instants_in(measured.windows, absent, absent.reason == TOKEN_SYNC))
+    return subtract(held, measured.of(measured.rows.is_compute & ~taxed))
 
 
 def _blocking(measured: Measured) -> IntArray | Missing:
@@ -132,7 +130,7 @@ def _blocking(measured: Measured) -> IntArray | Missing:
         return absent
     pieces = cut_at(absent.start_ns, absent.end_ns, measured.borders)
     work = absent.work[pieces.of]
-    return sums_of((pieces.end_ns - pieces.start_ns)[work >= 0], work[work >= 0], len(measured.rows))
+    return sums_of(pieces.length_ns[work >= 0], work[work >= 0], len(measured.rows))
 
 
 def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
@@ -141,13 +139,13 @@ def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
         return absent
     sync = np.flatnonzero(absent.reason == TOKEN_SYNC)
     pieces = cut_at(absent.start_ns[sync], absent.end_ns[sync], measured.borders)
-    return sums_of(pieces.end_ns - pieces.start_ns, kind[absent.kernel[sync]][pieces.of], len(Kind))
+    return sums_of(pieces.length_ns, kind[absent.kernel[sync]][pieces.of], len(Kind))
 
 
 _GATHERS: Final = (OPERATIONS.index("all_gather"), OPERATIONS.index("reduce_scatter"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoeLedger:
     """Modules of the MoE layers in the windows, and what other files count with.
 
@@ -213,11 +211,11 @@ def measure_moe(
 
 def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     rows = rank.activities
-    replayed = (rows.source == Source.REPLAY) & (ns_in(rows, steps.windows) > 0)
+    replayed = rows.is_replay & (ns_in(rows, steps.windows) > 0)
     opaque = rank.opaque_graph_frac > HALF_A_WALL.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
-        return gap(reason, cure("graphs", rank.columns.info.kind))
+        return rank.lacks(reason, "graphs")
     return None
 
 
@@ -229,16 +227,16 @@ def _unclear(rank: RankTimeline, lanes: Lanes, passes: Passes) -> Missing | None
     broken = ~passes.whole | (passes.kind == UNTOLD)
     first = begins(lanes.lane[passes.to_first])
     mixed = broken & ~first & ~np.append(first[1:], True)
-    if int((~mixed).sum()) >= NEARLY_ALL.value * len(passes):
+    if summed(~mixed) >= NEARLY_ALL.value * len(passes):
         return None
     count = f"{broken.sum()} of {len(passes)}"
     reason = f"{count} passes through a MoE layer do not close, or have no known direction"
-    return gap(reason, cure("launch_threads", rank.columns.info.kind))
+    return rank.lacks(reason, "launch_threads")
 
 
 def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
     """Set where more passes run forward than backward, and nobody can say which of them run again."""
-    forward, backward = (int((passes.kind == kind).sum()) for kind in (Kind.FORWARD, Kind.BACKWARD))
+    forward, backward = (summed(passes.kind == kind) for kind in (Kind.FORWARD, Kind.BACKWARD))
     if recompute.missing is None or not backward or NEARLY_ALL.value * forward <= backward:
         return None
     reason = f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
@@ -250,7 +248,7 @@ def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> I
         reason = (
             "no expert all-to-all is known that could mark a pass: modules are known by their names alone"
         )
-        how = cure("ranges", rank.columns.info.kind)
+        how = rank.cure("ranges")
         return gap(reason, f"none for a run on one rank; else {how}")
     if not steps.used:
         reason = "without steps the passes of a step cannot be counted"

@@ -10,13 +10,13 @@ exchange, before the router, or after the combine; or its first linear layer run
 second beside combine (Megatron-Core's moe_shared_expert_overlap), in backward the other way round.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray
+from traces.arrays import CODE, NOWHERE, PLACE, BoolArray, IntArray, codes_of, last_at, none_of
+from traces.frozen import frozen
 from traces.groups import begins, mask_within, next_at, previous_at
 from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
 from traces.resolve.resolution import PHASES, UNTOLD
@@ -35,7 +35,7 @@ class Zone(IntEnum):
     OUTSIDE = 7
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Zones:
     """Zone and pass (`UNTOLD` outside) of each place in a lane order, shape (n,).
 
@@ -54,7 +54,7 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
     """Cut the lanes at the passes."""
     count = len(lanes.order)
     if not len(passes):
-        nothing = np.empty(0, dtype=np.int64)
+        nothing = NOWHERE
         outside = np.full(count, Zone.OUTSIDE, dtype=CODE)
         return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
     begin, end = _reach(lanes, passes, told)
@@ -62,7 +62,7 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
     back = passes.from_last + 1
     starts = (begin, passes.to_first, passes.to_last + 1, entered, left, passes.from_first, back, end)
     borders = np.stack(starts, axis=1).ravel()
-    at = (np.searchsorted(borders, np.arange(count, dtype=PLACE), side="right") - 1).astype(PLACE)
+    at = (last_at(borders, np.arange(count, dtype=PLACE))).astype(PLACE)
     zone = (at % len(Zone)).astype(CODE)
     zone[at < 0] = Zone.OUTSIDE
     of = at // len(Zone)
@@ -133,7 +133,7 @@ class _Around:
         """Kernels of the shared expert, shape (n,)."""
         zones, passes = self._zones, self._passes
         beside = np.isin(zones.zone, (Zone.LEAVE, Zone.ENTRY, Zone.EXIT, Zone.RETURN))
-        worked = np.zeros(len(passes) + 1, dtype=np.bool_)
+        worked = none_of(len(passes) + 1)
         worked[zones.of[beside & self._gemm]] = True
         found = beside & worked[zones.of]
         found |= self._whole(zones.begin, passes.to_first) | self._whole(self._returned, zones.end)
@@ -199,12 +199,12 @@ MODULES: Final = (
 `expert_gemm` is all that the experts run but their activation: GEMMs, casts and what sets them up.
 """
 
-_CODE: Final = {name: code for code, name in enumerate(MODULES)}
+_CODE: Final = codes_of(MODULES)
 _EARLY: Final = (Zone.BEFORE, Zone.LEAVE, Zone.ENTRY)
 _LATE: Final = (Zone.EXIT, Zone.RETURN, Zone.AFTER)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Membership:
     """Of each activity, shape (n,), in the order of `Activities`; `UNTOLD` where it belongs to none.
 
@@ -229,7 +229,11 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     kind[outside] = np.where(by_itself[lanes.order[outside]], Kind.BACKWARD, Kind.FORWARD)
     whole = np.append(passes.whole, False)[zones.of]  # else the name alone tells what a reorder does
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
-    module[_counts_gathered(lanes, zones)] = _CODE["preprocess_and_token_sync"]
+    # gathers between the router of a pass and its tokens' leaving carry token counts
+    routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[:-1]
+    gathers = (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE)
+    gathers &= routed >= np.append(zones.begin, len(lanes.part))[zones.of]
+    module[gathers] = _CODE["preprocess_and_token_sync"]
     if len(passes):
         around = _Around(lanes, passes, zones)
         shared = around.shared()
@@ -282,10 +286,3 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
 
 def _either(which: BoolArray, module: str, other: str | None = None) -> IntArray:
     return np.where(which, CODE(_CODE[module]), CODE(UNTOLD if other is None else _CODE[other]))
-
-
-def _counts_gathered(lanes: Lanes, zones: Zones) -> BoolArray:
-    """Gathers between the router of a pass and its tokens' leaving: they carry token counts."""
-    routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[:-1]
-    begin = np.append(zones.begin, len(lanes.part))[zones.of]
-    return (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE) & (routed >= begin)

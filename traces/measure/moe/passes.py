@@ -7,22 +7,33 @@ even where two microbatches take turns on the GPU, one lane holds whole layers o
 launch was recorded there is one lane, in order of start.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
 from traces.account.waits import token_count_reads
-from traces.arrays import CODE, PLACE, BoolArray, IntArray
+from traces.arrays import (
+    CODE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    ints,
+    none_of,
+    order_of,
+    shifted,
+    summed,
+    sums_before,
+)
 from traces.columns import NULL
+from traces.frozen import frozen
 from traces.groups import begins, mask_of
 from traces.names.kernels import KernelClass
 from traces.patterns import compiled
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import RankTimeline
 
 
 def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
@@ -71,7 +82,7 @@ _BORDERS: Final = {"norm", "attention", "rope", "loss", "embedding", "optimizer"
 _NO_GEMM: Final = {"grouped_setup", "splitk_reduce"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """All activities of a rank, lane after lane, each in order of launch; arrays of shape (n,).
 
@@ -93,9 +104,9 @@ def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
     rows = rank.activities
     order = launch_order(rows)
     thread = rows.launch_thread
-    if 2 * int((thread != NULL).sum()) <= len(rows):
-        thread = np.full(len(rows), NULL, dtype=np.int64)
-    order = order[np.argsort(thread[order], kind="stable")].astype(PLACE)
+    if 2 * summed(thread != NULL) <= len(rows):
+        thread = np.full(len(rows), NULL)
+    order = order[order_of(thread[order])].astype(PLACE)
     undoes = rank.named(lambda name, kernel: role(name, kernel) == Role.UNPERMUTE)
     return Lanes(
         order,
@@ -109,7 +120,7 @@ def _parts(rank: RankTimeline, resolution: Resolution) -> IntArray:
     """Part of each activity, shape (n,)."""
     rows = rank.activities
     part = np.array([*map(_part, rank.classes)], dtype=CODE)[rows.name]
-    part[(rows.source != Source.KERNEL) | (rows.bucket != Bucket.COMPUTE)] = Part.NONE
+    part[~rows.is_kernel | ~rows.is_compute] = Part.NONE
     part[token_count_reads(rank)] = Part.COUNTS
     gathers = resolution.of_kind("other_comm") & (resolution.operation == OPERATIONS.index("all_gather"))
     part[resolution.index[gathers]] = Part.GATHER
@@ -146,7 +157,7 @@ class Kind(IntEnum):
     BACKWARD = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassCount:
     """Passes of one step, each with one dispatch and one combine, over all layers and microbatches."""
 
@@ -155,7 +166,7 @@ class PassCount:
     backward: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """Of each activity, shape (n,) each, what tells the pass: masks but for `phase`, which is in `PHASES`.
 
@@ -169,7 +180,7 @@ class Evidence:
     resolved: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passes:
     """Passes in order of their lanes, shape (p,): places in `Lanes.order`.
 
@@ -220,7 +231,7 @@ def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     lane = lanes.lane[first]
     beside = (lane[1:] == lane[:-1]) & (crossed[1:] == crossed[:-1])
     whole = (way == _TO) & np.concatenate((beside & (way[1:] == _FROM), [False]))
-    alone = (way == _FROM) & ~np.concatenate(([False], whole[:-1]))
+    alone = (way == _FROM) & ~shifted(whole)
     starts = np.flatnonzero((way == _TO) | alone)
     ends = np.where(whole[starts], starts + 1, starts)
     after, before = last[starts] + 1, first[starts]
@@ -251,13 +262,15 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
         apart = worked[at] > worked[before] and (ordered[at] > ordered[before] or not reorders)
         way = int(operation[at])
         if way not in (_TO, _FROM):
-            way = _TO if not near else _FROM if apart and groups[-1][2] == _TO else groups[-1][2]
+            way = groups[-1][2] if near else _TO
+            if near and apart and way == _TO:
+                way = _FROM
         if near and not apart and groups[-1][2] == way:
             groups[-1][1] = at
         else:
             groups.append([at, at, way])
         before = at
-    first, last, ways = np.array(groups, dtype=np.int64).reshape(-1, 3).T
+    first, last, ways = ints(groups).reshape(-1, 3).T
     return first, last, ways
 
 
@@ -283,16 +296,16 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
 
 def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
     """Whether a pass has rather twice the GEMMs of a forward pass: two gradients each, and no repetition."""
-    total = np.concatenate(([0], np.cumsum(np.isin(lanes.part, (Part.GEMM, Part.GROUPED)))))
+    total = sums_before(np.isin(lanes.part, (Part.GEMM, Part.GROUPED)))
     count = total[last + 1] - total[first]
     of_forward = count[~by_autograd & (count > 0)]
     if not len(of_forward):
-        return np.zeros(len(count), dtype=np.bool_)
+        return none_of(len(count))
     usual = np.median(of_forward)
     twice: BoolArray = np.abs(count - 2 * usual) < np.abs(count - usual)
     return twice
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
-    held = np.concatenate(([0], np.cumsum(mask)))
+    held = sums_before(mask)
     return held[last + 1] > held[first]

@@ -4,16 +4,16 @@ What several give together is one replay of all their edits, and no sum of what 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.arrays import IntArray
+from traces.arrays import IntArray, summed
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL, Limit
-from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
+from traces.names.kernels import KernelClass
 from traces.progress import report
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
@@ -23,7 +23,7 @@ from traces.timeline import Activities
 Edit = Callable[[Timing], Timing]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A change that was found in a recording, before it is replayed.
 
@@ -39,7 +39,7 @@ class Draft:
     high: Edit | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """What a change would save, in ns of the windows.
 
@@ -59,7 +59,7 @@ class Recorded:
     """What every change looks at: a rank, its graph, and what its kernels are by their names."""
 
     def __init__(self, subject: Subject, graph: Graph) -> None:
-        self.subject, self.graph = subject, graph
+        self.subject, self.graph, self.rank = subject, graph, subject.rank
 
     @property
     def rows(self) -> Activities:
@@ -68,8 +68,7 @@ class Recorded:
     @cached_property
     def classes(self) -> list[KernelClass]:
         """Of each activity what its name says; copies and graph replays are unnamed."""
-        named = [*map(classify_kernel, self.subject.rank.columns.kernel_names), UNNAMED]
-        return [named[name] for name in self.rows.name.tolist()]
+        return [self.rank.classes[name] for name in self.rows.name.tolist()]
 
     @cached_property
     def launch_count(self) -> IntArray:
@@ -78,7 +77,7 @@ class Recorded:
 
     @cached_property
     def call_names(self) -> list[str]:
-        columns = self.subject.rank.columns
+        columns = self.rank.columns
         names = (*columns.call_names, "")
         return [names[name] for name in columns.calls.name[self.graph.calls.row].tolist()]
 
@@ -93,7 +92,7 @@ Base = tuple[Timing, int]
 """A timing without the change, and how long its steps last, in ns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joint:
     """What changes save when they are made together, in ns of the windows.
 
@@ -130,7 +129,7 @@ class Savings:
         report("replaying changes of the run")
         timing, length_ns = base
         edited: Timing = reduce(lambda before, edit: edit(before), edits, timing)
-        return length_ns - int(self._borders.lengths_ns(replay(self._graph, edited)).sum())
+        return length_ns - summed(self._borders.lengths_ns(replay(self._graph, edited)))
 
 
 class Together:
@@ -148,7 +147,7 @@ class Together:
         drafts = [one for one in self._drafts if one.kind in kinds]
         if not drafts:
             return Joint(0, 0, 0)
-        high_ns = self._savings.most_ns([edit for one in drafts if (edit := _most(one))])
+        high_ns = self._savings.most_ns([*filter(None, map(_most, drafts))])
         alone_ns = sum(self._alone(one) for one in drafts)
         low_ns = self._savings.sure_ns([one.low for one in drafts if not isinstance(one.low, str)])
         return Joint(min(low_ns, high_ns), high_ns, max(0, high_ns - alone_ns))
@@ -162,4 +161,6 @@ class Together:
 
 def _most(draft: Draft) -> Edit | None:
     """The edit that gives most; None where only the cost of what it acts on is known."""
-    return draft.high or (None if isinstance(draft.low, str) else draft.low)
+    if draft.high is None and not isinstance(draft.low, str):
+        return draft.low
+    return draft.high

@@ -1,8 +1,9 @@
 """What the step would lose if one overhead vanished, by replay: a ceiling, in ns of the windows."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from itertools import accumulate, pairwise
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from traces.account.calls import NONE
 from traces.account.device import Queueing
 from traces.account.inferred import UNEXPLAINED
 from traces.account.producers import Producers
-from traces.arrays import PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray, listed, summed
 from traces.columns import COPY_KINDS, NULL
-from traces.intervals import Spans, instants_of, intersect, union
+from traces.frozen import frozen
+from traces.intervals import Spans, instants_in, intersect, union
 from traces.limits import HALF_A_WALL, WALL
 from traces.missing import Missing
 from traces.progress import report
@@ -26,6 +28,9 @@ from traces.replay.run import Borders, Replayed, replay
 from traces.replay.without import without_unexplained
 from traces.steps.sample import sample_of
 from traces.timeline import Activities, Bucket, Source
+
+_PLACES: Final = ("recomputed", "offloaded", "resident", "apart", "simt")
+"""Fields of a subject that are places in its activities."""
 
 
 def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Subject, Queueing]:
@@ -42,20 +47,17 @@ def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Sub
         kept.now[producers.room[kept.place]],
     )
     rows = _rows(subject.rank.activities, kept.place, happens)
+    of_subject: dict[str, Any] = {name: kept.of(getattr(subject, name)) for name in _PLACES}
     some = replace(
         subject,
         rank=replace(subject.rank, activities=rows),
-        recomputed=kept.of(subject.recomputed),
-        offloaded=kept.of(subject.offloaded),
-        resident=kept.of(subject.resident),
-        apart=kept.of(subject.apart),
-        simt=kept.of(subject.simt),
+        **of_subject,
         wide=tuple(replace(one, places=kept.of(one.places)) for one in subject.wide),
     )
     return some, replace(queueing, producers=found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept:
     """Places that are kept, in order, and where each place stands `now`: -1 where it is gone, and for -1."""
 
@@ -73,10 +75,10 @@ def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
     kept.bucket[other], kept.source[other], kept.row[other] = Bucket.COPY, Source.COPY, 0
     kept.key[other] = COPY_KINDS.index("memset")
     kept.name[other], kept.call[other], kept.launch_ns[other] = NONE, NONE, NULL
-    return Activities(*(getattr(kept, name) for name in Activities.__slots__))
+    return Activities(*(getattr(kept, one.name) for one in fields(Activities)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Without:
     """The run without one wall's overhead, and what the others cost in it; these costs have no kinds.
 
@@ -87,7 +89,7 @@ class Without:
     costs: Mapping[str, Cost]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Costs:
     """What each overhead costs one rank; `compute` is None where no launch shape was recorded.
 
@@ -170,17 +172,17 @@ class _Pricing:
         )
 
     def _changes(self, found: Mapping[str, Cost]) -> Measured:
-        lasting_ns, kept = int(self._lasting.sum()), self._graph.timing
+        lasting_ns, kept = summed(self._lasting), self._graph.timing
         bases = [(self._timing, lasting_ns)]
         if not np.array_equal(kept.residual_ns, self._timing.residual_ns):
-            bases.append((kept, int(self._recorded.sum())))
+            bases.append((kept, summed(self._recorded)))
         worth_ns = round(HALF_A_WALL.value * lasting_ns)
         return measure_changes(self._subject, self._graph, bases, self._borders, found, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
         """What an overhead costs; its kinds are edited, and replayed, only where it is enough to be split."""
         cost = self._cost(self._lasting, left)
-        if cost.ns < HALF_A_WALL.value * int(self._lasting.sum()):
+        if cost.ns < HALF_A_WALL.value * summed(self._lasting):
             return cost
         alone = {kind: self._cost_of(timing, self._lasting).ns for kind, timing in kinds().items()}
         return replace(cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0})
@@ -191,14 +193,14 @@ class _Pricing:
             for other, (whole, _) in self._edits.on(timing).walls().items()
             if other != wall
         }
-        return Without(int(left.sum()), others)
+        return Without(summed(left), others)
 
     def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
         return self._cost(before, self._borders.lengths_ns(self._replayed(timing)))
 
     def _cost(self, before: IntArray, after: IntArray) -> Cost:
         saved = before - after
-        return Cost(max(0, int(saved.sum())), {}, tuple(saved.tolist()) if self._has_steps else ())
+        return Cost(max(0, summed(saved)), {}, listed(saved) if self._has_steps else ())
 
     def _capped(self, cost: Cost) -> Cost:
         """Never more than the account lays on the host, and other kinds not what it lays on data loading.
@@ -214,13 +216,13 @@ class _Pricing:
         return Cost(most, by_kind, tuple(end - before for before, end in pairwise((0, *ends))))
 
     def _proofs(self) -> Proofs:
-        recorded, timing = int(self._recorded.sum()), self._graph.timing
+        recorded, timing = summed(self._recorded), self._graph.timing
         halved = replace(self._timing, duration_ns=self._timing.duration_ns // 2)
         shrunk = self._lasting - self._borders.lengths_ns(self._replayed(halved))
         rows, long = self._graph.rows, timing.residual_ns > UNEXPLAINED.value
         waited = union((rows.start_ns - timing.residual_ns)[long], rows.start_ns[long])
         unexplained = intersect(waited, self._windows).total_ns
-        off = abs(int((self._recorded - self._lasting).sum()))
+        off = abs(summed(self._recorded - self._lasting))
         return Proofs(
             off / recorded if recorded else 0.0,
             float(shrunk.sum()) / recorded if recorded else 0.0,
@@ -229,6 +231,6 @@ class _Pricing:
         )
 
     def _doubt(self, proofs: Proofs) -> Missing | None:
-        busy_ns = intersect(instants_of(self._graph.rows), self._windows).total_ns
+        busy_ns = instants_in(self._windows, self._graph.rows).total_ns
         kind = self._subject.rank.columns.info.kind
         return doubt(proofs, busy_ns / self._windows.total_ns, kind)

@@ -5,32 +5,34 @@ together; its counts' copy to the host, and the wait for it, can go.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE, CallKind, is_kind
-from traces.arrays import BoolArray, IntArray
-from traces.groups import mask_of, passing
+from traces.arrays import BoolArray, IntArray, ints, none_of, row_by_row, sums_before, zeros
+from traces.frozen import frozen
+from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS, classify_kernel
+from traces.names.kernels import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.waits import Waits
-from traces.replay.without import without_activities, without_stretch
-from traces.timeline import Activities, Bucket
+from traces.replay.without import without_activities, without_stretch, zeroed
+from traces.timeline import Activities
 from traces.training import roles_of
 
-EP_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")
+PAYLOAD: Final = ("ep_dispatch", "ep_combine", "ep_a2a")
+EP_KINDS: Final = (*PAYLOAD, "ep_control")
 _EXCHANGES: Final = ("sendrecv", "all_to_all")
 """Subclasses of NCCL's kernels that exchange."""
 HEAVY: Final = ("gemm", "attention")
 """Classes that only run in the modules around an exchange, never in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """One dispatch or combine: places of its payload kernels in order of start; `backward`: autograd's."""
 
@@ -41,18 +43,18 @@ class Exchange:
 def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
     """Mask of communication of some kinds, shape (n,)."""
     rows = recorded.rows
-    return (rows.bucket == Bucket.COMM) & np.isin(rows.key, [COMM_KINDS.index(kind) for kind in kinds])
+    return rows.is_comm & np.isin(rows.key, [COMM_KINDS.index(kind) for kind in kinds])
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:
     """All exchanges in order of start: payload with a GEMM or attention between belongs to two of them."""
-    payload = np.flatnonzero(of_kinds(recorded, EP_KINDS[:3]))
-    heavy = np.flatnonzero([one.class_ in HEAVY for one in recorded.classes])
+    payload = np.flatnonzero(of_kinds(recorded, PAYLOAD))
+    heavy = np.flatnonzero(recorded.rank.of_class(*HEAVY))
     before = np.searchsorted(heavy, payload)
-    autograd = roles_of(recorded.subject.rank).autograd
+    autograd = roles_of(recorded.rank).autograd
     found: list[Exchange] = []
     last = -1
-    for work, count in zip(payload.tolist(), before.tolist(), strict=True):
+    for work, count in row_by_row(payload, before):
         backward = bool(autograd[work])
         if count != last or found[-1].backward != backward:
             found.append(Exchange([], backward))
@@ -63,8 +65,8 @@ def find_exchanges(recorded: Recorded) -> list[Exchange]:
 
 def autograd_compute(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
     """Compute that autograd's threads launched, and that others did; masks of shape (n,)."""
-    autograd = roles_of(recorded.subject.rank).autograd
-    compute = recorded.rows.bucket == Bucket.COMPUTE
+    autograd = roles_of(recorded.rank).autograd
+    compute = recorded.rows.is_compute
     return compute & autograd, compute & ~autograd
 
 
@@ -73,7 +75,7 @@ def running_ns(
 ) -> IntArray:
     """How much of some work, `length` ns each, starts in each of some stretches; shape of the stretches."""
     start = rows.start_ns[which]
-    total = np.concatenate(([0], np.cumsum(length[which])))
+    total = sums_before(length[which])
     first, last = np.searchsorted(start, begin), np.searchsorted(start, np.maximum(begin, end))
     return total[last] - total[first]
 
@@ -97,21 +99,20 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
     is stretched for so much less time.
     """
     expert = of_kinds(recorded, EP_KINDS)
-    names = recorded.subject.rank.columns.kernel_names
-    send = passing(lambda name: classify_kernel(name).subclass in _EXCHANGES, names)[recorded.rows.name]
+    send = recorded.rank.named(lambda _, kernel: kernel.subclass in _EXCHANGES)
     if not (expert & send).any():
         return
     moving_ns = _moving_ns(recorded)
     rows = recorded.rows
     beside_ns = ns_in(rows, instants_of(rows, expert))
-    relieved_ns = np.where(recorded.subject.crowded(), beside_ns * (1 - MOST.value), 0).astype(np.int64)
+    relieved_ns = ints(np.where(recorded.subject.crowded(), beside_ns * (1 - MOST.value), 0))
 
     def low(timing: Timing) -> Timing:
-        saved = ((1 - LEAST.value) * np.minimum(moving_ns, timing.duration_ns)).astype(np.int64)
+        saved = ints((1 - LEAST.value) * np.minimum(moving_ns, timing.duration_ns))
         return replace(timing, duration_ns=timing.duration_ns - saved)
 
     def high(timing: Timing) -> Timing:
-        left = (timing.duration_ns * MOST.value).astype(np.int64)
+        left = ints(timing.duration_ns * MOST.value)
         faster = replace(timing, duration_ns=np.where(expert, left, timing.duration_ns))
         return without_stretch(faster, relieved_ns, recorded.subject.stretch_frac or 0.0)
 
@@ -123,14 +124,14 @@ def _moving_ns(recorded: Recorded) -> IntArray:
 
     Alike are kernels of one name, kind, phase, number of blocks and place in their exchange.
     """
-    rows, blocks = recorded.rows, recorded.subject.rank.blocks
-    length = rows.end_ns - rows.start_ns
+    rows, blocks = recorded.rows, recorded.rank.blocks
+    length = rows.length_ns
     like: dict[tuple[int, ...], list[int]] = {}
     for exchange in find_exchanges(recorded):
         for part, work in enumerate(exchange.works):
             key = (int(rows.name[work]), int(rows.key[work]), exchange.backward, int(blocks[work]), part)
             like.setdefault(key, []).append(work)
-    moving = np.zeros(len(rows), dtype=np.int64)
+    moving = zeros(len(rows))
     for works in like.values():
         moving[works] = length[works].min()
     return moving
@@ -149,12 +150,8 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
         return replace(timing, waits=timing.waits.without(reading), polled=Waits.of(()))
 
     def high(timing: Timing) -> Timing:
-        free = replace(
-            low(timing),
-            own_ns=np.where(reading, 0, timing.own_ns),
-            pause_ns=np.where(reading, 0, timing.pause_ns),
-            engine=np.where(copies, NONE, timing.engine),
-        )
+        free = zeroed(low(timing), reading, "own_ns", "pause_ns")
+        free = replace(free, engine=np.where(copies, NONE, timing.engine))
         return without_activities(graph, free, copies)
 
     acts_on = {"host_overhead": ("token_count_sync", "launch", "python")}
@@ -170,14 +167,13 @@ def reads_counts(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
     near = _near_exchange(recorded)
     calls, timing = graph.calls, graph.timing
     reading = is_kind(calls, CallKind.SYNC) & near & timing.waits.holding(graph.feeds_host, len(calls))
-    return reading, timing.polled.holding(np.ones(len(graph.rows), dtype=np.bool_), len(calls))
+    return reading, timing.polled.holding(~none_of(len(graph.rows)), len(calls))
 
 
 def _near_exchange(recorded: Recorded) -> BoolArray:
     """Calls with an expert exchange nearer than any GEMM or attention, before or after, shape (m,)."""
     graph = recorded.graph
-    heavy = np.array([one.class_ in HEAVY for one in recorded.classes], dtype=np.bool_)
-    expert = of_kinds(recorded, EP_KINDS)
+    heavy, expert = recorded.rank.of_class(*HEAVY), of_kinds(recorded, EP_KINDS)
     calls = np.arange(len(graph.calls))
     by = graph.launched_by
     of_heavy, of_expert = (np.sort(by[which & (by != NONE)]) for which in (heavy, expert))

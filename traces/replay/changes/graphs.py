@@ -3,22 +3,22 @@
 Which kernels graphs of attention, router and preprocessing would hold is told by what the kernels are.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, bools, ints, summed
 from traces.limits import FEWEST, Limit
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.launches import LAUNCH_KINDS, back_to_back, launched_at_once, merge, uninterrupted
-
-_Fits = Callable[[KernelClass], bool]
+from traces.replay.changes.launches import merge, merged_draft, uninterrupted
 
 SCOPES: Final = ("attn", "moe_router", "moe_preprocess")
 
 _INSIDE: Final = frozenset({"gemm", "rope", "elementwise", "quantize", "attention", "rng", "softmax"})
+_BEHIND: Final = ("gemm", "quantize", "elementwise")
 _CHOICE: Final = frozenset({"router", "softmax"})
 _AFTER_NORM: Final = frozenset({"norm", "elementwise", "quantize"})
 
@@ -62,7 +62,10 @@ def _begun(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, 
     """The scope that a kernel tells, from the first kernel on that is `free`: in no scope before it."""
     scope = scope_of(kinds[at])
     if scope == "moe_preprocess":
-        return scope, at, _while(kinds, at, _is_map)
+        end = at + 1
+        while end < len(kinds) and _is_map(kinds[end]):
+            end += 1
+        return scope, at, end
     if scope == "attn":
         return _attention(kinds, at, free)
     return None if scope is None else _router(kinds, at, free)
@@ -80,26 +83,26 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
             begin -= 1
         while begin < at and kinds[begin].class_ != "norm":
             begin += 1
-        end = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is(kind, "attention", "bwd"))
+        end = _while(kinds, at, _INSIDE, ("attention", "bwd"))
         return ("attn", begin, end) if begin < at else None
     while begin > free and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
         if _is(kinds[begin - 1], "attention", "fwd"):
             break
         begin -= 1
-    inside = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is(kind, "attention", "fwd"))
+    inside = _while(kinds, at, _INSIDE, ("attention", "fwd"))
     end = _norm_backward(kinds, inside)
     return ("attn", begin, end) if end > inside else None
 
 
 def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
     """Forward from the norm before the gate; backward to that norm's gradient."""
-    end = _while(kinds, at, lambda kind: kind.class_ in _CHOICE and not _is_map(kind))
-    behind = _while(kinds, end, lambda kind: kind.class_ in ("gemm", "quantize", "elementwise"))
+    end = _while(kinds, at, _CHOICE, ("router", "map"))
+    behind = _while(kinds, end, _BEHIND)
     last = _norm_backward(kinds, behind)
     if last > behind:
         return "moe_router", at, last
     begin = at
-    while begin > free and kinds[begin - 1].class_ in ("gemm", "quantize", "elementwise", "softmax"):
+    while begin > free and kinds[begin - 1].class_ in (*_BEHIND, "softmax"):
         begin -= 1
     if begin > free and _is(kinds[begin - 1], "norm", "fwd"):
         return "moe_router", begin - 1, end
@@ -109,7 +112,7 @@ def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int,
 def _norm_backward(kinds: Sequence[KernelClass], at: int) -> int:
     """Behind a norm's gradient kernels and the addition after them; where there is none, the same place."""
     if at < len(kinds) and _is(kinds[at], "norm", "bwd"):
-        return _while(kinds, at, lambda kind: kind.class_ in _AFTER_NORM and not _is(kind, "norm", "fwd"))
+        return _while(kinds, at, _AFTER_NORM, ("norm", "fwd"))
     return at
 
 
@@ -117,8 +120,11 @@ def _is(kind: KernelClass, class_: str, phase: str) -> bool:
     return kind.class_ == class_ and kind.subclass == phase
 
 
-def _while(kinds: Sequence[KernelClass], at: int, fits: _Fits) -> int:
-    while at < len(kinds) and fits(kinds[at]):
+def _while(
+    kinds: Sequence[KernelClass], at: int, classes: Collection[str], but: tuple[str, str] = ("", "")
+) -> int:
+    """Behind the kernels of some classes from a place on, `but` one class and subclass."""
+    while at < len(kinds) and kinds[at].class_ in classes and not _is(kinds[at], *but):
         at += 1
     return at
 
@@ -135,28 +141,22 @@ def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
     for scope, runs in scopes.items():
         yield _draft(recorded, f"graph_{scope}", runs)
     if scopes:
-        yield _draft(recorded, "graph_scopes", [run for runs in scopes.values() for run in runs])
+        yield _draft(recorded, "graph_scopes", [*chain.from_iterable(scopes.values())])
 
 
 def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> Draft:
     merged = merge(recorded, runs)
     call_ns = _call_ns(recorded, merged.size)
-    nothing_ns = np.zeros_like(call_ns)
-    return Draft(
-        kind,
-        LAUNCH_KINDS,
-        lambda timing: launched_at_once(recorded, timing, merged, call_ns),
-        lambda timing: back_to_back(launched_at_once(recorded, timing, merged, nothing_ns), merged),
-    )
+    return merged_draft(recorded, kind, merged, call_ns, np.zeros_like(call_ns))
 
 
 def _call_ns(recorded: Recorded, size: IntArray) -> IntArray:
     """What each graph's launch call takes: as in this recording where it has some, else as stated."""
     count = recorded.launch_count
     own_ns = recorded.graph.timing.own_ns
-    is_graph = np.array(["GraphLaunch" in name for name in recorded.call_names], dtype=np.bool_) & (count > 0)
-    if int(is_graph.sum()) >= FEWEST.value:
+    is_graph = bools(["GraphLaunch" in name for name in recorded.call_names]) & (count > 0)
+    if summed(is_graph) >= FEWEST.value:
         return np.full(len(size), int(np.median(own_ns[is_graph])), dtype=np.int64)
     single = (count == 1) & ~is_graph
     one_ns = float(np.median(own_ns[single])) if single.any() else 0.0
-    return (CALL.value * one_ns + NODE.value * size).astype(np.int64)
+    return ints(CALL.value * one_ns + NODE.value * size)

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.arrays import IntArray
-from traces.columns import NULL
+from traces.arrays import NOWHERE, IntArray, ints, last_at
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 
@@ -47,7 +46,7 @@ def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:
     """The first call of each step that collected, by the launches of the step's work."""
     rows, calls = recorded.rows, recorded.graph.calls
     by = recorded.graph.launched_by
-    launched = (by != NONE) & (rows.launch_ns != NULL)
+    launched = (by != NONE) & rows.is_launched
     launched &= calls.before[by] != NONE  # the pause before the first call of all is not known
     firsts = []
     for step in recorded.subject.steps.used:
@@ -55,10 +54,10 @@ def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:
         if mine.any():
             firsts.append(int(by[mine].min()))
     if not firsts:
-        return np.empty(0, dtype=np.int64)
-    collected = np.searchsorted(np.array(firsts), np.flatnonzero(gc_ns), side="right") - 1
+        return NOWHERE
+    collected = last_at(np.array(firsts), np.flatnonzero(gc_ns))
     edges = sorted({firsts[max(place, 0)] for place in collected.tolist()})
-    return np.array([edge for edge in edges if edge < len(calls)], dtype=np.int64)
+    return ints([edge for edge in edges if edge < len(calls)])
 
 
 QUARTER: Final = 4

@@ -4,20 +4,22 @@ Kernels count as following each other where one thread launches them one right a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from math import ceil
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE, CallKind
-from traces.arrays import IntArray, distinct
+from traces.arrays import IntArray, distinct, ints, row_by_row, summed
+from traces.frozen import frozen
 from traces.groups import mask_of
-from traces.names.kernels import COMM_KINDS, KernelClass
+from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.dispatcher import PAYLOAD, of_kinds
 from traces.replay.graph import Timing
 from traces.replay.without import without_waits
-from traces.timeline import Bucket, Source
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)
 _EVENTS: Final = ("EventRecord", "WaitEvent", "Memset")
@@ -52,15 +54,15 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
 def _single(recorded: Recorded) -> list[int]:
     """Of each call the compute kernel that it alone launched, -1 where there is none."""
     graph, rows = recorded.graph, recorded.rows
-    work = np.full(len(graph.calls), NONE, dtype=np.int64)
-    fits = (graph.launched_by != NONE) & (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
+    work = np.full(len(graph.calls), NONE)
+    fits = (graph.launched_by != NONE) & rows.is_compute & rows.is_kernel
     places = np.flatnonzero(fits)
     places = places[recorded.launch_count[graph.launched_by[places]] == 1]
     work[graph.launched_by[places]] = places
     return work.tolist()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Merged:
     """Launches made one: of each run `first`, the call that stays, and `size`, how many kernels it launches.
 
@@ -83,9 +85,9 @@ def merge(recorded: Recorded, runs: Sequence[Sequence[int]]) -> Merged:
         mine = order[int(thread[by[run[0]]])]
         begin, end = np.searchsorted(mine, (by[run[0]], by[run[-1]]), side="right")
         gone += mine[begin:end].tolist()
-    first = np.array([by[run[0]] for run in runs], dtype=np.int64)
-    followers = np.array([work for run in runs for work in run[1:]], dtype=np.int64)
-    return Merged(first, np.array(gone, dtype=np.int64), np.array([len(run) for run in runs]), followers)
+    first = ints([by[run[0]] for run in runs])
+    followers = ints([*chain.from_iterable(run[1:] for run in runs)])
+    return Merged(first, ints(gone), np.array([len(run) for run in runs]), followers)
 
 
 def launched_at_once(
@@ -130,23 +132,33 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     The fusions are Megatron-Core's of the router and of the permutation, and norm or activation with the
     quantisation that follows. What the kernels do still takes its time in the pessimistic end.
     """
-    stretches = uninterrupted(recorded)
-    runs = [
-        run
-        for places in stretches
-        for family in range(2)
-        for run in runs_of(places, [_family(recorded.classes[place]) == family for place in places])
-    ]
-    runs += [run for places in stretches for run in _quantised(recorded, places)]
-    if not runs:
-        return
-    merged = merge(recorded, runs)
-    yield Draft(
-        "fused_kernels",
-        LAUNCH_KINDS,
-        lambda timing: launched_at_once(recorded, timing, merged),
-        lambda timing: back_to_back(launched_at_once(recorded, timing, merged), merged),
-    )
+    stretches, runs = uninterrupted(recorded), list[list[int]]()
+    for places in stretches:
+        families = [_family(recorded.classes[place]) for place in places]
+        for family in range(2):
+            runs += runs_of(places, [one == family for one in families])
+    for places in stretches:
+        runs += _quantised(recorded, places)
+    if runs:
+        yield merged_draft(recorded, "fused_kernels", merge(recorded, runs))
+
+
+def merged_draft(
+    recorded: Recorded,
+    kind: str,
+    merged: Merged,
+    low_ns: IntArray | None = None,
+    high_ns: IntArray | None = None,
+) -> Draft:
+    """Launches made one: each call takes so long at either end, and at the other one kernels have no gaps."""
+
+    def low(timing: Timing) -> Timing:
+        return launched_at_once(recorded, timing, merged, low_ns)
+
+    def high(timing: Timing) -> Timing:
+        return back_to_back(launched_at_once(recorded, timing, merged, high_ns), merged)
+
+    return Draft(kind, LAUNCH_KINDS, low, high)
 
 
 def _family(kind: KernelClass) -> int | None:
@@ -167,10 +179,10 @@ def _quantised(recorded: Recorded, places: Sequence[int]) -> Iterator[list[int]]
             yield list(places[at:end])
 
 
-_GROUPED_KINDS: Final = {"compute": ("gemm", "quantize"), "host_overhead": ("launch", "python", "arrival")}
+_GROUPED_KINDS: Final = {"compute": ("gemm", "quantize"), **LAUNCH_KINDS}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Experts:
     """GEMMs of one kernel that follow each other, and the quantisation before each of them."""
 
@@ -194,9 +206,9 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
         return
     merged = merge(recorded, [run.all for run in runs])
     count = recorded.subject.sm_count
-    blocks = recorded.subject.rank.blocks
+    blocks = recorded.rank.blocks
     rows = recorded.rows
-    lengths = (rows.end_ns - rows.start_ns)[rows.bucket == Bucket.COMPUTE]
+    lengths = rows.length_ns[rows.is_compute]
     fixed_ns = int(lengths[lengths > 0].min())
 
     def low(timing: Timing) -> Timing:
@@ -218,9 +230,9 @@ def _by_waves(
         sizes = blocks[run.gemms]
         if count is None or not (sizes > 0).all():
             continue
-        lengths = zip(duration_ns[run.gemms].tolist(), sizes.tolist(), strict=True)
+        lengths = row_by_row(duration_ns[run.gemms], sizes)
         wave_ns = max(ns / ceil(size / count) for ns, size in lengths)
-        _shrink(result, run.gemms, ceil(int(sizes.sum()) / count) * wave_ns)
+        _shrink(result, run.gemms, ceil(summed(sizes) / count) * wave_ns)
     return result
 
 
@@ -236,29 +248,26 @@ def _filled(
         sizes = blocks[run.gemms]
         if count is not None and (sizes > 0).all():
             filled_ns = np.maximum(duration_ns[run.gemms] - fixed_ns, 0) * np.minimum(1.0, sizes / count)
-            _shrink(result, run.gemms, fixed_ns + filled_ns.sum() / min(1.0, int(sizes.sum()) / count))
+            _shrink(result, run.gemms, fixed_ns + filled_ns.sum() / min(1.0, summed(sizes) / count))
     return result
 
 
 def _shrink(result: IntArray, places: Sequence[int], to_ns: float) -> None:
     """Let some work take so long together, never longer than before."""
-    whole_ns = int(result[places].sum())
+    whole_ns = summed(result[places])
     if whole_ns > to_ns:
-        result[places] = np.ceil(result[places] * (to_ns / whole_ns)).astype(np.int64)
+        result[places] = ints(np.ceil(result[places] * (to_ns / whole_ns)))
 
 
 def _expert_runs(recorded: Recorded) -> list[_Experts]:
-    rows, classes = recorded.rows, recorded.classes
-    payload = rows.bucket == Bucket.COMM
-    payload &= np.isin(rows.key, [COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a")])
-    exchanges = rows.start_ns[payload]
-    attention = rows.start_ns[[one.class_ == "attention" for one in classes]]
-    several = (run for places in uninterrupted(recorded) for run in _rows_of_gemms(recorded, places))
-    return [
-        run
-        for run in several
-        if len(run.gemms) > 1 and _between_exchanges(int(rows.start_ns[run.gemms[0]]), exchanges, attention)
-    ]
+    rows = recorded.rows
+    exchanges = rows.start_ns[of_kinds(recorded, PAYLOAD)]
+    attention = rows.start_ns[recorded.rank.of_class("attention")]
+    found = []
+    for run in chain.from_iterable(_rows_of_gemms(recorded, one) for one in uninterrupted(recorded)):
+        if len(run.gemms) > 1 and _between_exchanges(rows.start_ns[run.gemms[0]], exchanges, attention):
+            found.append(run)
+    return found
 
 
 def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Experts]:
@@ -282,7 +291,7 @@ def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Exper
     yield run
 
 
-def _between_exchanges(start_ns: int, exchanges_ns: IntArray, attention_ns: IntArray) -> bool:
+def _between_exchanges(start_ns: int | IntArray, exchanges_ns: IntArray, attention_ns: IntArray) -> bool:
     """Whether the exchanges before and after an instant have no attention between them."""
     at = int(np.searchsorted(exchanges_ns, start_ns))
     if at == 0 or at == len(exchanges_ns):

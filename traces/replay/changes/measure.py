@@ -1,9 +1,10 @@
 """What each change would give one rank, by replay of its edits, where its costs are large enough."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
+from traces.frozen import frozen
 from traces.missing import Missing
 from traces.replay.changes.change import MOST_EVENTS, Base, Change, Draft, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import dispatcher_drafts, sync_drafts
@@ -31,7 +32,7 @@ _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
 """In the order in which changes that are made together are applied."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """The changes found in a rank; `together` replays several of them at once.
 
@@ -61,7 +62,7 @@ def measure_changes(
         return Measured()
     savings, found, drafts = Savings(graph, bases, borders), [], []
     recorded = Recorded(subject, graph)
-    for draft in (draft for finder in _FINDERS for draft in finder(recorded)):
+    for draft in chain.from_iterable(find(recorded) for find in _FINDERS):
         most_ns = sum(
             costs[wall].of_kinds_ns(kinds) for wall, kinds in draft.acts_on.items() if wall in costs
         )

@@ -21,7 +21,7 @@ def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
     subject = recorded.subject
     again = subject.mask(subject.recomputed)
     if again.any():
-        cheap = np.array([one.class_ in CHEAP for one in recorded.classes], dtype=np.bool_)
+        cheap = recorded.rank.of_class(*CHEAP)
         narrow = again & ~cheap
         yield _without("recompute_dropped", recorded, again, again)
         if narrow.any() and (again & cheap).any():

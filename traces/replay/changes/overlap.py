@@ -1,15 +1,16 @@
 """Expert all-to-alls under the compute of the other microbatch: forward beside the backward before it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import NOWHERE, BoolArray, IntArray, ints, order_of, summed, zeros
+from traces.frozen import frozen
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.dispatcher import (
     EP_KINDS,
@@ -27,7 +28,7 @@ NODES: Final = 4
 """Backward nodes of a layer in the merged schedule: combine, experts, dispatch, attention with the router."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pass:
     """The exchanges of one microbatch's forward or backward."""
 
@@ -55,7 +56,9 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
         yield Draft("expert_overlap", acts_on, why, high)
         return
     handed_ns = _handover_ns(recorded) * 2 * NODES
-    handing = _handing(recorded, pairs)
+    exchanges = chain.from_iterable(one.exchanges for one in chain.from_iterable(pairs))
+    handing = recorded.graph.launched_by[ints([one.works[0] for one in exchanges])]
+    handing = handing[handing != NONE]
     drained, drain_ns = _drains(recorded, pairs)
 
     def low(timing: Timing) -> Timing:
@@ -103,13 +106,13 @@ def _hidden_ns(
     With so much compute C beside it, an exchange of T hides C where it is longer than C takes beside
     communication, else T less what it slows C down.
     """
-    hidden = np.zeros(len(length), dtype=np.int64)
+    hidden = zeros(len(length))
     compute = autograd_compute(recorded)
     for backward, forward in pairs:
         for exchange, cover_ns in _covers(recorded, compute, backward, forward, length):
-            whole_ns = int(length[exchange.works].sum())
+            whole_ns = summed(length[exchange.works])
             saved = min(whole_ns / (1 + stretch), cover_ns)
-            hidden[exchange.works] = (length[exchange.works] * (saved / max(whole_ns, 1))).astype(np.int64)
+            hidden[exchange.works] = ints(length[exchange.works] * (saved / max(whole_ns, 1)))
     return hidden
 
 
@@ -148,12 +151,6 @@ def _handover_ns(recorded: Recorded) -> int:
     return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other]))) if other.any() else 0
 
 
-def _handing(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> IntArray:
-    works = [one.works[0] for pair in pairs for each in pair for one in each.exchanges]
-    calls = recorded.graph.launched_by[np.array(works, dtype=np.int64)]
-    return calls[calls != NONE]
-
-
 def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[IntArray, IntArray]:
     """Calls of backward before which the host would wait for the GPU in each layer, and for how long.
 
@@ -163,10 +160,10 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
     reading, polling = reads_counts(recorded)
     graph, rows = recorded.graph, recorded.rows
     if not (reading.any() or polling.any()):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return NOWHERE, NOWHERE
     of_backward, _ = autograd_compute(recorded)
     launched = np.flatnonzero(of_backward & (graph.launched_by != NONE))
-    launched = launched[np.argsort(graph.launched_by[launched], kind="stable")]
+    launched = launched[order_of(graph.launched_by[launched])]
     by = graph.launched_by[launched]
     found = []
     for backward, _ in pairs:
@@ -180,5 +177,5 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
             if ahead > 0:
                 found.append((call, ahead))
                 waited += ahead
-    calls, waits = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    calls, waits = ints(found).reshape(-1, 2).T
     return calls, waits
