@@ -9,22 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import (
-    CODE,
-    PLACE,
-    BoolArray,
-    IntArray,
-    Lasting,
-    codes_of,
-    distinct,
-    last_at,
-    order_of,
-    summed,
-)
+from traces.arrays import CODE, PLACE, BoolArray, IntArray, Lasting, codes_of, distinct, last_at, summed
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Calls, Columns, Gpu, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
 from traces.cures import cure
 from traces.frozen import frozen
+from traces.gpu_rows import checked_times, known_device, known_process
 from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
@@ -371,9 +361,9 @@ class _Work:
 def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     """All work, and what was wrong with single rows."""
     rows = GpuRows.joined(columns.kernels.rows, columns.copies.rows, columns.replays)
-    gid = _known_process(rows.process_gid, columns)
-    timed, end_ns, warnings = _checked_times(rows)
-    device, placed = _known_device(rows.device_id)
+    gid = known_process(rows.process_gid, columns)
+    timed, end_ns, warnings = checked_times(rows)
+    device, placed = known_device(rows.device_id)
     if count := summed(timed & ~placed):
         warnings.append(f"GPU rows that name no device, left out: {count}")
     rows = replace(rows, end_ns=end_ns, device_id=device, process_gid=gid)
@@ -384,13 +374,6 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     first = len(columns.kernels)
     collective = copies_of_collectives(columns, call[first : first + len(columns.copies)])
     return _Work(rows, timed & placed, *_kinds(columns, collective), call), warnings
-
-
-def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
-    """Device of each row, and which have one; a row without belongs to the only device there is."""
-    candidates = distinct(device_id[device_id != NULL])
-    only = np.full(len(device_id), candidates[0]) if len(candidates) == 1 else device_id
-    return only, only != NULL
 
 
 def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]:
@@ -412,26 +395,3 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
     replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=CODE)
     bucket = np.concatenate((of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE)))
     return bucket, np.concatenate((of_kernel[:, 1], copy_key, replay))
-
-
-def _known_process(process_gid: IntArray, columns: Columns) -> IntArray:
-    """Process of each row; a row without one belongs to the only process there is, if there is only one."""
-    known = np.concatenate((distinct(process_gid), distinct(columns.calls.thread_gid)))
-    candidates = distinct(known[known != NULL] & PROCESS_BITS)
-    return np.where(process_gid == NULL, candidates[0], process_gid) if len(candidates) == 1 else process_gid
-
-
-def _checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:
-    """Which rows have times, their ends never before their starts, and what was amiss.
-
-    CUPTI writes start = end = 0 where it has no times (CUPTI documentation, CUpti_ActivityKernel); an end
-    before its start is work that had not ended when the recording did.
-    """
-    untimed = (rows.start_ns == NULL) | (rows.end_ns == NULL) | ((rows.start_ns == 0) & (rows.end_ns == 0))
-    unfinished = ~untimed & (rows.end_ns < rows.start_ns)
-    warnings = []
-    if count := summed(untimed):
-        warnings.append(f"GPU rows without times, left out: {count}")
-    if count := summed(unfinished):
-        warnings.append(f"GPU rows that end before they start, counted as empty: {count}")
-    return ~untimed, np.maximum(rows.start_ns, rows.end_ns), warnings

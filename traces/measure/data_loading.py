@@ -63,8 +63,7 @@ def loads_apart(range_texts: Sequence[str]) -> bool | None:
 def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:
     source = rank.columns.copies.source[rank.activities.row[copies]]
     if (source == NULL).any():
-        reason = "the trace does not record what memory copies read"
-        return rank.lacks(reason, "memory_kinds")
+        return rank.lacks("the trace does not record what memory copies read", "memory_kinds")
     return summed(source == Memory.PAGEABLE)
 
 

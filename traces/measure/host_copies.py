@@ -51,8 +51,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     if not rank.has_kernels:
         return _whole_graphs(rank)
     if not steps.used:
-        why = "without steps it is unknown what comes back within one"
-        return rank.lacks(why, "steps")
+        return rank.lacks("without steps it is unknown what comes back within one", "steps")
     rows = rank.activities
     at = np.flatnonzero(rows.is_copy)
     copies = rows.take(at)
@@ -71,8 +70,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
 
 
 def _whole_graphs(rank: RankTimeline) -> Missing:
-    why = "graph replays were recorded whole, with the copies in them"
-    return rank.lacks(why, "graphs")
+    return rank.lacks("graph replays were recorded whole, with the copies in them", "graphs")
 
 
 def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int) -> list[tuple[int, int]]:

@@ -59,21 +59,20 @@ def _in_use(rank: RankTimeline, windows: Spans) -> tuple[IntArray, IntArray] | M
         return gap("memory use was not recorded", how)
     mine = (memory.process_gid == rank.process_gid) & (memory.device_id == rank.device)
     if not mine.any():
-        why = "no memory use of this process on this GPU was recorded"
-        return gap(why, how)
+        return gap("no memory use of this process on this GPU was recorded", how)
     if clock_offset_ns(rank):
-        why = "host and GPU clocks are apart, so what was in use in the windows is unknown"
-        return gap(why, "record again; nothing in this trace can align them")
+        return gap(
+            "host and GPU clocks are apart, so what was in use in the windows is unknown",
+            "record again; nothing in this trace can align them",
+        )
     time_ns, used_bytes = memory.time_ns[mine], memory.used_bytes[mine]
     if memory.is_sum:
         if time_ns[0] >= rank.activities.start_ns.min() or memory.is_unmatched[mine].any():
             return gap("the recording began after memory had been allocated", how)
         if _takes_unseen(rank, memory):
-            why = "memory was taken with cuMemCreate, and the recording does not have its size"
-            return gap(why, _NO_VMM)
+            return gap("memory was taken with cuMemCreate, and the recording does not have its size", _NO_VMM)
     elif time_ns[0] >= windows.end_ns[0]:
-        why = "memory use was recorded only after the first window"
-        return gap(why, "choose later steps with --steps")
+        return gap("memory use was recorded only after the first window", "choose later steps with --steps")
     return time_ns, used_bytes
 
 
@@ -146,7 +145,7 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
     on_gpu = list(row_by_row(steps.windows.start_ns, steps.windows.end_ns))
     scope = "the whole window, for want of steps: its first allocations may be warm-up"
     if steps.used:
-        on_gpu = [(step.start_ns, step.end_ns) for step in steps.used[1:]]
+        on_gpu = [step.within_ns for step in steps.used[1:]]
         scope = f"{len(on_gpu)} used steps after the first"
     held: list[tuple[int, int]] = []
     last_end_ns: int | None = None
@@ -185,7 +184,7 @@ def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | Non
     allocated = np.sort(calls.start_ns[mine & (kind == CallKind.ALLOCATE)])
     seen: list[bool] = []
     for step in steps.used[1:]:
-        inside = slice(*np.searchsorted(rows.start_ns, (step.start_ns, step.end_ns)).tolist())
+        inside = slice(*np.searchsorted(rows.start_ns, step.within_ns).tolist())
         launched = rows.launch_ns[inside][rows.launch_ns[inside] != NULL]
         if len(launched):
             first, last = int(launched.min()), int(launched.max())

@@ -11,7 +11,7 @@ from traces.intervals import ns_in, spans
 from traces.limits import Limit
 from traces.measure.folding import Folded, fold
 from traces.measure.kernel_table import shortened
-from traces.measure.step_timeline import KEY_BASE, KEY_NAMES, typical_step
+from traces.measure.step_timeline import KEY_BASE, KEY_NAMES, stretch_of, typical_step
 from traces.missing import Missing, gap
 from traces.sections.tables import Kind, Loops, Phase, Sequence
 from traces.steps.found import Steps, no_steps
@@ -32,8 +32,8 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
     `work_ns` adds up to the time that its activities have in it. In the order of their launches: streams
     differ in when they run, not in what was launched first. Where a launch was not recorded, as they ran.
     """
-    step, pairs = typical_step(steps), steps.windows.pairs()
-    borders = spans((step.start_ns, step.end_ns) if step else (pairs[0][0], pairs[-1][1]))
+    step = typical_step(steps)
+    borders = spans(stretch_of(steps, step))
     work_ns = ns_in(rank.activities, borders)
     mine = np.flatnonzero(work_ns > 0)
     mine = mine[_order(rank.activities, mine)]
@@ -48,9 +48,8 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
             f"the order of {len(mine):,} activities of a step repeats itself too little to be kept",
             "record with fewer microbatches a step",
         )
-    return _sequence(
-        no_steps(rank.columns.info.kind) if step is None else step.index, kinds, folded, work_ns[mine]
-    )
+    index = no_steps(rank.columns.info.kind) if step is None else step.index
+    return _sequence(index, kinds, folded, work_ns[mine])
 
 
 def _sequence(step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray) -> Sequence:

@@ -176,9 +176,7 @@ def measure_timelines(
     """
     drawn = _Drawn(rank, absent, host_kinds(rank.columns), Texts(), Texts())
     chosen = typical_step(steps)
-    pairs = steps.windows.pairs()
-    borders = (chosen.start_ns, chosen.end_ns) if chosen else (pairs[0][0], pairs[-1][1])
-    shown = drawn.in_full(chosen.index if chosen else None, *borders)
+    shown = drawn.in_full(chosen.index if chosen else None, *stretch_of(steps, chosen))
     others = _others(steps, chosen)
     most = int(OTHER_ROWS.value) // max(1, len(others))
     found = tuple(drawn.in_brief(step, most) for step in others)
@@ -198,6 +196,13 @@ def typical_step(steps: Steps) -> Step | None:
     if median_ns is None:
         return None
     return min(steps.used, key=lambda one: (abs(one.length_ns - median_ns), one.index))
+
+
+def stretch_of(steps: Steps, step: Step | None) -> tuple[int, int]:
+    """Where a step begins and ends; without one, from the first window's begin to the last one's end."""
+    if step is None:
+        return int(steps.windows.start_ns[0]), int(steps.windows.end_ns[-1])
+    return step.within_ns
 
 
 def _others(steps: Steps, chosen: Step | None) -> list[Step]:
@@ -231,10 +236,10 @@ class _Drawn:
         return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
 
     def in_brief(self, step: Step, most: int) -> Timeline:
-        rows, mine = self._within(step.start_ns, step.end_ns)
+        rows, mine = self._within(*step.within_ns)
         kept = mine[longest(rows.length_ns[mine], most)]
         left_out = len(mine) - len(kept)
-        return self._timeline(step.index, (step.start_ns, step.end_ns), kept, left_out, most)
+        return self._timeline(step.index, step.within_ns, kept, left_out, most)
 
     def _within(self, start_ns: int, end_ns: int) -> tuple[Activities, IntArray]:
         rows = self.rank.activities

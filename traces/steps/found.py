@@ -37,6 +37,10 @@ class Step:
     def length_ns(self) -> int:
         return self.end_ns - self.start_ns
 
+    @property
+    def within_ns(self) -> tuple[int, int]:
+        return self.start_ns, self.end_ns
+
 
 @frozen
 class Found:
@@ -129,7 +133,7 @@ class Steps:
     @property
     def borders_ns(self) -> tuple[IntArray, IntArray]:
         """Starts and ends of the used steps, shape (k,) each."""
-        pairs = [(step.start_ns, step.end_ns) for step in self.used]
+        pairs = [step.within_ns for step in self.used]
         begin_ns, end_ns = ints(pairs).reshape(-1, 2).T
         return begin_ns, end_ns
 
@@ -146,7 +150,7 @@ class Steps:
 def from_steps(source: StepSource, what: str, recorded: tuple[Step, ...]) -> Steps:
     """Steps whose window is the union of the used ones; a step without GPU time is never used."""
     recorded = tuple(drop(step, "no GPU work") if step.length_ns <= 0 else step for step in recorded)
-    used = [(step.start_ns, step.end_ns) for step in recorded if step.dropped is None]
+    used = [step.within_ns for step in recorded if step.dropped is None]
     return Steps(source, what, recorded, spans(*used), "replay" if source == "graph" else "step")
 
 
@@ -167,5 +171,6 @@ def median_ns(lengths_ns: list[int]) -> int:
 
 def no_steps(kind: str) -> Missing:
     """Why figures by step are missing where there are none. `kind`: of the trace."""
-    reason = "no steps: neither step ranges, optimizer nor a period were found, so one window"
-    return gap(reason, cure("steps", kind))
+    return gap(
+        "no steps: neither step ranges, optimizer nor a period were found, so one window", cure("steps", kind)
+    )

@@ -59,7 +59,7 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     if not used and activities > WHOLE.value:
         return _slices(steps.windows, WHOLE.value / activities)
     if len(used) <= STEPS.value:
-        pairs = [(one.start_ns, one.end_ns) for one in used] or [(a, b) for a, b in steps.windows.pairs()]
+        pairs = [one.within_ns for one in used] or [(a, b) for a, b in steps.windows.pairs()]
         whole = spans((before.get(pairs[0][0], pairs[0][0]), pairs[-1][1]))
         return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
     in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
@@ -68,7 +68,7 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     found = sorted(((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index)
     return Sample(
         tuple(step for step, _ in found),
-        tuple((step.start_ns, step.end_ns) for step, _ in found),
+        tuple(step.within_ns for step, _ in found),
         tuple(sum(one.length_ns for one in group) for _, group in found),
         spans(*((before.get(step.start_ns, step.start_ns), step.end_ns) for step, _ in found)),
     )

@@ -251,8 +251,10 @@ def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> I
         how = rank.cure("ranges")
         return gap(reason, f"none for a run on one rank; else {how}")
     if not steps.used:
-        reason = "without steps the passes of a step cannot be counted"
-        return gap(reason, "record whole steps, or name a range with --nvtx")
+        return gap(
+            "without steps the passes of a step cannot be counted",
+            "record whole steps, or name a range with --nvtx",
+        )
     return layers_of(rank, borders_of(steps), lanes, passes)
 
 
@@ -267,14 +269,19 @@ def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | 
             return gap(reason, open_.cure)
     gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
     if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
-        reason = "gathers and scatters of unknown purpose could be the dispatcher's"
-        return gap(reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
+        return gap(
+            "gathers and scatters of unknown purpose could be the dispatcher's",
+            "record NVTX ranges (Megatron-LM: --nvtx-ranges)",
+        )
     if (resolution.operation == OPERATIONS.index("fused")).any():
-        reason = "dispatch, experts and combine run in one kernel"
-        return gap(reason, "none: the kernel does not record its phases")
+        return gap(
+            "dispatch, experts and combine run in one kernel", "none: the kernel does not record its phases"
+        )
     if not np.isin(members.module, [MODULES.index(name) for name in ("permute", "unpermute")]).any():
-        reason = "tokens are routed, but no kernel has a name that shows a permutation"
-        return gap(reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
+        return gap(
+            "tokens are routed, but no kernel has a name that shows a permutation",
+            "run with fused permutes (Megatron-LM: --moe-permute-fusion)",
+        )
     if isinstance(absent, Missing):
         return gap(f"waits for token counts: {absent.reason}", absent.cure)
     return None

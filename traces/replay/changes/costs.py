@@ -24,7 +24,7 @@ from traces.replay.changes.measure import Measured, measure_changes
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Timing, build_graph, happens_in
 from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
-from traces.replay.run import Borders, Replayed, replay
+from traces.replay.run import Borders, replay
 from traces.replay.without import without_unexplained
 from traces.steps.sample import sample_of
 from traces.timeline import Activities, Bucket, Source
@@ -138,18 +138,19 @@ class _Pricing:
         self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(self._subject, self._graph, self._timing)
         self._borders = Borders(self._graph.rows, sample.pairs_ns, sample.stand_for_ns, sample.apart_ns)
-        self._recorded = self._borders.lengths_ns(self._replayed(self._graph.timing))
-        self._lasting = self._borders.lengths_ns(self._replayed(self._timing))
+        self._recorded = self._lengths_ns(self._graph.timing)
+        self._lasting = self._lengths_ns(self._timing)
 
-    def _replayed(self, timing: Timing) -> Replayed:
+    def _lengths_ns(self, timing: Timing) -> IntArray:
+        """How long each step lasts, replayed with a timing."""
         self._replays += 1
         report(f"measuring {self._subject.rank.columns.info.name}: replay {self._replays}")
-        return replay(self._graph, timing)
+        return self._borders.lengths_ns(replay(self._graph, timing))
 
     def costs(self) -> Costs:
         edits, proofs = self._edits, self._proofs()
         walls = edits.walls()
-        left = {wall: self._borders.lengths_ns(self._replayed(whole())) for wall, (whole, _) in walls.items()}
+        left = {wall: self._lengths_ns(whole()) for wall, (whole, _) in walls.items()}
         found = {wall: self._split(after, walls[wall][1]) for wall, after in left.items()}
         capped, whole_ns = self._capped(found["host_overhead"]), self._window_ns
         worth = {wall for wall, cost in found.items() if cost.ns >= WALL.value * whole_ns}
@@ -196,7 +197,7 @@ class _Pricing:
         return Without(summed(left), others)
 
     def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
-        return self._cost(before, self._borders.lengths_ns(self._replayed(timing)))
+        return self._cost(before, self._lengths_ns(timing))
 
     def _cost(self, before: IntArray, after: IntArray) -> Cost:
         saved = before - after
@@ -218,7 +219,7 @@ class _Pricing:
     def _proofs(self) -> Proofs:
         recorded, timing = summed(self._recorded), self._graph.timing
         halved = replace(self._timing, duration_ns=self._timing.duration_ns // 2)
-        shrunk = self._lasting - self._borders.lengths_ns(self._replayed(halved))
+        shrunk = self._lasting - self._lengths_ns(halved)
         rows, long = self._graph.rows, timing.residual_ns > UNEXPLAINED.value
         waited = union((rows.start_ns - timing.residual_ns)[long], rows.start_ns[long])
         unexplained = intersect(waited, self._windows).total_ns
