@@ -120,9 +120,8 @@ def distinct(values: IntArray) -> IntArray:
 class Rows:
     """A table: a dataclass whose fields are columns of one length."""
 
-    __slots__ = ("_stretch",)
+    __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]]  # the names of all fields, by `dataclass`
-    _stretch: tuple[IntArray, int]  # where it is of a larger table: that, and its first row there
 
     def __len__(self) -> int:
         return len(getattr(self, self.__match_args__[0]))
@@ -132,30 +131,9 @@ class Rows:
         return type(self)(*(getattr(self, name)[which] for name in self.__match_args__))
 
     @classmethod
-    def stretch(cls, whole: IntArray, begin: int, end: int) -> Self:
-        """Some rows of a table of shape (columns, n); `joined` copies none that follow each other in it."""
-        rows = cls(*whole[:, begin:end])
-        object.__setattr__(rows, "_stretch", (whole, begin))
-        return rows
-
-    @classmethod
     def joined(cls, *tables: Self) -> Self:
-        if (found := cls._side_by_side(tables)) is not None:
-            return found
         several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
         return cls(*map(np.concatenate, several)) if tables else cls.none()
-
-    @classmethod
-    def _side_by_side(cls, tables: Sequence[Self]) -> Self | None:
-        """The table of which these are stretches, one after the other; None where they are not."""
-        whole, begin = getattr(tables[0], "_stretch", (None, 0)) if tables else (None, 0)
-        end = begin
-        for one in tables:
-            of, at = getattr(one, "_stretch", (None, 0))
-            if of is not whole or at != end:
-                return None
-            end += len(one)
-        return None if whole is None else cls.stretch(whole, begin, end)
 
     @classmethod
     def none(cls) -> Self:

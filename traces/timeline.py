@@ -9,7 +9,18 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray, Lasting, codes_of, distinct, last_at, summed
+from traces.arrays import (
+    CODE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    Lasting,
+    codes_of,
+    distinct,
+    last_at,
+    order_of,
+    summed,
+)
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Calls, Columns, Gpu, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
 from traces.cures import cure

@@ -26,7 +26,7 @@ from traces.patterns import compiled
 from traces.ranks.one_run.mixed import refuse_mixed
 from traces.ranks.summaries.codec import MOST, SUFFIX
 from traces.ranks.summaries.codec import encode as summary_bytes
-from traces.ranks.summaries.decoding import Opened, opened, unpacked
+from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.summary import RankSummary
 from traces.unlike import refuse_unlike_summaries
 
@@ -91,14 +91,13 @@ def _inside(folder: Path) -> list[Path]:
 
 def _read_all(paths: Sequence[Path]) -> list[RankSummary | InputError]:
     """The summary in each file, or why there is none."""
-    found: list[Opened | InputError] = []
+    found: list[RankSummary | InputError] = []
     for path in paths:
         try:
-            found.append(opened(_read(path), str(path)))
+            found.append(decode(_read(path), str(path)))
         except InputError as error:
             found.append(error)
-    summaries = iter(unpacked([one for one in found if isinstance(one, Opened)]))
-    return [next(summaries) if isinstance(one, Opened) else one for one in found]
+    return found
 
 
 def _read(path: Path) -> bytes:

@@ -54,13 +54,6 @@ def standing_out(run: MeasuredRun, table: FloatArray) -> FloatArray:
     return np.where(known >= least_ns, known, 0.0)
 
 
-def means(table: FloatArray) -> FloatArray:
-    """The mean of what is known of each row; 0 without any."""
-    told = ~np.isnan(table)
-    result: FloatArray = np.where(told, table, 0.0).sum(axis=1) / np.maximum(told.sum(axis=1), 1)
-    return result
-
-
 def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
     """The least of these ranks in each step, shape (steps,), NaN where none is known.
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heuristics.late.beside import apart, is_node, least_of, means, participations, standing_out, usual_work
+from heuristics.late.beside import apart, is_node, least_of, participations, standing_out, usual_work
 from traces.arrays import FloatArray, IntArray
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN
-from traces.ranks.waiting.side_by_side import Alike, device_factors, times_usual
+from traces.ranks.waiting.side_by_side import Alike, device_factors, means, times_usual
 from traces.sections.cause import Cause
 
 

@@ -10,7 +10,6 @@ from heuristics.late.beside import (
     in_some_steps,
     is_node,
     least_of,
-    means,
     participations,
     usual_work,
 )
@@ -19,7 +18,7 @@ from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows.ends import NO_ROW, ByTime
-from traces.ranks.waiting.side_by_side import Alike, excess, middles, ratio
+from traces.ranks.waiting.side_by_side import Alike, excess, means, middles, ratio
 from traces.sections.cause import Cause
 
 

@@ -1,48 +1,137 @@
-"""Links that are slow: of a rank, of a node, or of what groups share."""
+"""Links that are slow: what moves by them takes longer than the same between other ranks."""
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Final
 
 import numpy as np
 
-from heuristics.late.beside import participations
-from traces.arrays import IntArray
-from traces.ranks.replay.chains import Chains, usual
+from heuristics.late.beside import apart, participations
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.groups import group_of, sorted_within
+from traces.limits import Limit
+from traces.ranks.matching.match import Matched
+from traces.ranks.replay.chains import Chains, programs_of, usual
 from traces.ranks.replay.edit import Edit
-from traces.ranks.replay.group_links import SLOWER, slow_groups
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows import parts
-from traces.ranks.waiting.waits import EXCHANGES, Links, ends_at_once, measure_links, slowness
+from traces.ranks.waiting.pipelines import messages_of
+from traces.ranks.waiting.waits import EXCHANGES, LASTS, ends_at_once
 from traces.sections.cause import Cause
+
+SLOWER: Final = Limit(
+    1.15,
+    "times as long as like transfers",
+    "measured: of eight recorded ranks of another's run (dlrm8) one moves its data 1.15 times as long as the "
+    "median, and nothing is wrong with it",
+)
+_LEAST: Final = 6
+"""Transfers, from which on their mean says something."""
+_NEARLY: Final = 0.98
+"""Of the time of slow groups: ranks that have as much of it are told from no other."""
 
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
-    if not run.aligned.clocks.aligned or not len(run.together.matched):
-        return
-    matched, waits, steps = run.together.matched, run.waits, run.grid.step_count
-    rails = np.array([one.identity.device for one in run.together.used])
-    groups = slow_groups(matched, waits, run.aligned.end_ns, run.nodes, rails)
-    if groups is not None:
-        yield _edit(run, groups.places, groups.cost_ns / steps, groups.factor, spared=groups.spared)
-    links = measure_links(matched, waits, run.alike, len(run.nodes))
-    cost_ns = np.nan_to_num(links.cost_ns)
-    place = int(np.argmax(cost_ns))
-    if not links.factor[place] >= SLOWER.value:
-        return
-    yield _edit(run, (place,), float(cost_ns[place]) / steps, float(links.most[place]))
-    whole = _node_of(run, links, place)
-    if whole:
-        seen = float(links.factor[whole].mean())
-        yield _edit(run, tuple(whole), float(cost_ns[whole].max()) / steps, seen, is_nic=True)
+    if run.aligned.clocks.aligned and len(run.together.matched):
+        yield from _of_groups(run)
+        yield from _of_exchanges(run)
 
 
-def _node_of(run: MeasuredRun, links: Links, place: int) -> list[int]:
-    """All ranks of its node, where each link of them is nearer to its own than to those of other nodes."""
-    mine = run.nodes == run.nodes[place]
-    factor = np.nan_to_num(links.factor, nan=1.0)
-    if mine.all() or mine.sum() < 2:
-        return []
-    nearer = factor >= 1 + (factor[place] - 1) / 2
-    return np.flatnonzero(mine).tolist() if (nearer == mine).all() else []
+def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
+    """Ranks of groups that take longer than like ones: those with the most of that time, all of them, and
+    nodes that are in each such group. What is not slow beside groups without these ranks is spared.
+    """
+    matched, count = run.together.matched, len(run.together.matched.groups)
+    member: BoolArray = np.zeros((count, len(run.nodes)), dtype=np.bool_)
+    of_row = matched.group[matched.instance]
+    member[of_row, matched.place] = True
+    apart_nodes = run.nodes[matched.place] != run.nodes[member.argmax(axis=1)][of_row]
+    over_nodes = np.bincount(of_row, apart_nodes, minlength=count) > 0
+    given = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
+    size_bytes = np.where(np.isin(matched.operation, EXCHANGES), 0, given)  # routing makes them differ
+    what = programs_of(matched, run.step), matched.kind[matched.first[:-1]], size_bytes
+    like = group_of(*what, run.step, over_nodes[matched.group].astype(np.int64))
+    moved_ns = parts.median(run.waits.moving_ns, matched.first)
+    usual_ns, seen = _usual(moved_ns, like)
+    pair = group_of(like[matched.instance], matched.place)
+    twice = np.bincount(pair)[pair] > 1  # of a rank that is in two such groups, these are not side by side
+    seen &= (np.bincount(like[matched.instance], twice)[like] == 0) | messages_of(matched)
+    group = matched.group[seen]
+    often = np.bincount(group, minlength=count)
+    slower = np.bincount(group, moved_ns[seen] >= SLOWER.value * usual_ns[seen], count)
+    took, like_took = (parts.sums(one[seen], group, count) for one in (moved_ns, usual_ns))
+    told = (often >= _LEAST) & (like_took > 0) & (took >= LASTS.value * often)
+    slow = told & (took >= SLOWER.value * like_took) & (slower * 2 > often)
+    if not slow.any() or (not over_nodes.any() and not member[slow].all(axis=0).any()):
+        return  # where nodes are not known, those that lie on several may be slower
+    beyond = np.where(slow, took - like_took, 0.0)
+    worst = int(np.argmax(beyond))
+    mine = seen & (matched.group == worst)
+    factor = float(np.median(moved_ns[mine] / usual_ns[mine]))
+    of_rank: FloatArray = beyond @ member
+    by_node: list[BoolArray] = [run.nodes == one for one in distinct(run.nodes)]
+    on_all = [one for one in by_node if member[slow][:, one].any(axis=1).all()]
+    several = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
+    found = []
+    for mask in (one for one in several if not one.all()):
+        passing: BoolArray = member @ mask
+        free = np.bincount(like[seen & ~passing[matched.group]], minlength=int(like.max()) + 1) > 0
+        beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
+        normal = told & ~slow & beside_free
+        found.append((int(mask.sum()), int((told & ~slow & passing).sum()), mask, passing, normal))
+    for _, _, mask, passing, normal in sorted(found, key=itemgetter(0, 1)):
+        places = tuple(np.flatnonzero(mask).tolist())
+        spared = np.flatnonzero(normal | (over_nodes[worst] & ~over_nodes))
+        yield _edit(run, places, float(beyond[worst]), factor, spared)
+        if beyond[passing].sum() >= _NEARLY * beyond.sum():
+            break
+
+
+def _usual(values: IntArray, like: IntArray) -> tuple[IntArray, BoolArray]:
+    """Of each what the faster half of those like it take, and where there are several of them."""
+    first = parts.borders(np.bincount(like))
+    middle = sorted_within(like, values)[(first[:-1] + first[1:] - 1) // 2]
+    return middle[like], np.diff(first)[like] > 1
+
+
+def _of_exchanges(run: MeasuredRun) -> Iterator[Edit]:
+    """Ranks whose part of exchanges takes longer than that of the others in it."""
+    matched, moving_ns = run.together.matched, run.waits.moving_ns
+    exchanges = _apart_exchanges(matched, moving_ns)
+    rows = np.flatnonzero(exchanges[matched.instance])
+    middle_ns = parts.spread(parts.median(moving_ns, matched.first), matched.first)
+    count = len(run.nodes)
+    took, beyond = (
+        parts.sums(one[rows], matched.place[rows], count) for one in (moving_ns, moving_ns - middle_ns)
+    )
+    places = apart(beyond)
+    if not places or np.bincount(matched.place[rows], minlength=count)[list(places)].min() < _LEAST:
+        return
+    seen = float(took[list(places)].sum() / max(1.0, (took - beyond)[list(places)].sum()))
+    if seen < SLOWER.value:
+        return
+    behind = parts.total(participations(run, places).astype(np.int64), matched.first)
+    told = exchanges & (behind > 0) & (behind < matched.sizes)
+    slow = slowness(np.full(int(told.sum()), seen), matched.sizes[told], behind[told])
+    yield _edit(run, places, float(beyond[list(places)].mean()), float(np.median(slow)))
+
+
+def _apart_exchanges(matched: Matched, moving_ns: IntArray) -> BoolArray:
+    """Exchanges of several that end on each rank by itself, shape (n,), and are no latency."""
+    alone = np.isin(matched.operation, EXCHANGES) & ~ends_at_once(moving_ns, matched.first)
+    return alone & (matched.sizes > 2) & (parts.median(moving_ns, matched.first) >= LASTS.value)
+
+
+def slowness(seen: FloatArray, size: IntArray, behind: IntArray) -> FloatArray:
+    """How slow a link is that moves `seen` times as long as the others of an exchange of `size` ranks.
+
+    Of n ranks k are `behind` it: each of the others sends k / (n - 1) of its data by that link, and these
+    (n - k) / (n - 1).
+    """
+    left = size - behind - seen * behind
+    real = np.divide((seen - 1) * (size - 1), left, out=seen - 1, where=left > 0) + 1
+    result: FloatArray = np.maximum(seen, np.minimum(real, 2 * seen + size))
+    return result
 
 
 def _edit(
@@ -50,44 +139,26 @@ def _edit(
     places: tuple[int, ...],
     cost_ns: float,
     factor: float,
-    *,
-    spared: Sequence[int] = (),
-    is_nic: bool = False,
+    spared: Sequence[int] | IntArray = (),
 ) -> Edit:
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
-        return chains.own_ns, _as_fast(run, chains, places, factor, spared, is_nic=is_nic)
-
-    return Edit(Cause.SLOW_LINK, places, np.full(run.grid.step_count, cost_ns), edited)
-
-
-def _as_fast(
-    run: MeasuredRun,
-    chains: Chains,
-    places: tuple[int, ...],
-    factor: float,
-    spared: Sequence[int],
-    *,
-    is_nic: bool,
-) -> IntArray:
-    """Transfers with the late rank as long as others of their kind, or shorter by its factor.
+    """Transfers as long as like ones that no slow link touches, or shorter by its factor.
 
     Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another the others'
     by what of their data passes it.
     """
-    matched, mine, moving_ns = run.together.matched, participations(run, places), chains.moving_ns
-    passing = parts.most(mine, matched.first) & ~np.isin(matched.group, spared)
-    touched = parts.spread(passing, matched.first)
-    middle, known = usual(moving_ns, run.role, ~touched)
-    size = matched.sizes
-    exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~ends_at_once(moving_ns, matched.first)
-    slow, behind, others = factor, np.ones(len(size), dtype=np.int64), size - 1
-    if is_nic:
-        behind = parts.total(mine.astype(np.int64), matched.first)
-        others = size - behind
-        told = exchanges & passing & (others > 0)
-        seen = np.full(int(told.sum()), slow)
-        slow = float(np.median(slowness(seen, size[told], behind[told]))) if told.any() else slow
-    passes = np.where(mine, others[matched.instance], behind[matched.instance]) / (size[matched.instance] - 1)
-    part = 1 + (slow - 1) * np.where(exchanges[matched.instance], passes, 1.0)
-    scaled = np.rint(moving_ns / part).astype(np.int64)
-    return np.where(touched, np.where(known, middle, scaled), moving_ns)
+    matched, mine = run.together.matched, participations(run, places)
+    first, size = matched.first, matched.sizes
+    behind = parts.total(mine.astype(np.int64), first)
+    touched = parts.spread((behind > 0) & ~np.isin(matched.group, spared), first)
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        moving_ns = chains.moving_ns
+        middle, known = usual(moving_ns, run.role, ~touched)
+        exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~ends_at_once(moving_ns, first)
+        passes = np.where(mine, parts.spread(size - behind, first), parts.spread(behind, first))
+        part = np.where(parts.spread(exchanges, first), passes / parts.spread(size - 1, first), 1.0)
+        scaled = np.rint(moving_ns / (1 + (factor - 1) * part)).astype(np.int64)
+        return chains.own_ns, np.where(touched, np.where(known, middle, scaled), moving_ns)
+
+    steps = run.grid.step_count
+    return Edit(Cause.SLOW_LINK, places, np.full(steps, cost_ns / steps), edited)

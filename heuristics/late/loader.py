@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heuristics.late.beside import apart, in_some_steps, least_of, means, participations, usual_work
+from heuristics.late.beside import apart, in_some_steps, least_of, participations, usual_work
 from traces.arrays import IntArray
 from traces.ranks.replay.beneath import THROUGH
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows.ends import NO_ROW
-from traces.ranks.waiting.side_by_side import own_step_of
+from traces.ranks.waiting.side_by_side import means, own_step_of
 from traces.sections.cause import Cause
 
 

@@ -8,21 +8,30 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from heuristics.late.beside import COST
+from heuristics.late.beside import COST, is_node
 from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, distinct
 from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks.one_run.align import fits_of
 from traces.ranks.one_run.problems import Problem
-from traces.ranks.replay.charge import ByStep, Charged, charged_to, lay_by_step, separate
 from traces.ranks.replay.run import MeasuredRun, measure_run
+from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import UNKNOWN, RankSummary
 from traces.ranks.waiting.arrivals import arrives_last
 from traces.ranks.waiting.bubbles import pipeline_of
+from traces.ranks.waiting.charge import (
+    ByStep,
+    Charged,
+    by_kind,
+    charge,
+    complete_frac,
+    exposed_ns,
+    lay_by_step,
+)
 from traces.ranks.waiting.experts import experts_of
 from traces.ranks.waiting.peers import bytes_of
-from traces.ranks.waiting.side_by_side import NO_STEPS, Alike, Grid, means_of, medians_of
+from traces.ranks.waiting.side_by_side import NO_STEPS, Alike, Grid, means, middles, rounded
 from traces.ranks.waiting.waits import NOBODY
 from traces.sections.cause import Cause, ProblemKind
 from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem, RunWithout
@@ -41,20 +50,29 @@ def analyse_run(summaries: Sequence[RankSummary]) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A run, what makes ranks late in it, None where nothing does, and the waiting that is charged to it."""
+    """A run, what makes ranks late in it, None where nothing does, and which instances' waiting is of that,
+    shape (n,).
+    """
 
     measured: MeasuredRun
     found: Tried | None
     charged: Charged
+    of_cause: BoolArray
 
 
 def judge(summaries: Sequence[RankSummary]) -> JudgedRun:
     """Measure, and judge; the order of the summaries does not matter."""
     run = measure_run(summaries)
     found = judged_by_replay(run) if run.grid.step_count else judged_by_votes(run)
-    edit = None if found is None else found.edit
-    charged = charged_to(run.together.matched, run.waits, run.grid, run.step, edit, run.alike)
-    return JudgedRun(run, found, charged)
+    charged = charge(run.together.matched, run.waits, run.grid, run.step)
+    of_cause = charged.counted & (charged.last != UNKNOWN)
+    if found is None:
+        of_cause[:] = False
+    elif found.edit.places:
+        of_cause &= np.isin(charged.last, found.edit.places)
+    elif found.edit.cause is Cause.PIPELINE_IMBALANCE:
+        of_cause &= np.isin(charged.last, run.alike[found.edit.group].places)
+    return JudgedRun(run, found, charged, of_cause)
 
 
 def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
@@ -63,9 +81,13 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
     together, grid, waits, clocks = run.together, run.grid, run.waits, run.aligned.clocks
     by_step, size = lay_by_step(together.matched, waits, charged, grid), together.world_size
     used, matched, seen = together.used, together.matched, together.all_ranks_seen
-    separated = separate(used, matched, waits, charged, all_ranks_seen=seen and size is not None)
-    waiting_ns = sum(separated.late_exposed_ns.values())
-    exposed_frac = min(1.0, waiting_ns / separated.exposed_ns) if separated.exposed_ns else None
+    counted = parts.spread(charged.counted, matched.first)
+    late_exposed_ns, all_exposed_ns = _late_exposed_ns(judged), exposed_ns(used, matched)
+    exposed_frac = None
+    if all_exposed_ns:
+        exposed_frac = min(1.0, sum(late_exposed_ns.values()) / all_exposed_ns)
+    waits_ns = by_kind(matched.kind[counted], waits.wait_ns[counted])
+    moving_ns = by_kind(matched.kind[counted], waits.moving_ns[counted])
     traffic = bytes_of(used, matched, waits, charged.counted, all_ranks_seen=seen)
     return Run(
         ranks_seen=len(used),
@@ -80,8 +102,8 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
             judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
         ),
         wait_ns=int(charged.waited_ns.sum()),
-        wait_by_kind_ns=charged.by_kind_ns,
-        transfer_ns=charged.transfer_ns,
+        wait_by_kind_ns=dict(sorted(waits_ns.items(), key=lambda one: -one[1])),
+        transfer_ns=int(waits.moving_ns[counted].sum()),
         collectives=len(matched),
         steps=grid.step_count,
         imbalance=run.routing.imbalance,
@@ -90,12 +112,21 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         pipeline=pipeline_of(used, matched, waits, grid),
         experts=experts_of(used, matched, grid, run.routing, run.factor),
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
-        complete_frac=_NONE_KNOWN if separated.complete_frac is None else separated.complete_frac,
-        late_exposed_by_kind_ns=separated.late_exposed_ns,
-        transfer_by_kind_ns=separated.moving_ns,
+        complete_frac=or_gap(complete_frac(matched, all_ranks_seen=seen and size is not None), _NONE_KNOWN),
+        late_exposed_by_kind_ns=late_exposed_ns,
+        transfer_by_kind_ns=moving_ns,
         steps_per_column=by_step.steps_per_column,
         arrives_last=_last(judged),
     )
+
+
+def _late_exposed_ns(judged: JudgedRun) -> dict[str, int]:
+    """By kind of communication, waiting that is of the cause while surely no compute ran."""
+    run, matched = judged.measured, judged.measured.together.matched
+    lasts_ns = matched.end_ns - matched.start_ns
+    hidden_ns = lasts_ns - np.clip(matched.exposed_ns, 0, lasts_ns)
+    late = parts.spread(judged.of_cause, matched.first)
+    return by_kind(matched.kind[late], np.maximum(0, run.waits.wait_ns - hidden_ns)[late])
 
 
 def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
@@ -105,7 +136,7 @@ def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
     run, used = judged.measured, judged.measured.together.used
     matched, seen = run.together.matched, run.together.all_ranks_seen
     found = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
-    return found if isinstance(found, Missing) else replace(found, host=_host(used, run.nodes, found.indices))
+    return found if isinstance(found, Missing) else replace(found, host=_host(run, found.indices))
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:
@@ -116,7 +147,7 @@ def _like(one: Alike, grid: Grid) -> LikeRanks:
         has_experts=one.fingerprint.has_experts,
         has_embedding=one.fingerprint.has_embedding,
         has_loss=one.fingerprint.has_loss,
-        step_ns=or_gap(medians_of(grid.length_ns[list(one.places)].reshape(1, -1))[0], NO_STEPS),
+        step_ns=or_gap(rounded(middles(grid.length_ns[list(one.places)].reshape(1, -1)))[0], NO_STEPS),
     )
 
 
@@ -137,8 +168,8 @@ def figures_of_ranks(
     steps, known = max(1, grid.step_count), judged.measured.aligned.clocks.aligned
     unknown = late if isinstance(late, Missing) else gap("clocks could not be aligned", "record more steps")
     caused_ns, by_step_caused_ns = (charged.caused_ns // steps).tolist(), _whole(by_step.caused_ns)
-    step_ns, waited_ns = medians_of(grid.length_ns), (charged.waited_ns // steps).tolist()
-    factor, expert_ns = judged.measured.factor.tolist(), means_of(grid.grouped_ns)
+    step_ns, waited_ns = rounded(middles(grid.length_ns)), (charged.waited_ns // steps).tolist()
+    factor, expert_ns = judged.measured.factor.tolist(), rounded(means(grid.grouped_ns))
     lengths_ns, by_step_waited_ns = _whole(by_step.length_ns), _whole(by_step.waited_ns)
     return tuple(
         RankInRun(
@@ -189,9 +220,9 @@ def _late(judged: JudgedRun) -> Late | Missing:
         index=place,
         rank=None if place is None else used[place].identity.rank,
         indices=one.places,
-        host=_host(used, judged.measured.nodes, one.places),
+        host=_host(judged.measured, one.places),
         cause=one.cause,
-        wait_ns=judged.charged.late_ns,
+        wait_ns=int(judged.charged.wait_ns[judged.of_cause].sum()),
         cost_ns=round(found.cost_ns),
         by_step=tuple(None if late == UNKNOWN else late for late in one.by_step),
         group=None if one.group == UNKNOWN else one.group,
@@ -220,14 +251,11 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
 
 
-def _host(used: Sequence[RankSummary], nodes: IntArray, places: Sequence[int]) -> str | None:
+def _host(run: MeasuredRun, places: Sequence[int]) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
-    if len(places) < 2 or None in [one.identity.rank for one in used]:
+    if not is_node(run, places):
         return None
-    begins = nodes.tolist()
-    mine = {begins[place] for place in places}
-    whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
-    return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None
+    return f"node {distinct(run.nodes).tolist().index(run.nodes[places[0]])}"
 
 
 def _untold(judged: JudgedRun) -> Missing | None:

@@ -31,14 +31,12 @@ REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, C
 class Votes(Rows):
     """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
 
-    `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness. `kind`
-    indexes `traces.names.kernels.COMM_KINDS`.
+    `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness.
     """
 
     place: IntArray
     weight_ns: IntArray
     reason: IntArray
-    kind: IntArray
 
 
 def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
@@ -57,7 +55,7 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
     explains = beyond.max(axis=0) * 2 >= late_ns
     weight_ns = waits.of_instance_ns(first)
     reason = np.where(explains, reason, UNKNOWN)
-    return Votes(matched.place[last], weight_ns, reason, matched.kind[last]).take(told)
+    return Votes(matched.place[last], weight_ns, reason).take(told)
 
 
 def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:

@@ -183,12 +183,17 @@ def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArra
     That is the same place of a `step`, shape (n,), of groups of one family and the same operation; of a
     message of the pipeline, its first rank or its second.
     """
-    about = matched.purposes, families_of(matched), matched.operation, _in_step(matched, step)
-    what = group_of(matched.sizes, *about)[matched.instance]
+    what = programs_of(matched, step)[matched.instance]
     stage = stages_of(matched, ranks)[matched.place]
     second = np.arange(len(matched.place)) - matched.first[matched.instance]
     in_pair = np.where(messages_of(matched)[matched.instance], second, 0)
     return group_of(numbers_of(alike, ranks)[matched.place], stage, in_pair, what)
+
+
+def programs_of(matched: Matched, step: IntArray) -> IntArray:
+    """A number for each instance, the same at one place of a step of groups of one family; shape (n,)."""
+    what = matched.purposes, families_of(matched), matched.operation, _in_step(matched, step)
+    return group_of(matched.sizes, *what)
 
 
 def _in_step(matched: Matched, step: IntArray) -> IntArray:

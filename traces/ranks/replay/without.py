@@ -14,10 +14,7 @@ from traces.ranks.replay.beneath import BESIDE, EVERY_KIND
 from traces.ranks.replay.borders import Borders, mean_step_ns
 from traces.ranks.replay.chains import NEVER, chains_of, replayed, with_beside
 from traces.ranks.replay.edit import Edit
-from traces.ranks.replay.group_links import over_nodes
 from traces.ranks.replay.run import MeasuredRun
-from traces.ranks.replay.shared_ways import ROUNDS, shares
-from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN
 from traces.ranks.waiting.side_by_side import middles
@@ -61,10 +58,7 @@ def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
 
 def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
     """The run without the cause; None where the replay comes to no end."""
-    if edit.cause is Cause.SLOW_LINK:
-        end_ns = _without_slow_link(run, edit, free)
-    else:
-        _, end_ns = _ends(run, edit.edited(run.chains), free)
+    end_ns = _ends(run, edit.edited(run.chains), free)
     if (end_ns == NEVER).any():
         return None
     borders = Borders(run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any()))
@@ -72,42 +66,21 @@ def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
     return Replayed(mean_step_ns(before_ns), mean_step_ns(after_ns), middles((before_ns - after_ns).T))
 
 
-def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> tuple[IntArray, IntArray]:
-    """When each participation ends, and when work that it held up goes on, shape (p,) each.
+def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> IntArray:
+    """When work that each participation held up goes on, shape (p,).
 
     `without`: own work and transfers without the cause.
     """
     chains, (own_ns, moving_ns) = run.chains, without
     less_ns = np.maximum(0, chains.moving_ns - moving_ns)
     if not less_ns.any():
-        end_ns = replayed(chains, own_ns, moving_ns, free)
-        return end_ns, end_ns
+        return replayed(chains, own_ns, moving_ns, free)
     queued = _queued(run)
     hidden_ns = _hidden(run, less_ns, queued)
     own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
     own_ns = np.where(queued, own_ns - np.maximum(0, chains.moving_ns[chains.behind]), own_ns)
     end_ns = replayed(chains, own_ns, moving_ns, free)
-    return end_ns, np.where(end_ns == NEVER, NEVER, end_ns + hidden_ns)
-
-
-def _without_slow_link(run: MeasuredRun, edit: Edit, free: BoolArray) -> IntArray:
-    """When work goes on then. What moves beside what was slow has its way for itself sooner."""
-    matched, chains, end_ns = run.together.matched, run.chains, run.aligned.end_ns
-    over = over_nodes(matched, run.nodes)
-
-    def part_of(end_ns: IntArray, moving_ns: IntArray) -> FloatArray:
-        return parts.spread(shares(matched.first, matched.place, end_ns, moving_ns, over), matched.first)
-
-    part = part_of(end_ns, chains.moving_ns)
-    alone_ns = np.rint(chains.moving_ns * part).astype(np.int64)
-    own_ns, alone_ns = edit.edited(replace(chains, moving_ns=alone_ns))
-    for left in reversed(range(ROUNDS if over.any() else 1)):
-        moving_ns = np.rint(alone_ns / part).astype(np.int64)
-        end_ns, goes_on_ns = _ends(run, (own_ns, moving_ns), free)
-        if not left or (end_ns == NEVER).any():
-            break
-        part = part_of(end_ns, moving_ns)
-    return goes_on_ns
+    return np.where(end_ns == NEVER, NEVER, end_ns + hidden_ns)
 
 
 def _queued(run: MeasuredRun) -> BoolArray:

@@ -27,7 +27,7 @@ from traces.ranks.waiting.pipelines import (
     pipelines_of,
     schedule_of,
 )
-from traces.ranks.waiting.side_by_side import NO_STEPS, Grid, means_of, own_step_of, step_of
+from traces.ranks.waiting.side_by_side import NO_STEPS, Grid, means, own_step_of, rounded, step_of
 from traces.ranks.waiting.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages
 
@@ -185,7 +185,7 @@ def _stage(
     """Sums over ranks and whole steps, divided by how many these are; the bubble is the sum of its phases."""
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
-    step_ns, work_ns = (means_of(table[at].reshape(1, -1))[0] for table in (grid.length_ns, grid.compute_ns))
+    step_ns, work_ns = rounded(np.stack([means(table[at]) for table in (grid.length_ns, grid.compute_ns)]))
     ranks = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
     made = partial(PipelineStage, ranks, or_gap(step_ns, NO_STEPS), or_gap(work_ns, NO_STEPS))
     count = len(at[0])

@@ -145,11 +145,10 @@ def step_of(matched: Matched, grid: Grid) -> IntArray:
     return np.where(parts.most(told, matched.first), step, UNKNOWN)
 
 
-def means_of(table: FloatArray) -> list[int | None]:
-    """Of each row the mean of the steps that are known, rounded down; None without any."""
-    count = (~np.isnan(table)).sum(axis=1)
-    mean = np.nansum(table, axis=1) / np.maximum(count, 1)
-    return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
+def means(table: FloatArray) -> FloatArray:
+    """The mean of what is known along the last axis; NaN without any."""
+    count = (~np.isnan(table)).sum(axis=-1)
+    return np.where(count > 0, np.nansum(table, axis=-1) / np.maximum(count, 1), np.nan)
 
 
 def middles(table: FloatArray) -> FloatArray:
@@ -160,14 +159,9 @@ def middles(table: FloatArray) -> FloatArray:
     return result
 
 
-def medians_of(table: FloatArray) -> list[int | None]:
-    """Of each row the median of what is known, of an even number the mean of the two, rounded down."""
-    if not table.size:
-        return [None] * len(table)
-    count = (~np.isnan(table)).sum(axis=1)
-    rows, ordered = np.arange(len(table)), np.sort(table, axis=1)  # NaN last
-    both = ordered[rows, np.maximum(count - 1, 0) // 2] + ordered[rows, count // 2]
-    return [None if value != value else int(value) // 2 for value in both.tolist()]
+def rounded(values: FloatArray) -> list[int | None]:
+    """The values rounded down; None where they are not known."""
+    return [None if value != value else int(value // 1) for value in values.tolist()]
 
 
 def _later(matched: Matched, lengths: IntArray) -> IntArray:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from heuristics.late.run import _late_exposed_ns
 from tests.recordings.ranks import ALIKE, GEMM, US, Part, Work, array, shifted, summary_of, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
@@ -16,10 +18,7 @@ from traces.ranks.clocks.rendezvous import Met, Sequences, _independent, sequenc
 from traces.ranks.matching.match import match
 from traces.ranks.one_run.align import Aligned, Clocks, fits_of
 from traces.ranks.one_run.together import put_together
-from traces.ranks.replay.charge import charged_to, lay_by_step, separate
-from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.even_stages import _rising
-from traces.ranks.replay.group_links import slow_groups
 from traces.ranks.summaries.summary import (
     UNKNOWN,
     ExpertWork,
@@ -31,13 +30,14 @@ from traces.ranks.summaries.summary import (
     Peers,
     RankSummary,
 )
+from traces.ranks.waiting.charge import by_kind, charge, complete_frac, exposed_ns, lay_by_step
 from traces.ranks.waiting.experts import experts_of
 from traces.ranks.waiting.peers import _pairs
 from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last
 from traces.ranks.waiting.routing import Routing
-from traces.ranks.waiting.side_by_side import Alike, device_factors, grid_of, groups_alike, step_of
+from traces.ranks.waiting.side_by_side import device_factors, grid_of, groups_alike, step_of
 from traces.ranks.waiting.waits import measure_waits
-from traces.sections.cause import Cause, HotRank, ProblemKind
+from traces.sections.cause import HotRank, ProblemKind
 
 ONE_CLOCK = Clocks(True, 0, ())
 SEND, SCATTER = Operation.EXCHANGE, Operation.REDUCE_SCATTER
@@ -106,51 +106,6 @@ def test_starts_of_sessions_place_recordings_only_where_all_tell_theirs() -> Non
     assert [(one.ranks, one.offset_ns) for one in fits_of(ranks, apart)] == [((0,), -40), ((1,), 0)]
     ranks[1] = replace(ranks[1], identity=replace(ranks[1].identity, session_start_ns=None))
     assert list(fits_of(ranks, apart)) == []
-
-
-NODES, RAILS = array([0, 0, 0, 0, 4, 4, 4, 4]), array([0, 1, 2, 3] * 2)
-
-
-def slow_places(
-    slow_us: float, *, usual_us: float = 500, count: int = 10, slow_count: int = 10, grown: float = 1.0
-) -> Any:
-    """Pairs across two nodes that scatter; the second takes so long, so often, and of so much more."""
-    ranks = []
-    for rank in range(8):
-        is_slow = rank % 4 == 1
-        size = round(1_000 * (grown if is_slow else 1))
-        took = slow_us if is_slow else usual_us
-        parts = [
-            Part(0, turn, 10_000 * turn, 10_000 * turn + took, SCATTER, size)
-            for turn in range(slow_count if is_slow else count)
-        ]
-        ranks.append(summary_of(rank, parts, [Group(GroupSource.COMMUNICATOR, rank % 4, 2)]))
-    matched = match(ranks)
-    aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
-    waits = measure_waits(matched, aligned, all_ranks_seen=True)
-    found = slow_groups(matched, waits, matched.end_ns, NODES, RAILS)
-    return None if found is None else found.places
-
-
-@pytest.mark.parametrize(
-    ("at", "below"),
-    [
-        ({"slow_us": 575}, {"slow_us": 574}),
-        ({"slow_us": 900, "slow_count": 6}, {"slow_us": 900, "slow_count": 5}),  # AS_MANY, and LEAST
-        ({"slow_us": 900, "count": 6, "slow_count": 6}, {"slow_us": 900, "count": 5, "slow_count": 5}),
-        ({"slow_us": 12, "usual_us": 10}, {"slow_us": 9.99, "usual_us": 5}),  # LASTS
-        ({"slow_us": 900, "grown": 1.1}, {"slow_us": 900, "grown": 1.102}),  # NEAR
-        (
-            {"slow_us": 633, "grown": 1.1},
-            {"slow_us": 632, "grown": 1.1},
-        ),  # by the byte: 575 of 1.1 times as much
-    ],
-)
-def test_a_group_is_slow_by_a_limit_beside_enough_that_are_like_it(
-    at: dict[str, Any], below: dict[str, Any]
-) -> None:
-    assert slow_places(**at) == (1, 5)
-    assert slow_places(**below) is None
 
 
 def kernels(*rows: tuple[int, float, int], key: int = GEMM) -> KernelTimes:
@@ -284,11 +239,7 @@ def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
     assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
 
 
-def edit(cause: Cause, places: tuple[int, ...] = (), group: int = UNKNOWN) -> Edit:
-    return Edit(cause, places, np.ones(2), lambda chains: (chains.own_ns, chains.moving_ns), group=group)
-
-
-def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -> None:
+def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
     """Two steps of two collectives; rank 1 is 40 us late each time, but in the last one rank 0 by 10."""
     late = [(0, 40), (0, 40), (0, 40), (10, 0)]
     works = [[Work(compute=100 + us[rank]) for us in late] for rank in range(2)]
@@ -296,33 +247,20 @@ def test_waiting_is_charged_by_kind_by_step_and_to_whom_the_cause_makes_late() -
     matched = match(ranks)
     aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
     waits, grid = measure_waits(matched, aligned, all_ranks_seen=True), grid_of(ranks, matched)
-    step, alike = step_of(matched, grid), groups_alike(ranks)
-    cause = edit(Cause.SLOW_HOST, (1,))
-    charged = charged_to(matched, waits, grid, step, cause, alike)
-    assert (charged.waited_ns.tolist(), charged.caused_ns.tolist()) == (
-        [120 * US, 10 * US],
-        [10 * US, 120 * US],
-    )
-    assert (charged.late_ns, charged.transfer_ns) == (120 * US, 80 * US)
-    assert (charged.by_kind_ns, charged.of_cause.tolist()) == (
-        {"all_reduce": 130 * US},
-        [True, True, True, False],
-    )
+    charged = charge(matched, waits, grid, step_of(matched, grid))
+    assert charged.waited_ns.tolist() == [120 * US, 10 * US]
+    assert charged.caused_ns.tolist() == [10 * US, 120 * US]
+    assert charged.last.tolist() == [1, 1, 1, 0]
+    assert by_kind(matched.kind, waits.wait_ns) == {"all_reduce": 130 * US}
     table = lay_by_step(matched, waits, charged, grid)
     assert (table.waited_ns / US).tolist() == [[80, 40], [0, 10]]
     assert (table.caused_ns / US).tolist() == [[0, 10], [80, 40]]
-    apart = separate(ranks, matched, waits, charged, all_ranks_seen=True)
-    assert (apart.late_exposed_ns, apart.exposed_ns) == ({"all_reduce": 120 * US}, 210 * US)
-    assert (apart.moving_ns, apart.complete_frac) == ({"all_reduce": 80 * US}, 1.0)
+    assert (exposed_ns(ranks, matched), complete_frac(matched, all_ranks_seen=True)) == (210 * US, 1.0)
+    run = SimpleNamespace(together=SimpleNamespace(matched=matched), waits=waits)
+    judged: Any = SimpleNamespace(measured=run, of_cause=charged.last == 1)
+    assert _late_exposed_ns(judged) == {"all_reduce": 120 * US}
     matched.recorded.rows.exposed_ns[:] = 15 * US  # of 50 us, so that 35 of the 40 waited are under compute
-    beneath = separate(ranks, matched, waits, charged, all_ranks_seen=True)
-    assert (beneath.late_exposed_ns, beneath.exposed_ns) == ({"all_reduce": 15 * US}, 120 * US)
-    stages = (Alike(ALIKE, (0,)), Alike(ALIKE, (1,)))
-    staged = charged_to(matched, waits, grid, step, edit(Cause.PIPELINE_IMBALANCE, group=0), stages)
-    assert staged.late_ns == 10 * US
-    assert charged_to(matched, waits, grid, step, None, alike).late_ns == 0
-    every = charged_to(matched, waits, grid, step, edit(Cause.ROTATING_JITTER), alike)
-    assert every.late_ns == 130 * US
+    assert (_late_exposed_ns(judged), exposed_ns(ranks, matched)) == ({"all_reduce": 15 * US}, 120 * US)
 
 
 def test_kinds_that_come_with_layers_are_told_from_what_every_stage_has() -> None:

@@ -15,16 +15,16 @@ from traces.arrays import IntArray
 from traces.ranks.clocks.clock_fit import ClockFit, Fits, fit_clocks, scatter_ns
 from traces.ranks.matching.gathered import Gathered, best_of, likely_shifts
 from traces.ranks.replay.chains import usual
-from traces.ranks.replay.shared_ways import shares
 from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.waiting.side_by_side import (
     Alike,
     excess,
-    means_of,
-    medians_of,
+    means,
+    middles,
     over_others,
     ratio,
+    rounded,
     times_usual,
 )
 
@@ -132,12 +132,12 @@ def test_a_rank_is_held_beside_the_median_of_the_others_that_are_like_it(rows: l
     assert np.array_equal(excess(table, alike), expected[0], equal_nan=True)
     assert np.array_equal(ratio(table, alike), expected[1], equal_nan=True)
     known = [[int(one) for one in row if not np.isnan(one)] for row in table]
-    assert means_of(table) == [sum(row) // len(row) if row else None for row in known]
-    assert medians_of(table) == [middle(row) if row else None for row in known]
+    assert rounded(means(table)) == [sum(row) // len(row) if row else None for row in known]
+    assert rounded(middles(table)) == [middle(row) if row else None for row in known]
 
 
 def test_of_no_steps_there_is_no_median_and_of_no_others_nothing_is_usual() -> None:
-    assert medians_of(np.zeros((2, 0))) == [None, None]
+    assert rounded(middles(np.zeros((2, 0)))) == [None, None]
     assert np.isnan(over_others(np.array([5.0]))).all()
     took, beyond = np.array([12.0, 10, 10]), np.array([2.0, 0, 10])
     assert np.array_equal(times_usual(took, beyond), [1.2, 1.0, np.nan], equal_nan=True)
@@ -224,18 +224,3 @@ def test_the_likeliest_shift_is_that_at_which_ends_lie_together(shift: int, one_
     assert len(found) <= 4
     assert likely_shifts(ends[:1], ends[:1], one_clock=True) == []
     assert likely_shifts(ends[:0], ends[:0], one_clock=True) == []
-
-
-def test_of_transfers_at_once_on_a_rank_each_has_its_part_while_they_move() -> None:
-    """Rank 0 moves two, 0 to 100 and 50 to 150 us: 50 alone and 50 halved is three quarters; rank 1 one."""
-    first, place = array([0, 2, 3]), array([0, 1, 0])
-    end, moving = array([100, 100, 150]), array([100, 100, 100])
-    every = np.ones(3, dtype=np.bool_)
-    assert shares(first, place, end, moving, every).tolist() == [0.75, 0.75]
-    assert shares(first, place, end, moving, place == 1).tolist() == [1, 1]
-    assert shares(first, place, end, array([100, 100, 0]), every).tolist() == [1, 1]
-    assert shares(first, place, end + 5_000, moving, ~every).tolist() == [1, 1]
-    # 0 and 1 move together, 1 and 2 at the same time: rank 1 holds both to a half
-    first, whole = array([0, 2, 4]), np.full(4, 100)
-    for places, part in (([0, 1, 1, 2], 0.5), ([0, 1, 2, 3], 1)):
-        assert shares(first, array(places), whole, whole, np.full(4, True)).tolist() == [part, part]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recordings.ranks import Part, Work, array, many, summary_of, together
+from tests.recordings.ranks import Part, Work, array, summary_of, together
 from traces.errors import DamagedTrace, InputError, NotATrace
 from traces.ranks.summaries import codec
 from traces.ranks.summaries.codec import encode, is_summary
-from traces.ranks.summaries.decoding import decode, opened, unpacked
+from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.summary import ExpertWork, Group, GroupSource, Messages, Peers, RankSummary
 
 GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
@@ -117,29 +117,8 @@ def test_no_bytes_bring_the_reader_down(junk: bytes, at: int, until: int) -> Non
             assert isinstance(decode(bent, "a"), RankSummary)
 
 
-def test_many_are_read_as_each_alone_whatever_their_order_and_a_damaged_one_harms_no_other() -> None:
-    given = many(8, group_size=4, step_count=3, per_step=4, late=2)
-    given[5] = summary_of(None, [], [])
-    blobs = [encode(one) for one in given]
-    late = replace(given[3].instances, end_ns=given[3].instances.start_ns - 1)
-    blobs[3] = codec._bytes_of(replace(given[3], instances=late), 1)
-    for order in (range(8), (7, 3, 0, 5, 1, 6, 2, 4)):
-        read = unpacked([opened(blobs[place], f"{place}.rank") for place in order])
-        for place, one in zip(order, read, strict=True):
-            if place == 3:
-                assert str(one).startswith("3.rank is a damaged summary")
-            else:
-                assert isinstance(one, RankSummary)
-                assert same(one, decode(blobs[place], "a"))
-
-
-def test_rows_of_one_table_that_follow_each_other_are_joined_without_a_copy() -> None:
-    whole = np.arange(30).reshape(3, 10)
-    parts = [ExpertWork.stretch(whole, begin, end) for begin, end in ((2, 5), (5, 5), (5, 9))]
-    joined = ExpertWork.joined(*parts)
-    assert joined.step.tolist() == [2, 3, 4, 5, 6, 7, 8]
-    assert np.shares_memory(joined.work_ns, whole)
-    for others in (parts[::-1], [parts[0], replace(parts[2], step=parts[2].step + 1)], [parts[0], parts[0]]):
-        copied = ExpertWork.joined(*others)
-        assert not np.shares_memory(copied.work_ns, whole)
-        assert copied.step.tolist() == [step for one in others for step in one.step.tolist()]
+def test_an_end_before_its_start_is_damage() -> None:
+    given = summary_of(0, [Part(0, 0, 1, 2)])
+    late = replace(given.instances, end_ns=given.instances.start_ns - 1)
+    with pytest.raises(DamagedTrace, match=r"^a\.rank is a damaged summary"):
+        decode(codec._bytes_of(replace(given, instances=late), 1), "a.rank")

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
 from traces.arrays import FloatArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
-from traces.ranks.replay.charge import _folded
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Operation
+from traces.ranks.waiting.charge import _folded
 from traces.ranks.waiting.routing import routing_of
 from traces.ranks.waiting.side_by_side import Alike, Grid
 from traces.ranks.waiting.turns import counted_from_one_step
-from traces.ranks.waiting.waits import Links, Waits, _are_exchanges, measure_links, measure_waits, slowness
+from traces.ranks.waiting.waits import Waits, measure_waits
 
 ONE_CLOCK = Clocks(True, 0, ())
 EVERY = (Alike(ALIKE, (0, 1, 2, 3)),)
@@ -42,60 +38,11 @@ def grid_of(steps: int = 4, *, ranks: int = 4, step_us: float = 10_000, **tables
     return Grid(array([0] * ranks), **usual | tables)
 
 
-@given(st.integers(3, 9), st.integers(1, 4), st.floats(1, 3))
-def test_how_slow_a_link_is_follows_from_what_part_of_all_data_passes_it(
-    size: int, behind: int, slow: float
-) -> None:
-    """Of n ranks k are behind it: the others send k of their n - 1 parts by it, these n - k."""
-    if behind * 2 >= size:  # of half all take as long
-        return
-    of_them, of_others = (1 + (slow - 1) * count / (size - 1) for count in (size - behind, behind))
-    seen = of_them / of_others
-    found = slowness(np.array([seen]), array([size]), behind)
-    assert found == pytest.approx(min(slow, 2 * seen + size))
-    assert slowness(np.array([seen]), array([0])) == pytest.approx(seen)
-    assert slowness(np.array([2.5]), array([3]), 2) == pytest.approx(2.5)  # all data of these passes it
-
-
 def test_who_started_last_by_more_than_clocks_and_a_percent_is_the_last() -> None:
     """Of 1 ms a percent is 10 us: who is 10 us longer may be last, who is 11 us longer may not."""
     for longer, last in ((10, 1), (11, 0)):
         _, _, waits = measured([Part(0, 0, 0, 1_000)], [Part(0, 0, 5, 1_005 + longer)])
         assert waits.last.tolist() == [last]
-
-
-def link_of(transfer_us: Sequence[float], count: int = 6, operation: Operation = Operation.EXCHANGE) -> Links:
-    """Four ranks in exchanges that all begin at once and last so long on each."""
-    parts = [
-        [Part(0, turn, 1_000 * turn, 1_000 * turn + us, operation) for turn in range(count)]
-        for us in transfer_us
-    ]
-    matched, _, waits = measured(*parts)
-    return measure_links(matched, waits, EVERY, 4)
-
-
-def test_a_link_is_slow_beside_like_ranks_from_six_transfers_on_that_are_no_latency() -> None:
-    links = link_of([20, 20, 40, 20])
-    assert links.factor.tolist() == [1, 1, 2, 1]
-    assert links.most[2] == pytest.approx(4)  # seen / (2 - seen) of a third each: by the part that passes
-    assert links.cost_ns.tolist() == [0, 0, 6 * 20 * US, 0]
-    assert np.isnan(link_of([20, 20, 40, 20], count=5).factor).all()
-    assert link_of([10, 10, 20, 10]).factor[2] == 2
-    assert np.isnan(link_of([9, 9, 20, 9]).factor).all()  # the middle of a kind is below 10 us
-    assert np.isnan(link_of([20, 20, 20, 20], operation=Operation.ALL_REDUCE).factor).all()  # one ring of all
-
-
-def test_instances_are_exchanges_where_each_is_one_of_more_than_two_ranks() -> None:
-    rows: Any = SimpleNamespace(
-        operation=array([Operation.EXCHANGE, Operation.EXCHANGE, Operation.ALL_REDUCE]),
-        sizes=array([3, 2, 4]),
-    )
-    for which, are in (
-        ([True, False, False], True),
-        ([True, True, False], False),
-        ([True, False, True], False),
-    ):
-        assert _are_exchanges(rows, np.array(which)) is are
 
 
 def test_of_steps_that_share_a_column_the_mean_of_those_known_stands_in_it() -> None:
