@@ -70,8 +70,8 @@ def _contradicting(judged: Judged, whole: Whole) -> str:
 
 
 def _spoken(row: WholeRow) -> str:
-    code = f"comparison.whole-{row.part.replace('_', '-')}"
-    return say(code, delta=signed(duration(row.delta_ns)))
+    part = row.part.replace("_", "-")
+    return say(f"comparison.whole-{part}", delta=signed(duration(row.delta_ns)))
 
 
 def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:

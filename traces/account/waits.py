@@ -10,7 +10,7 @@ or where some stream was made to wait between its launch and the call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -85,8 +85,8 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
         nothing,
         np.full(len(call), len(columns.call_names), dtype=np.int64),
     )
-    fields = (getattr(calls, field) for field in Calls.__slots__)
-    polled = Calls(*(np.concatenate(pair) for pair in zip(fields, more, strict=True)))
+    recorded = [getattr(calls, column.name) for column in fields(calls)]
+    polled = Calls(*(np.concatenate(pair) for pair in zip(recorded, more, strict=True)))
     names = (*columns.call_names, POLL)
     return replace(rank, columns=replace(columns, calls=polled, call_names=names))
 

@@ -61,12 +61,12 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
     size = _measured(base, new, logs)
     comparable = in_order(_differences((base, new), made, logs))
     observed = _observed(size, logs)
-    told, lacking, record = list(_moving(logs)), _unmeasured(logs, changed, (base, new)), "files.record-logs"
-    decides = size
+    told, lacking = list(_moving(logs)), _unmeasured(logs, changed, (base, new))
+    decides, least = size, f"{MANY.value:.0f}"
+    cure = say("files.record-logs", least=least)
     if "out_of_memory" in observed.moved:  # what a run does that ends is no step to hold another against
-        decides, record = None, "files.record-memory"
+        decides, cure = None, say("files.record-memory", least=least)
         lacking = iter([say("files.out-of-memory", side=observed.moved["out_of_memory"])])
-    cure = say(record, least=f"{MANY.value:.0f}")
     judged = judge(decides, comparable, Beside(told, lacking, cure, _longer, say("files.other-runs")))
     compared = copied(
         ComparedFiles,
