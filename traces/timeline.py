@@ -9,18 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import (
-    CODE,
-    PLACE,
-    BoolArray,
-    IntArray,
-    Lasting,
-    codes_of,
-    distinct,
-    last_at,
-    order_of,
-    summed,
-)
+from traces.arrays import CODE, PLACE, BoolArray, IntArray, Lasting, codes_of, distinct, last_at, summed
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Calls, Columns, Gpu, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
 from traces.cures import cure
@@ -342,7 +331,7 @@ class _Work:
         if not of_rank.any():  # most recordings are of one rank
             yield from [kept[order]] if len(order) else []
             return
-        order = order[order_of(of_rank)]
+        order = order[np.argsort(of_rank, kind="stable")]
         yield from np.split(kept[order], np.cumsum(np.bincount(of_rank))[:-1])
 
     def take(self, places: IntArray, columns: Columns) -> Activities:

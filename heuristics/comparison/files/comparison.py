@@ -62,10 +62,9 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
     comparable = in_order(_differences((base, new), made, logs))
     observed = _observed(size, logs)
     told, lacking = list(_moving(logs)), _unmeasured(logs, changed, (base, new))
-    decides, least = size, f"{MANY.value:.0f}"
-    cure = say("files.record-logs", least=least)
+    decides, cure = size, say("files.record-logs", least=f"{MANY.value:.0f}")
     if "out_of_memory" in observed.moved:  # what a run does that ends is no step to hold another against
-        decides, cure = None, say("files.record-memory", least=least)
+        decides, cure = None, say("files.record-memory")
         lacking = iter([say("files.out-of-memory", side=observed.moved["out_of_memory"])])
     judged = judge(decides, comparable, Beside(told, lacking, cure, _longer, say("files.other-runs")))
     compared = copied(
