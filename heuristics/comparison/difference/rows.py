@@ -27,7 +27,7 @@ from heuristics.words import lacking, say
 from traces.limits import QUARTER, Limit
 from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.rank import Rank
-from traces.statistics.interval import LEAST, Interval, interval_of
+from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
@@ -35,7 +35,7 @@ SMALL_FRAC: Final = Limit(
     0.005, "of the step", "ours: two rows that are left out of sight are together no more than what is little"
 )
 """Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
-FEW: Final = lacking("comparison.few-steps", least=LEAST)
+FEW: Final = gap(say("comparison.few-steps", least=LEAST), say("comparison.few-steps-cure", least=MANY.value))
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
 _NOT_ALIGNED: Final = lacking("comparison.no-sequence")
 _NO_WORK: Final = lacking("comparison.no-work")

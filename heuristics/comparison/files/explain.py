@@ -263,12 +263,14 @@ def _range(here: Here, range_: Range, wide: Range) -> str:
     """What was measured elsewhere, and what it may be here."""
     low, high = map(_part, range_)
     least, most = map(_part, wide)
-    kind = "measured"
+    kind = ""
     if max(map(abs, range_)) <= EXACT.value:
-        kind = "measured-none"
+        kind = "-none"
     elif low == high:
-        kind = "measured-one"
-    return say(f"files.{kind}", where=say(f"files.here-{here}"), low=low, high=high, least=least, most=most)
+        kind = "-one"
+    return say(
+        f"files.measured{kind}", where=say(f"files.here-{here}"), low=low, high=high, least=least, most=most
+    )
 
 
 def _part(ratio: float) -> str:
