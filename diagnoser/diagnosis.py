@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from diagnoser import frames
 from reports.result.codec import Document, encode
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
+from traces.frozen import frozen
 from traces.missing import known
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Shown:
         return encode(self.result)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis(Shown):
     """A finished diagnosis. Its tables are pandas frames: times in ns, <NA> where a value is not known."""
 
@@ -160,7 +161,7 @@ class _Compared(Shown):
         return int(exit_of(self.result.verdict, self.result.gate))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparisonResult(_Compared):
     """A finished comparison."""
 
@@ -184,7 +185,7 @@ class ComparisonResult(_Compared):
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_TIMES, "Int64"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilesResult(_Compared):
     """A finished comparison of configurations and logs."""
 
@@ -195,7 +196,7 @@ class FilesResult(_Compared):
         return f"<Comparison of files: {self.result.verdict}>"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayoutsResult(Shown):
     """Layouts of a model on some GPUs."""
 

@@ -6,7 +6,6 @@ Nothing heavy is loaded with it: a writer loads when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from importlib import import_module
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from traces.errors import UsageError
+from traces.frozen import frozen
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -162,7 +162,7 @@ def _run(result: Whole) -> Result:
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """How a result is written, and what its file ends in.
 

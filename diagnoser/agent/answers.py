@@ -7,7 +7,6 @@ import hashlib
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from traces.errors import MoeDiagError, OutputNotWritable, UsageError
 from traces.files.aside import write_whole
 from traces.files.beneath import check_beneath
 from traces.files.cache_folder import default_cache_dir, not_writable
+from traces.frozen import frozen
 from traces.limits import MESSAGE, Limit
 from traces.missing import of_known
 from traces.spelling import counted, one_line, printable
@@ -63,7 +63,7 @@ def _fitting(lines: list[str]) -> int:
     return max(1, sum(size < MESSAGE.value - PLACE.value for size in sizes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What a program gets."""
 
@@ -95,7 +95,7 @@ def place_of(name: str) -> Path:
     return path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tools:
     """The tools. `folder`: where whole documents are kept, by default in the user's cache folder."""
 

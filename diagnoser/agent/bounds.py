@@ -8,18 +8,18 @@ libraries reserve far more of it than they use. No other system than Linux count
 import os
 import resource
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from traces.errors import InputError, UsageError
+from traces.frozen import frozen
 from traces.limits import Limit
 
 TIME: Final = Limit(300, "seconds", "ours: ten million kernels take 92 s (docs/robustness.md)")
 MEMORY: Final = Limit(8 << 30, "bytes", "ours: ten million kernels take 4.6 GB (docs/robustness.md)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """The folder that may be read, and time and memory of a call.
 

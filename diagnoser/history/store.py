@@ -12,7 +12,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +33,7 @@ from reports.result.read import kept_as_ours, of_one_run
 from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
 from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import known
 from traces.names.file_names import told_name
@@ -111,7 +111,7 @@ def _unusable(path: Path, reason: str) -> OutputNotWritable:
     return OutputNotWritable(f"the history {path} cannot be used ({reason}). Give another with --store FILE.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Added:
     """Where a result is kept; `is_new` is False where it was there already. `size_bytes`: its document's."""
 
@@ -120,7 +120,7 @@ class Added:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """The history in one file, which need not exist before the first addition."""
 

@@ -6,15 +6,16 @@ our code), modules as they are imported, and process groups, which are set up he
 """
 
 import traceback
-from dataclasses import dataclass
 from typing import Final
+
+from traces.frozen import frozen
 
 _REFUSALS: Final = (AssertionError, ValueError)
 _SET_UP_HERE: Final = ("megatron.core.parallel_state", "megatron.core.process_groups_config")
 _OURS: Final = ("diagnoser", "heuristics", "traces")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """`statement`: the line of source that raised it. `place`: the last line of ours, and that one."""
 

@@ -20,6 +20,7 @@ from diagnoser.options.faults import not_ours
 from diagnoser.options.given import KINDS, WORDS, given_from, near_word
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
+from traces.frozen import frozen
 from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.progress import Progress, silent
@@ -37,7 +38,7 @@ Source = Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Analysis:
     """One run to be diagnosed."""
 
@@ -65,7 +66,7 @@ class Analysis:
     progress: Progress = silent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A configuration to be judged without a trace."""
 
@@ -91,7 +92,7 @@ class OfTwoRuns:
     redact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison(OfTwoRuns):
     """Two runs to be compared, both read alike."""
 
@@ -114,7 +115,7 @@ class Comparison(OfTwoRuns):
     jobs: int | None = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilesComparison(OfTwoRuns):
     """Two runs to be compared by their configurations and logs; of either side one may be left out."""
 
@@ -126,7 +127,7 @@ class FilesComparison(OfTwoRuns):
     progress: Progress = silent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayoutPlan:
     """Layouts of a model, by its name or a configuration, on a number of GPUs."""
 

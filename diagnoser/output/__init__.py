@@ -10,7 +10,6 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from reports.content.blocks import SCREEN, Page, View
 from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
+from traces.frozen import frozen
 from traces.names.file_names import told_path
 from traces.patterns import compiled
 from traces.spelling import one_line
@@ -36,7 +36,7 @@ _PROMPT: Final = 2
 """Rows of a terminal that the next prompt takes, and the line that was typed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """One format and where it goes; `path` is None for stdout.
 

@@ -10,7 +10,6 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.scratch import cache_opened, scratch_folder
+from traces.frozen import frozen
 from traces.limits import QUARTER, Limit
 
 HOST: Final = "127.0.0.1"
@@ -38,7 +38,7 @@ _LEADS_ON: Final = """<!doctype html>
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handover:
     """A trace in Perfetto's JSON, its title, what is to be seen, and where: ns of the file's clock."""
 

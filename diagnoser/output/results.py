@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
 from traces.errors import OutputNotWritable, UsageError
+from traces.frozen import frozen
 from traces.limits import MESSAGE
 from traces.spelling import counted, one_line
 
@@ -36,7 +37,7 @@ _CALLED: Final = {
 _ENDINGS: Final = {Kind.COMPARISON: "_compared", Kind.FILES: "_compared", Kind.RUN: "_run"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """In which formats a result is written, where, how much of it is shown, and a ticket's folder.
 
@@ -102,7 +103,7 @@ class Output:
         return [self.page if one == "markdown" else one for one in asked]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Where every result goes; nothing is in the way."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import appearing, aside, sweep
 from traces.files.folder import Folder, open_folder
 from traces.files.moved import MADE, NotPutBack, move_together
+from traces.frozen import frozen
 
 if TYPE_CHECKING:
     from reports.formats import Whole
@@ -37,7 +38,7 @@ Render = Callable[[str], str | bytes]
 """Name of a format -> the report in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ticket:
     """Where a ticket goes. `files`: name of a format -> name of its file."""
 

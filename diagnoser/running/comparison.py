@@ -6,7 +6,7 @@ A side is a trace, or an earlier result into which a configuration, a log and wo
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -36,6 +36,7 @@ from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.files.beneath import real_path
+from traces.frozen import frozen
 from traces.missing import known
 from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
@@ -70,7 +71,7 @@ def named(side: str) -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """What is given of one side, `base` or `new`, or of a further recording, `more-base 1`."""
 

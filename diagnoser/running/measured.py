@@ -5,7 +5,7 @@ With what a user is told about what is not there: in the trace, in the selection
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from traces.errors import EmptySelection, InputError, out_of_memory
 from traces.files.beneath import opened
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.measure.capture import measure_messages
 from traces.measurements import RankMeasurements, measure_rank
@@ -47,7 +48,7 @@ MOST_RANKS: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceTask:
     """A trace, and how it is measured. `gpu`: the product the user names, for what the trace lacks.
 
@@ -75,7 +76,7 @@ class TraceTask:
         return replace(self.options, cache_dir=self.folder / cache) if self.folder and cache else self.options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredTrace:
     """A trace that was read. Nothing in it holds columns, so that it is small and travels between processes.
 

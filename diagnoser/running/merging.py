@@ -1,7 +1,6 @@
 """Summaries of ranks: kept in a folder, and put together as a run: who makes whom wait, without any trace."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import UNSET
@@ -21,6 +20,7 @@ from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep, write_whole_in
 from traces.files.folder import open_folder
 from traces.files.plain_file import read_bytes
+from traces.frozen import frozen
 from traces.names.file_names import WITHHELD, told_path
 from traces.patterns import compiled
 from traces.ranks.one_run.mixed import refuse_mixed
@@ -31,7 +31,7 @@ from traces.ranks.summaries.summary import RankSummary
 from traces.unlike import refuse_unlike_summaries
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedRun(Shown):
     """A run that was put together; `skipped`: why files were left out, one line each."""
 

@@ -27,6 +27,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, TypeVar, cast
 
 from traces.errors import ProcessEnded
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.progress import Progress, listening
 
@@ -41,7 +42,7 @@ _RELAY_S: Final = 0.1
 """How often a process says how far it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One of several things to do: `work`, or with a `question` its answer to what that gives."""
 
@@ -122,7 +123,7 @@ def all_of(found: Sequence[R | ProcessEnded]) -> list[R]:
     return list(cast("Sequence[R]", found))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Doing:
     what: str
     rows: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from traces.errors import InputError, UsageError
 from traces.files.beneath import real_path
 from traces.files.plain_file import read_text
+from traces.frozen import frozen
 from traces.limits import MOST_RANKS
 from traces.missing import known
 from traces.patterns import whole_number
@@ -29,7 +30,7 @@ _MAY: Final = ("process", "device", "host", "world_size")
 _WORLD: Final = "world_size"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A line of the map: a rank of a recording. `place` names the line; None is what the line leaves open."""
 

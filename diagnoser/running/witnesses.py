@@ -1,7 +1,6 @@
 """Files of a second witness, read, and what they show of a run."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType
@@ -9,12 +8,13 @@ from msgspec import UNSET, UnsetType
 from diagnoser.options import Place
 from diagnoser.running.inputs import entries_in, files_named
 from heuristics.run.repairs import advised
+from traces.frozen import frozen
 from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.sections.hang import Hang, Witness
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Witnessed:
     """What was read. `skipped`: why files were left out, one line each; `warnings` name them alone."""
 

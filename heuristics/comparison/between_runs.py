@@ -6,7 +6,6 @@ the interval's least half width, as runs may lie close together by luck where th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from heuristics.comparison.difference.matched import mean_ns
@@ -17,12 +16,13 @@ from heuristics.result.compared import Comparable
 from heuristics.result.compared_runs import BaseRun, BetweenRuns
 from heuristics.result.result import Result
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.sections.rank import Rank
 from traces.statistics.interval import MANY
 from traces.statistics.student import one_more
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runs:
     """What several runs of base say: their mean, and half of the interval that they make by themselves."""
 

@@ -1,19 +1,19 @@
 """Whether a recording has steps enough that a comparison with a later one can decide; else what to record."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 from heuristics.comparison.between_runs import is_logged, lengths_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing, known
 from traces.recording.options import SPARE, Question, asked
 from traces.statistics.interval import interval_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Enough:
     """What the steps of a recording are enough for.
 

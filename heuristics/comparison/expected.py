@@ -1,7 +1,7 @@
 """Whether fixes gained what was predicted: by the step, never by the part alone that a fix takes away."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from heuristics.comparison.difference.changed import Observed, difference, is_off, trace_facts, way
@@ -25,6 +25,7 @@ from heuristics.result.expected import (
 )
 from heuristics.result.judged import Knobs
 from heuristics.words import lacking
+from traces.frozen import frozen
 from traces.limits import MOST
 from traces.missing import OrMissing, known, or_gap
 from traces.settings.printed import change_of
@@ -49,7 +50,7 @@ _WRITTEN: Final[Mapping[str, Framework]] = {
 """Ways to write a change, by the field of `Knobs`, and the framework whose words they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """What the user predicts that a fix gains of a step: a time, or a part of the base's step."""
 
@@ -58,7 +59,7 @@ class Prediction:
     frac: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """A fix, or several that the plan replayed together.
 

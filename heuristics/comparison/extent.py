@@ -6,7 +6,6 @@ where it says nothing, the range is not held against the gain.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import UNSET
@@ -14,6 +13,7 @@ from msgspec import UNSET
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.result.expected import ExpectedExtent
+from traces.frozen import frozen
 from traces.limits import MOST
 from traces.missing import known
 from traces.replay.changes.graphs import SCOPES
@@ -22,7 +22,7 @@ from traces.sections.rank import Rank
 Gain = tuple[float | None, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Replays:
     """What the replay of base has for a setting: a change for each value it can hold, and all of them."""
 

@@ -1,19 +1,19 @@
 """What a gate answers: passed or tripped by its limit; what it takes undecided for is chosen by who asks."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.comparison.size import Judged, counts_in_words, part_in_words
 from heuristics.result.compared import ComparedSize
 from heuristics.result.gate import Gate, GateAnswer, GateState
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.spelling import chosen
 from traces.statistics.interval import LEAST
 
 _ANSWERS: Final[dict[GateState, GateAnswer]] = {"passed": "pass", "tripped": "fail"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A limit on slowing down, and what the gate answers where it cannot be judged, by why it cannot."""
 

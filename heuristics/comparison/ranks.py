@@ -1,7 +1,6 @@
 """Which rank of one run is held against which of the other, and what several ranks of both show."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
@@ -17,6 +16,7 @@ from heuristics.result.compared_ranks import (
 from heuristics.result.result import Result, index_of, late_rank, rank_in_run
 from heuristics.words import lacking
 from traces.errors import EmptySelection
+from traces.frozen import frozen
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
@@ -29,7 +29,7 @@ _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
 """What groups of both runs have in common, the surest first: a change of kernels may change their number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """Two ranks that are the same place of the run, and how that is known."""
 

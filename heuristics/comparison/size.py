@@ -1,7 +1,6 @@
 """How much slower, how sure, and the verdict that follows, whatever the evidence."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from statistics import median
@@ -18,6 +17,7 @@ from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
 from traces.missing import known
 from traces.recording.line import recording
@@ -45,7 +45,7 @@ _OF_INTERVAL: Final = (
 Lengths = Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """Verdict with its reasons; `record`: what to record where it is undecided, else empty.
 
@@ -58,7 +58,7 @@ class Judged:
     same: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beside:
     """What one kind of evidence, recordings or logs, has to say beside a verdict.
 

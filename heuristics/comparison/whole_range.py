@@ -1,12 +1,13 @@
 """All that was recorded of both sides: steps, warm-up, hiccups and what stands outside, to the nanosecond."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, get_args
 
 from heuristics.comparison.size import Judged
 from heuristics.result.compared_runs import Whole, WholePart, WholeRow
 from heuristics.words import lacking, say
+from traces.frozen import frozen
 from traces.limits import LITTLE
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
@@ -17,7 +18,7 @@ _PARTS: Final[tuple[WholePart, ...]] = get_args(WholePart)
 _SAID: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A part of one side; `count` of its steps, None where it has none."""
 

@@ -4,11 +4,11 @@ A setting that is one knob stands here once: options, files and the trace meet u
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.frozen import frozen
 from traces.toml_tables import read_table
 
 Guidance = Literal["seed", "main-2026-08"]
@@ -30,7 +30,7 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     is_of_place: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """What the user gives about a run; None is unknown, never no. Sizes are counts of ranks.
 

@@ -1,10 +1,10 @@
 """GPU families: which product is which, its compute capability, and how many GPUs share one NVLink domain."""
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.frozen import frozen
 from traces.names.gpus import product_named
 from traces.patterns import compiled
 from traces.toml_tables import read_table
@@ -50,7 +50,7 @@ def capability_of(name: str) -> tuple[int, int] | None:
     return product.capability if (product := product_named(name)) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HybridTopology:
     """What HybridEP is told: ranks of one EP group in a domain, the domain's size, NVLink across nodes."""
 

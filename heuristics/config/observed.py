@@ -1,14 +1,14 @@
 """What is observed of a run. None is unknown, never no."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from traces.frozen import frozen
 from traces.measure.moe.passes import PassCount
 from traces.names.frameworks import Framework
 from traces.training_log.log import Stage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observed:
     """What is observed of a run, over all its ranks.
 

@@ -6,7 +6,7 @@ cannot be tuned. A run that is only tight has the memory wall where no other sta
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from statistics import median
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from heuristics.walls.price import Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
@@ -63,7 +64,7 @@ _TRAFFIC: Final[Mapping[str, Collection[str]]] = {
 """What is observed of a run -> kinds of communication that show it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEvidence:
     """A run as it was evidence.
 

@@ -1,7 +1,6 @@
 """Is a recording good enough to judge each wall: good, usable or useless, and what it lacks for that."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from heuristics.result.judged import Wall
@@ -9,6 +8,7 @@ from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.columns import TraceInfo
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.measure.capture import Capture
 from traces.missing import known
@@ -20,7 +20,7 @@ Grade = Literal["good", "usable", "useless"]
 """Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitness:
     """One wall. `because`: what the recording lacks for it, what decides first; empty where it is good."""
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
+from traces.frozen import frozen
 from traces.toml_tables import read_table
 
 Asking = TypeVar("Asking", bound=Callable[..., object])
@@ -42,7 +43,7 @@ class Remembering:
         return answer(name, self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """What answers a name. `view`: the type of what it is asked of.
 

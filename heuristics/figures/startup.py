@@ -6,10 +6,11 @@ and walls are judged on the rest of the windows. What it is not: a wall, for a r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from traces.account.account import Account
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, NEARLY_ALL
 from traces.measurements import RankMeasurements
 from traces.replay.proofs import Cost
@@ -18,7 +19,7 @@ CAUSES: Final = ("profiler", "lazy_init")
 """Causes of a late launch that only a recording's start has, or the profiler itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """What is left out of one rank's windows: all of it, and of that the time in which the host initialised.
 
@@ -52,7 +53,7 @@ def start_of(rank: RankMeasurements) -> Start:
     return Start(window_ns, ns, starved.get("lazy_init", 0)) if is_much else Start(window_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Startup:
     """Profiler and start-up time of the ranks that have too much of it, and its part of all windows."""
 

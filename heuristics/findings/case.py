@@ -1,6 +1,6 @@
 """What ran and what the log has, by the names that the table of findings asks for."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from heuristics.comparison.difference.changed import ONCE
@@ -10,13 +10,14 @@ from heuristics.facts.dictionary import Remembering, fact, read
 from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
 """Lines of a log that say graphs were captured."""
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case(Remembering):
     """A run, and the ids of all lines that its log or its failures name.
 

@@ -6,13 +6,13 @@ nothing here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import answer
 from heuristics.findings.case import Case
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
 from traces.measure.moe.passes import PassCount
 from traces.missing import Missing
@@ -21,7 +21,7 @@ from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Configured:
     """MoE layers that a rank may hold, by stages, and microbatches of a step."""
 
@@ -34,7 +34,7 @@ class Configured:
         return tuple(layers * self.microbatches for layers in self.layers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A rank's passes of a step, and which explanation fits.
 

@@ -1,16 +1,16 @@
 """Something a fix needs, whether a run has it, and the forms it takes. What is unknown stays unknown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.config.versions import Package
+from traces.frozen import frozen
 
 State = Literal["met", "unmet", "unknown"]
 _STATES: Final[Mapping[bool | None, State]] = {True: "met", False: "unmet", None: "unknown"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """A package, from a version such as "2.8.0" on."""
 
@@ -18,7 +18,7 @@ class Release:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Precondition:
     """Something a fix needs.
 

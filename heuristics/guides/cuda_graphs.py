@@ -13,6 +13,7 @@ from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.settings.settings import Value, Values
 from traces.texts import Texts
 
@@ -72,7 +73,7 @@ def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
     """A row of the guide, and the run of which the rules about graphs are asked."""
 

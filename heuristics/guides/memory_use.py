@@ -5,13 +5,13 @@ equal counts of layers are not equal memory. Layers move one at a time from the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
@@ -24,7 +24,7 @@ HEAD_ROOM: Final = HALF_A_WALL
 """What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TooLarge:
     """An estimate of pipeline rank `stage` that leaves nothing free of its GPU's `capacity_bytes`."""
 
@@ -69,7 +69,7 @@ def capacity_bytes(run: Run) -> int | None:
     return min(named, default=run.active.memory_bytes or (product.memory_bytes if product else None))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """Memory of the fullest rank on a GPU of `capacity_bytes`: measured, or by the estimate."""
 
@@ -149,7 +149,7 @@ _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
 _OTHERS: Final[dict[str, Value]] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageMemory:
     """Estimated bytes of each pipeline rank; `layout` and its virtual stages, whose fullest
     has `best_bytes`."""

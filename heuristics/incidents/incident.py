@@ -5,7 +5,7 @@ run is named, and the row then speaks with an "if".
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final, Literal
 
@@ -20,6 +20,7 @@ from heuristics.result.judged import KnownIssue
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.settings.settings import Value, Values
@@ -128,7 +129,7 @@ def rows(subject: str) -> Mapping[str, Row]:
     return read_keyed("heuristics.incidents", f"{subject}.toml", Row, RUNS.readers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Met:
     """A row that a run meets, or may."""
 

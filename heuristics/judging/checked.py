@@ -6,7 +6,6 @@ estimates, which a recording alone does not need.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, get_args
 
 from msgspec import UNSET
@@ -46,6 +45,7 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
+from traces.frozen import frozen
 from traces.missing import Missing, OrMissing, known
 from traces.sections.section import copied
 from traces.settings.settings import PROGRAMS, Problem, Value, Values
@@ -60,7 +60,7 @@ from traces.training_log.own_lines import logged_run
 _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FromFiles:
     """What files add to a judgement: sections of its result.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -22,6 +22,7 @@ from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
@@ -40,7 +41,7 @@ T = TypeVar("T")
 _ROOM: Final[Mapping[bool | None, MemoryRoom]] = {True: "tight", False: "enough", None: "unknown"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Configured:
     """What files say of a run: its configuration with its problems, and the log of its training.
 
@@ -62,7 +63,7 @@ class Configured:
         return bool(self.settings.by_knob or self.problems) or self.log is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """What we make of a run.
 

@@ -3,7 +3,7 @@ the most counts, where it saves more than resampled steps give by chance.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from heuristics.late import device, experts, host, links, loader, pauses, stages
 from heuristics.late.beside import COST
 from traces.arrays import FloatArray
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, Limit
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -29,7 +30,7 @@ _STEADY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """A possible cause, replayed, and what it saves of a mean step; where it cannot be, what it costs."""
 

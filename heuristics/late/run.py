@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from heuristics.late.beside import COST, is_node
 from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
 from traces.arrays import BoolArray, FloatArray, distinct
+from traces.frozen import frozen
 from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks.one_run.align import fits_of
 from traces.ranks.one_run.problems import Problem
@@ -48,7 +48,7 @@ def analyse_run(summaries: Sequence[RankSummary]) -> Run:
     return run_of(judge(summaries), [one.identity.trace for one in summaries])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedRun:
     """A run, what makes ranks late in it, None where nothing does, and which instances' waiting is of that,
     shape (n,).

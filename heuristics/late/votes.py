@@ -3,7 +3,6 @@
 It says what its last rank did longer than the others since the group's collective before.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from heuristics.late.beside import COST
 from heuristics.late.judge import Tried
 from traces.arrays import BoolArray, IntArray, Rows
+from traces.frozen import frozen
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
@@ -27,7 +27,7 @@ REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, C
 """What can make a rank late before a collective, in the order of `Votes.reason`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Votes(Rows):
     """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
 

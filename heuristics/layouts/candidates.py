@@ -8,6 +8,7 @@ from typing import Final
 from heuristics.guides.parallel import guided_cp
 from heuristics.layouts.stages import Stages, Work, stages_of, work_of
 from heuristics.recipes import RECIPES
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
@@ -81,7 +82,7 @@ class Sizes:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What layouts are asked for: a model on GPUs, with its batch."""
 

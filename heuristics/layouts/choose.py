@@ -1,7 +1,7 @@
 """Layouts of a model on some GPUs in the order to try them: the entry to this folder."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
@@ -23,6 +23,7 @@ from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing
 from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH
@@ -39,7 +40,7 @@ _MEMORY: Final[dict[str, Value]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What layouts are wanted for. `published`: what is known of published ones, all where None.
 
@@ -55,7 +56,7 @@ class Wanted:
     published: Sequence[Published] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What was found. `reason`: why no layout can be held against the model at all."""
 

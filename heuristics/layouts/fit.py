@@ -5,7 +5,6 @@ so few estimates find the set.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations
 from typing import Final, Literal
@@ -16,6 +15,7 @@ from heuristics.layouts.candidates import EACH, Sizes
 from heuristics.layouts.rules import rules
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.missing import Missing
 from traces.settings.precision import low_bytes
@@ -32,7 +32,7 @@ _FORWARD: Final = 1 / 3
 _NO_LAYERS: Final[dict[str, Value]] = {"recompute_method": None, "recompute_num_layers": None}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recompute:
     """Modules that run twice, or whole layers, and the part of a step that it costs."""
 
@@ -55,7 +55,7 @@ NOTHING: Final = Recompute("none", (), 0.0)
 EVERYTHING: Final = Recompute("full", (), RECIPES["whole_layers"].value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitted:
     """A layout that fits, and what it takes. `kept`: bytes of its fullest rank without recompute."""
 

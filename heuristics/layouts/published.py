@@ -5,7 +5,7 @@ how many GPUs a fast domain holds.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from math import log2
 from operator import attrgetter
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from heuristics.config.hardware import family_named
 from heuristics.layouts.candidates import Sizes
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.names.gpus import product_named
 from traces.patterns import whole_number
@@ -35,7 +36,7 @@ LESSER: Final = Limit(
 UNLIKE: Final = Limit(2.0, "doublings", "ours: two halvings or doublings of TP and PP leave nothing alike")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """Parameters of a model, in all and those that a token meets."""
 
@@ -43,7 +44,7 @@ class Weight:
     active: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """One published layout; `gpus` None where the source scales with them."""
 
@@ -64,7 +65,7 @@ class Published:
         return f"TP {self.tp} PP {self.pp}{vpp} EP {self.ep}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """What a layout is asked for: the model by its id where it has one, its weight, the GPU and how many."""
 
@@ -141,7 +142,7 @@ def _of_scripts() -> Iterator[Published]:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Near:
     """A published layout with how many doublings its model and machine are away."""
 

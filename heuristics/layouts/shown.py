@@ -1,7 +1,7 @@
 """One layout as a result has it: its costs and why, the nearest published ones, the lines to type."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from heuristics.fixes.change import Change, lines
@@ -16,6 +16,7 @@ from heuristics.result.judged import Knobs
 from heuristics.result.layouts import LayoutCost, NearRun, PlannedLayout, Room
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.sections.section import copied
 from traces.settings.knobs import VIRTUAL_STAGES
@@ -28,7 +29,7 @@ _SHOWN: Final = 0.001
 """Costs below it are left out: a tenth of a per cent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Typed:
     """A run as its files have it, and what the lines set beside a layout: what was assumed of it."""
 

@@ -6,11 +6,11 @@ DeepSeek-V3 (Megatron-Bridge, perf_recipes/deepseek: Et*4|(t*4|)*14tmL).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
+from traces.frozen import frozen
 from traces.limits import WALL, Limit
 from traces.sizes.model import ModelSize
 from traces.sizes.throughput import flops_per_token
@@ -22,7 +22,7 @@ HEAD: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """About the time of a token, in operations: each decoder layer, multi-token prediction, the loss."""
 
@@ -35,7 +35,7 @@ class Work:
         return sum(self.layers) + self.prediction + self.loss
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stages:
     """Stages of a pipeline: `letters` is None where equal counts need none.
 

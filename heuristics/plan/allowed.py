@@ -7,7 +7,7 @@ only what to ask and what the answers mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from heuristics.config.given import is_whole
@@ -20,11 +20,12 @@ from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.settings.settings import Values
 from traces.texts import Texts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowed:
     """What the rules say of a fix.
 
@@ -86,7 +87,7 @@ OWN: Final = ""
 """Key of the run's own configuration among the answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A plan of which nothing is rejected, and the answers by fix id; `OWN` is the configuration itself."""
 

@@ -1,7 +1,7 @@
 """What fixes give: of their wall's cost at most, by a replay alone or together, less what ranks wait for."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
@@ -17,6 +17,7 @@ from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
 from heuristics.walls.verdict import FAMILIES, by_family
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
@@ -26,7 +27,7 @@ from traces.sections.tables import WallId
 Kinds = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed:
     """One rank: its costs, the changes found in it, the length of its windows in ns, its place in the run."""
 
@@ -36,7 +37,7 @@ class Replayed:
     place: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gain:
     """What one kind of change gives, as parts of all windows, from a pessimistic replay to a ceiling.
 

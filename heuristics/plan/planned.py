@@ -1,18 +1,19 @@
 """What a plan is made of: fixes to try, those refused and why, in the order that pays."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Needs, Release
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
+from traces.frozen import frozen
 from traces.limits import LITTLE
 from traces.texts import Texts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """A fix of the plan.
 
@@ -48,7 +49,7 @@ class Planned:
         return self.ceiling_frac is not None and self.ceiling_frac < LITTLE.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """A fix that is not in the plan, why, and what would let it in.
 
@@ -65,7 +66,7 @@ class Refused:
     is_set: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rejection:
     """What the framework says of a fix that it rejects, in its own words, and which release says so."""
 
@@ -73,7 +74,7 @@ class Rejection:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Fixes in the order to try; those refused; where no wall stands levers, whose gain nothing proves.
 

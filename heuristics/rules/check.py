@@ -1,6 +1,5 @@
 """A configuration against all rules of its versions; and a configuration after a change, judged whole."""
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, get_args
 
@@ -12,6 +11,7 @@ from heuristics.facts.dictionary import fact
 from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
 from heuristics.run.run import Run
+from traces.frozen import frozen
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Values
 from traces.texts import Texts
@@ -22,7 +22,7 @@ OF_MACHINE: Final = frozenset(
 """Options of facts that a configuration rests on and no file of it says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What a rule asks of a run after a change.
 

@@ -1,11 +1,11 @@
 """A rule's cure in one run: judged again with the whole configuration, until it breaks nothing new."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.rules.check import broken, check_rules
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
+from traces.frozen import frozen
 from traces.settings.settings import Value, Values
 from traces.settings.spelling import in_section, with_twins
 
@@ -13,7 +13,7 @@ _LOW: Final = ("fp8", "fp4")
 _PLAIN_RECIPE: Final[Values] = {"mixed_precision": "bf16_mixed"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cure:
     """Settings that meet a rule in a run. `beside`: the part of them that the rule itself does not name.
 

@@ -1,12 +1,12 @@
 """What to do about each cause that makes ranks wait."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct, structs
 
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.sections.cause import Cause
@@ -48,7 +48,7 @@ def advised(hang: Hang) -> Hang:
     return structs.replace(hang, advice=say(f"hang.{hang.kind.value}"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LateRank:
     """Why ranks wait, as far as a plan minds. `saved_frac`: of the run's step, replayed without the cause.
 

@@ -14,7 +14,6 @@ undecided points at nothing: what keeps it from being replayed puts its other fi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, get_args
 
 from heuristics.figures.figures import Figures, Ranks, frac_of
@@ -22,13 +21,14 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.limits import MOST, NEARLY_ALL, WALL
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import percent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """Where most of the time goes, or None; `because` in words."""
 

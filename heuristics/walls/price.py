@@ -5,7 +5,7 @@ A row of the ledger belongs to the wall whose overhead, taken away, would shrink
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.limits import FEWEST, HALF_A_WALL, WALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
@@ -30,7 +31,7 @@ UNNAMED: Final = "unknown_kernels"
 """Where a doubt stands that kernels of unknown class leave."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankCosts:
     """What replays tell of one rank: made once, and asked by all that follows.
 
@@ -75,7 +76,7 @@ class RankCosts:
         return self.replays is not None and self.replays.at_least is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunCosts:
     """The same of all ranks of a run."""
 
@@ -151,7 +152,7 @@ def _capped(cost: Cost, bound: int | None) -> Cost:
     return cost if bound is None else replace(cost, ns=min(cost.ns, bound))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """One overhead's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
 
@@ -169,7 +170,7 @@ class Price:
     rank: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unpriced:
     """Why an overhead has no price, and the most that it can be; None where nothing bounds it."""
 

@@ -1,7 +1,6 @@
 """The workflow walked: every rule on one run, in the order of the documents, by table and by our rules."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
@@ -17,6 +16,7 @@ from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.circumstances import OFFLOADS
+from traces.frozen import frozen
 from traces.sections.section import copied
 from traces.toml_tables import keyed, place, read_rows, written
 
@@ -42,7 +42,7 @@ class Judged(Struct, frozen=True, forbid_unknown_fields=True):
     when: Condition = condition("True")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkflowRule:
     """One rule. `seed`: the number of the document it is from, then its section.
 

@@ -7,12 +7,14 @@ word) and `Term` (a key of the document under its human name).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Final
 
+from traces.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Code:
     """A name, a flag or a command exactly as typed or recorded; `whole`: what a name was cut from."""
 
@@ -20,7 +22,7 @@ class Code:
     whole: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """A key of the document: shown by its name in `measures.toml`, the key in a tooltip or with `--keys`."""
 
@@ -61,7 +63,7 @@ class Hue(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Headline:
     """The one sentence. `label` stands before it in capitals: SLOWED BY, NO BOTTLENECK, NOT STEADY STATE.
 
@@ -82,7 +84,7 @@ class Headline:
         return words(f"{self.figure}, {self.amount}: ", self.said) if self.figure else self.said
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sentence:
     """One sentence or a few. `label`: two or three words in front, such as `Top kernels`; may be empty.
 
@@ -95,7 +97,7 @@ class Sentence:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Items:
     """A list of sentences; numbered where their order matters. `whole`: none of them is cut short."""
 
@@ -111,7 +113,7 @@ def items(title: str, entries: Iterable[str | Words], numbered: bool = False) ->
         yield Items(there, title, numbered)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantity:
     """A number as people read it, its unit apart; `share` draws a bar beside it where it is a share.
 
@@ -128,7 +130,7 @@ Entry = Cell | Span
 """A cell as `table` takes it: one span, or a text in a column of numbers, may stand for the whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column of a table; numbers stand to the right."""
 
@@ -136,7 +138,7 @@ class Column:
     number: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a wall."""
 
@@ -146,7 +148,7 @@ class Row:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Rows under columns. `total` closes it where the rows add up; `left_out` says how many rows were cut."""
 
@@ -189,7 +191,7 @@ def table(
     return Table(title, columns, made, left_out=left_out, note=words(note))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """A piece of a bar: its name, its share of the whole and what the share is in ms per step."""
 
@@ -199,7 +201,7 @@ class Piece:
     hue: Hue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """One whole in pieces whose shares add up to 1; `note` stands under it."""
 
@@ -209,7 +211,7 @@ class Bar:
     note: Words = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeBlock:
     """Lines to copy: settings or a command. `language`: sh, yaml, python."""
 
@@ -217,7 +219,7 @@ class CodeBlock:
     language: str = "sh"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dot:
     """A named place on a plane."""
 
@@ -225,7 +227,7 @@ class Dot:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plane:
     """Lines and dots; a point is parts of the width and the height, from the lower left.
 
@@ -239,7 +241,7 @@ class Plane:
     filled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawing:
     """Lines drawn in characters of one width, kept as they are; `plane`: the same for what can draw."""
 
@@ -247,7 +249,7 @@ class Drawing:
     plane: Plane | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spelling:
     """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ...
 
@@ -260,7 +262,7 @@ class Spelling:
     arm: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed range.
 
@@ -286,7 +288,7 @@ class Step:
         return tuple(one for one in self.spellings if one.id in first | {"environment"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What to do, in the order that pays. `together`: what all listed steps win, one replayed figure."""
 
@@ -296,7 +298,7 @@ class Plan:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """The next thing to type, filled in. `moment`: the stretch of the page's timeline it is of, in ns."""
 
@@ -305,7 +307,7 @@ class Command:
     moment: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """What a short page leaves out and a long one shows: open on paper, folded on a page."""
 
@@ -314,7 +316,7 @@ class Fold:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A titled part of a long page; `id` is its anchor."""
 
@@ -337,7 +339,7 @@ class Detail(Enum):
     FULL = "full"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A finished page. `title`: the inputs' names; `facts`: one line about them: GPU, steps, step time."""
 
@@ -353,7 +355,7 @@ class Page:
     """The name of the file that a ticket shows on top; empty where none is attached."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """What a page has beyond a result: a title in place of the names of its inputs, a note, a picture."""
 
@@ -373,7 +375,7 @@ class Head:
 PLAIN: Final = Head()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """How a page is written: `width` in columns, 0 for no limit; `rows`: lines of a first screen at most.
 
@@ -387,7 +389,7 @@ class View:
     timelines: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """How much a result is to say, and on what; pictures and data always have one selection.
 

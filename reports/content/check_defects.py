@@ -1,7 +1,6 @@
 """What is wrong with a configuration, one entry a defect: what it is, its cure, where it was seen."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -12,6 +11,7 @@ from reports.content.blocks import Code, Detail, Words, words
 from reports.content.judged_settings import judged, placed, values_of
 from reports.content.names import around, capital, codes, ended, joined, optional
 from reports.measures import words_of
+from traces.frozen import frozen
 from traces.missing import known
 
 
@@ -32,7 +32,7 @@ class Weight(IntEnum):
     """Part of a file that could not be taken, or has an older name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Defect:
     """One entry. `id`: what `explain` takes; empty where nothing more is known of it.
 

@@ -1,14 +1,14 @@
 """The results of a history as a table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from reports.content.blocks import Block, Command, Page, table, words
 from reports.content.names import name_of, optional, statement, told
+from traces.frozen import frozen
 from traces.spelling import gpu_model, milliseconds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One result as it is listed. `origin`: machine and path, where they were kept."""
 

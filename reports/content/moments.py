@@ -1,18 +1,18 @@
 """The moment of a finding: which stretch of which rank's recording shows it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from reports.content.names import name_of, optional
 from traces.errors import UsageError
+from traces.frozen import frozen
 from traces.nearest import nearest
 from traces.patterns import whole_number
 from traces.spelling import printable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """A stretch of the rank at `place` of the result, on its recording's own clock.
 

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nlargest
 from typing import Any, Final, Literal
 
 from heuristics.walls.verdict import by_family
 from reports.content.names import capital, name_of, when
+from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import counted
@@ -22,7 +23,7 @@ _WORTH: Final = 0.2
 """Of a stream's time: what has less is not in its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawn:
     """One lane: columns of one length, `at_ns` from the stretch's beginning on; `key` has a look.
 
@@ -39,7 +40,7 @@ class Drawn:
     launch_ns: Sequence[int | None] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """One timeline that can be chosen: whose, which one; `words` has the texts that its columns point to."""
 

@@ -5,7 +5,7 @@ Room is counted in characters: what folds goes first, the last first, and is nam
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 from reports.content import blocks
 from reports.content.blocks import Block, Fold, Hue, Page, Part, Quantity, Span, Table, View, Words, words
 from reports.content.names import beyond, capital, name_of, optional, plain, when
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.spelling import percent
 
@@ -80,7 +81,7 @@ class Markup(ABC):
     """Whether folds stand after all else of their part, for want of an end of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """One page in one markup."""
 

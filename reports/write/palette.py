@@ -5,10 +5,10 @@ where there is no colour at all.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from reports.content.blocks import Hue, Tone
+from traces.frozen import frozen
 
 INK: Final = "#191d22"
 SOFT: Final = "#555d67"
@@ -16,7 +16,7 @@ HAIR: Final = "#dde1e6"
 SHEET: Final = "#f5f6f8"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paint:
     """A hue on white and on dark, the ink that can be read on it, and its hatch in matplotlib's letters."""
 

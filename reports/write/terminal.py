@@ -1,7 +1,6 @@
 """What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one string."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -9,6 +8,7 @@ from rich.text import Text
 
 from reports.content.blocks import Bar, Code, Hue, Quantity, Row, Table, Term, Tone, View, Words
 from reports.content.names import name_of, when
+from traces.frozen import frozen
 from traces.patterns import compiled
 from traces.spelling import percent, printable
 
@@ -205,7 +205,7 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Grid:
     """Widths of a table's columns, of its bars, and where the words of the last column begin."""
 

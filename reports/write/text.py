@@ -4,7 +4,6 @@ It is made to fit by leaving out steps and whole sentences: what is to be typed 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -24,6 +23,7 @@ from reports.write.terminal import (
     text_of,
     wrapped,
 )
+from traces.frozen import frozen
 
 ACTION: Final = 0.6
 """The part of the screen by whose end the first thing to do begins."""
@@ -35,7 +35,7 @@ _LABEL: Final = 11
 _MORE: Final = f"{'More':<{_LABEL}}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Room:
     """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no limit.
 

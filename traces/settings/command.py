@@ -1,11 +1,12 @@
 """A training command of a script: flags of Megatron-LM, overrides and flags of Bridge, ranks it starts."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain, pairwise
 from typing import Final
 
+from traces.frozen import frozen
 from traces.patterns import compiled
 from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
@@ -83,7 +84,7 @@ _STRICT: Final = compiled(r"(pretrain_\w+|train_rl)\.py")
 """Megatron-LM's own programs, which stop at flags they do not know; others may have flags of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flag:
     """A flag with the words behind it. Not `sure`: a condition decides whether it is there."""
 

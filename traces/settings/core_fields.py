@@ -1,16 +1,16 @@
 """Fields of Megatron-Core's configuration by version, as `core_fields.toml` has them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from msgspec import Struct
 
+from traces.frozen import frozen
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A field that some versions lack: in which it first is, in which it last is, and its default there.
 
@@ -40,7 +40,7 @@ class _Table(Struct, forbid_unknown_fields=True):
     since: dict[str, _Since]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoreFields:
     """Fields of the configuration: of all versions, of multi-latent attention alone, of some versions."""
 

@@ -1,12 +1,12 @@
 """Names that the frameworks take no longer, or under another name, with what to write instead."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
 
+from traces.frozen import frozen
 from traces.settings.knobs import Release, by_dest, knobs, release
 from traces.settings.settings import ProblemEffect
 from traces.settings.values import Raw
@@ -16,7 +16,7 @@ AS_WRITTEN: Final = "said"
 """In a row's `sets`: the knob takes the value that was written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Correction:
     """What a name means. `sets`: knob and value, AS_WRITTEN for the file's; `text`, `instead`: the problem.
 

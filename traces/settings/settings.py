@@ -16,6 +16,7 @@ from operator import contains, eq, gt
 from typing import Final, Literal
 
 from traces.errors import InputError
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import of_known
 from traces.patterns import compiled
@@ -31,7 +32,7 @@ PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspe
 """Those that are no Megatron, as people call them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """A knob's value. `said`: where, such as `config.yaml:12`, `--ep`, `trace`, `default`."""
 
@@ -39,7 +40,7 @@ class Setting:
     said: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """What is known of a run's configuration; a knob that is not in it is unknown, never off.
 
@@ -183,7 +184,7 @@ class NotAConfiguration(InputError):
     """A file that cannot be read as a run's configuration. The message names it and what to give instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """Something in the file that was not taken as it stands.
 
@@ -200,7 +201,7 @@ class Problem:
     newer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Configuration:
     """A file's settings, its problems in the order of its lines, and its name.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, dropwhile
 from typing import Final
 
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.settings.expressions import sum_of
@@ -20,7 +21,7 @@ MOST_CHARACTERS: Final = Limit(
 DEEPEST: Final = Limit(8, "nested texts", "ours: bash -c in bash -c, or ${A:-${B:-...}}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """A word of a command. Not `sure`: a condition of the script decides whether it is there."""
 
@@ -43,7 +44,7 @@ Pieces = tuple[Word, ...]
 """A text in pieces, each with its line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A command, its words with variables put in, and what stands before it as `A=B`.
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from traces.frozen import frozen
 from traces.patterns import Here, HerePattern, at_places, compiled
 
 PartKind = Literal["text", "name", "all", "joined", "sum", "unknown", "arguments"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A piece of a word: its text, or the name of a variable, or a sum.
 

@@ -4,7 +4,6 @@ What each calls its settings, and where they stand, are rows of trainers.toml.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import prod
@@ -14,6 +13,7 @@ import tomli
 from msgspec import Struct
 
 from traces.errors import UsageError
+from traces.frozen import frozen
 from traces.patterns import Pattern, compiled, whole_number
 from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
 from traces.settings.command import Flag, flags_of, take_environment, take_flag
@@ -62,7 +62,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     framework: Framework
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A word of a configuration with its value. Not `is_told`: only a running shell could tell it."""
 

@@ -1,11 +1,11 @@
 """A YAML or JSON as entries with their lines; files that name Megatron-LM's arguments without groups."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import yaml
 
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.settings.bridge import is_override, take, take_path
@@ -28,7 +28,7 @@ _BUILT: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A value of a mapping by the keys to it, and its line from 1."""
 

@@ -5,9 +5,9 @@ otherwise); rotary embeddings; probabilities multiplied inside the experts' acti
 the experts' output is not kept). Row statistics of norms and token indices are left out.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.frozen import frozen
 from traces.settings.knobs import release
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
@@ -31,7 +31,7 @@ RECOMPUTED: Final = _MODULES["recomputed"]
 OFFLOADED: Final = _MODULES["offloaded"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keeping:
     """How activations are kept.
 

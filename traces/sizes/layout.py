@@ -1,9 +1,9 @@
 """How a run is cut into ranks: parallel sizes, the layers of each pipeline stage, micro-batches in flight."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 from traces.missing import Missing
 from traces.settings.settings import Settings
 from traces.settings.values import unrolled
@@ -13,7 +13,7 @@ from traces.sizes.model import Layers, ModelSize
 _PATH: Final = "sizes.layout"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """What one virtual stage holds: decoder layers by kind, multi-token prediction, embedding, output."""
 
@@ -24,7 +24,7 @@ class Chunk:
     output: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Parallel sizes. `stages[pp rank]` are its chunks, in the order they run; one chunk without VPP.
 

@@ -1,8 +1,8 @@
 """The sizes of a model, from the knobs that Megatron-Core's TransformerConfig and the model provider take."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import Missing, unless
 from traces.settings.settings import Settings
@@ -17,7 +17,7 @@ _MOST_LAYERS: Final = 2_000
 _OTHER_LAYERS: Final = ("hybrid_layer_pattern", "hybrid_override_pattern", "experimental_attention_variant")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Latent:
     """Multi-latent attention (MLA); `q_rank` None: queries are not compressed."""
 
@@ -28,7 +28,7 @@ class Latent:
     v_head_dim: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Experts:
     """Routed and shared experts. `hidden_size` is what routed experts take in (the latent size, if any)."""
 
@@ -41,7 +41,7 @@ class Experts:
     shared_gate: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """Sliding-window attention: tokens seen, and each how many layers one sees everything (None: never)."""
 
@@ -49,7 +49,7 @@ class Window:
     full_every: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layers:
     """Layers of a MoE model without their sizes: `is_moe` and `assumed` as in `ModelSize`."""
 
@@ -59,7 +59,7 @@ class Layers:
     assumed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelSize:
     """A GPT-like model. `is_moe`: per decoder layer, whether its MLP is a mixture of experts.
 

@@ -7,16 +7,16 @@ size is guessed. Bytes are each input read once and each output written once: th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from traces.frozen import frozen
 from traces.names.operators import DTYPES, Dtype, Rule, operators
 from traces.patterns import compiled
 from traces.problems import Problem, Shape
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorWork:
     """`bytes_at_least`: each input and output once. `dtype`: of the inputs."""
 

@@ -1,9 +1,9 @@
 """Parameters by part that a rank of a stage holds; bytes of them, their gradients and optimizer state."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from traces.frozen import frozen
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Chunk, Layout
@@ -15,7 +15,7 @@ Part = Literal[
 """`mtp`: what multi-token prediction adds to its transformer layer (its norms and its projection)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """Ranks that share a weight: tensor parallel, expert parallel, tensor parallel inside experts."""
 
@@ -107,7 +107,7 @@ _QUANTISED: Final[frozenset[Part]] = frozenset({"attention", "experts", "shared_
 """Parts whose matrices low precision quantises; the paper keeps router, embedding and output as they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateBytes:
     """Bytes of one parameter's state. `moments`: both of Adam's; `kept_frac`: what the GPU keeps of them."""
 

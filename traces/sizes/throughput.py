@@ -1,9 +1,9 @@
 """Throughput from a configuration and the length of a step: tokens, model TFLOP/s, MFU of a named peak."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.frozen import frozen
 from traces.missing import Missing
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Settings
@@ -114,7 +114,7 @@ def _core(model: ModelSize, layers: int, *, windows: bool) -> float:
     return full_layers * full + (layers - full_layers) * (model.qk_size + model.v_size) * context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Throughput:
     """Rates of one GPU. `mfu_frac` is of `peak`; both None where the GPU or its precision is unknown.
 

@@ -9,13 +9,13 @@ A series that jumps once has a trend too: which of the two fits the blocks bette
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
 from math import factorial
 from statistics import fmean, median
 from typing import Final, Literal
 
+from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
 from traces.statistics.interval import LEVEL, MANY
 
@@ -40,7 +40,7 @@ ASKED: Final = 4
 State = Literal["rising", "falling", "none"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drift:
     """How a series moves; figures are in the unit of its values, per unit of its places.
 

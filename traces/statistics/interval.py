@@ -21,7 +21,7 @@ How often intervals hold the true difference, and how small a difference is foun
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, sqrt
 from statistics import NormalDist
@@ -30,6 +30,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.frozen import frozen
 from traces.limits import MOST, Limit
 from traces.statistics.permutation import DRAWN_VALUES, least_p, raw_bits, shifts_of
 from traces.statistics.student import student
@@ -47,7 +48,7 @@ RESAMPLES: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """An interval of new mean less base mean, both ends in ns, and how it was made.
 

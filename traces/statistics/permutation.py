@@ -15,7 +15,6 @@ the interval is at least as wide as Welch's, in which each side varies as its ow
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, combinations
@@ -25,6 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.statistics.student import welch
 
@@ -37,7 +37,7 @@ SEED: Final = 0
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shift:
     """Shifts of new against base that the test does not refuse, and its p for none.
 

@@ -12,10 +12,11 @@ iterations that the profiler recorded, and those far above the rest, such as one
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import mean, median
 from typing import Final, Literal
 
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.settings import Settings
@@ -123,7 +124,7 @@ FAR_ABOVE: Final = Limit(
 Reason = Literal["first", "graph_warm_up", "graph_capture", "profiled", "checkpoint", "far_above"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOut:
     """An iteration that is no steady one, and why."""
 
@@ -131,7 +132,7 @@ class LeftOut:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SteadyStep:
     """The length of a steady step, in ns, over the iterations used. `spread_ns`: longest less shortest."""
 

@@ -1,15 +1,16 @@
 """What a training log says. Lines are counted from 1; no text of the log is kept but what was asked for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from traces.frozen import frozen
 from traces.settings.settings import Settings
 
 Stage = Literal["setup", "forward", "backward", "optimizer", "optimizer_state", "graph_capture", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iteration:
     """One logged iteration: its number, how long it took, and what the trainer says it reached.
 
@@ -27,7 +28,7 @@ class Iteration:
     global_batch_size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoggedMemory:
     """Memory that a rank reports (`rank` None: not said), in bytes; a figure it does not say is None.
 
@@ -43,7 +44,7 @@ class LoggedMemory:
     inactive_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TheoreticalMemory:
     """What the trainer computes that a rank needs, before it measures; None where it computes none."""
 
@@ -53,7 +54,7 @@ class TheoreticalMemory:
     total_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutOfMemory:
     """One out-of-memory error and the stage it happened in.
 
@@ -73,7 +74,7 @@ class OutOfMemory:
     device: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """A line that one of our patterns knows: the pattern's id, the line, and its named groups.
 
@@ -85,7 +86,7 @@ class Message:
     said: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrainingLog:
     """A whole log.
 

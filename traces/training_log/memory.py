@@ -12,10 +12,10 @@ backward and optimizers make their state inside a step, so the rarer stage of th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import sub
 from typing import Final
 
+from traces.frozen import frozen
 from traces.missing import of_known
 from traces.patterns import Pattern, compiled
 from traces.training_log.iterations import KEPT
@@ -189,7 +189,7 @@ def _bytes(size: str) -> int:
     return round(float(value) * _SIZE_BYTES[unit])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PeakMemory:
     """The largest that any rank reports, in bytes; a figure that none reports is None.
 
@@ -203,7 +203,7 @@ class PeakMemory:
     ranks_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unallocated:
     """Memory that PyTorch held without using it: what fragments do not fit, or what a peak left behind."""
 

@@ -6,10 +6,10 @@ its other metrics behind these. It prints no length: two lines of one rank tell 
 device, `memory` is the most that PyTorch reserved.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from traces.frozen import frozen
 from traces.patterns import Match, compiled
 from traces.training_log.log import Iteration, LoggedMemory
 from traces.training_log.memory import rank_of
@@ -24,7 +24,7 @@ _LOADING: Final = compiled(r"data_loading\(%\)\"?: {0,8}([0-9]{1,3}(?:\.[0-9]{1,
 _GIB: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TitanStep:
     """What one line says. `iteration`: None for the first line, whose length nothing tells."""
 

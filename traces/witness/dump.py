@@ -1,15 +1,15 @@
 """What one rank says of its collectives, whoever wrote it down."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from traces.frozen import frozen
 from traces.sections.hang import WitnessSource
 
 GroupKey = tuple[str, tuple[int, ...]]
 """The name of a process group and its ranks, as far as it tells them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entered:
     """A collective that the rank entered. `elements`: what it gave, as `4096 Float`, empty where unknown.
 
@@ -25,7 +25,7 @@ class Entered:
     duration_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupSaid:
     """A process group: what it is called where we know that name, and its number of ranks if told.
 
@@ -37,7 +37,7 @@ class GroupSaid:
     last_entered: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dump:
     """All that a file says of one rank."""
 

@@ -7,9 +7,9 @@ followed until a rank waits nowhere, or the ranks wait for each other.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 from traces.missing import gap
 from traces.names.process_groups import EVERYBODY, settings_of
 from traces.sections.hang import Hang, HangKind, RanksAt, WitnessSource
@@ -20,7 +20,7 @@ _SAME_SIZE: Final = frozenset({"ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROA
 _NO_DUMP: Final = gap("ranks of this group have no dump", "give the dumps of all ranks: --witness FILE")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Group:
     """A process group and what its ranks entered, by sequence number."""
 
@@ -35,7 +35,7 @@ class _Group:
         return self.said.description or f"process group {_number(self.key)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stuck:
     """A collective that was not entered alike: `here` are the ranks that define it, with their entries."""
 

@@ -5,12 +5,12 @@ it is, less `OPENED` for each stretch between pairs. All of it is exact; nothing
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.frozen import frozen
 from traces.limits import Limit
 
 OPENED: Final = Limit(
@@ -56,7 +56,7 @@ def _alike_ends(base: Sequence[int], new: Sequence[int], scores: Scores, most: i
     return first, last
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Traced:
     """Where the best way to each pair of places came from, shape (rows, columns + 1): a byte of flags.
 

@@ -8,7 +8,6 @@ only where both sides have it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import Any, Final
@@ -17,6 +16,7 @@ from heuristics.comparison.difference.subject import Subject, Value, known_of
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
+from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
 from traces.missing import OrMissing, known
 from traces.patterns import compiled
@@ -152,7 +152,7 @@ def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:
             yield difference(what, one[what].value, other[what].value, "trace")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observed:
     """One thing a trace shows; numbers within `tolerance` of each other are the same."""
 

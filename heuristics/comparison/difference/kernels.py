@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby, zip_longest
 from math import hypot, sqrt
@@ -11,6 +11,7 @@ from typing import Final
 
 from heuristics.comparison.difference.subject import same_capture
 from heuristics.result.compared import Grid, KernelChange, KernelDelta
+from traces.frozen import frozen
 from traces.limits import LITTLE, WALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -23,7 +24,7 @@ _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm
 """Keys of kernels whose purpose one recording knows and another may not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernels:
     """Kernels of one name, key and grid on one side, over its used steps. `std_ns`: of their durations."""
 

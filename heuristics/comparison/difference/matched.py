@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_capture
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -27,7 +28,7 @@ _OPEN: Final = {
 """Kinds of exchanges whose purpose or direction is unknown, each with all that such an exchange may be."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneSide:
     """A row of one side per step: wall time, activities and their summed time, all exact.
 
@@ -41,7 +42,7 @@ class OneSide:
     wall: WallId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matched:
     """One row on both sides; a side that does not have it has zeros."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import chain, product
@@ -13,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from heuristics.comparison.difference.alignment import Scores
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.patterns import compiled
@@ -34,7 +34,7 @@ _TYPES: Final = compiled(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Alike activities that follow each other in one pass of the loops around them: how many, and their work.
 

@@ -6,7 +6,7 @@ scatter of their steps are noise together.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -24,6 +24,7 @@ from heuristics.comparison.difference.matched import (
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
 from heuristics.words import lacking, say
+from traces.frozen import frozen
 from traces.limits import QUARTER, Limit
 from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.rank import Rank
@@ -63,7 +64,7 @@ class Attribution(Struct, frozen=True):
     """Rows of the noise that are much of the difference, which are named for all that they scatter."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scatter:
     """A row and what its steps say of its difference. `interval` is None with too few of them."""
 

@@ -1,7 +1,7 @@
 """All suspects of a difference, the one that explains most and is surest first."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product, starmap
 from typing import Final
@@ -19,6 +19,7 @@ from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.sections.section import copied
@@ -34,7 +35,7 @@ _LEVELS: Final[tuple[Level, ...]] = ("low", "medium", "high")
 _FIGURE: Final = compiled(r"\{(.+?)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
 

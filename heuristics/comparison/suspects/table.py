@@ -1,7 +1,6 @@
 """The rules of `causes.toml`, and what can move which rows: by that table, and by the fixes' own knobs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, product
 from typing import Any, Final, Literal
@@ -20,6 +19,7 @@ from heuristics.result.compared import ComparedChange, ComparedRow
 from heuristics.result.judged import Level
 from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
+from traces.frozen import frozen
 from traces.names.kernels import compute_classes
 from traces.sections.tables import WallId
 from traces.settings.settings import Framework
@@ -148,7 +148,7 @@ def _rules() -> Iterator[dict[str, Any]]:
                 yield expanded(row, {}, key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Movable:
     """Rows that a change can have moved the way it went; `is_broad`: it can move nearly everything."""
 

@@ -4,7 +4,7 @@ Each rank of a symptoms file, or the whole run given flat, becomes the figures t
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any, Final, get_args
 
@@ -33,6 +33,7 @@ from heuristics.walls.price import unmeasurable
 from heuristics.words import say
 from traces.account.pieces import CAUSES
 from traces.errors import InputError
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.frameworks import FRAMEWORKS
@@ -79,7 +80,7 @@ UNREAD: Final = 20
 _GAP: Final = Missing("", say("evidence.not-named"), say("evidence.analyze-again"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symptoms:
     """The figures of a run. None is not given, never zero.
 

@@ -1,11 +1,11 @@
 """Answers of the real megatron-core in words: accepted, rejected, or not to be had here, and why."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.rules.megatron.request import Request
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import LETTERS, compiled
 from traces.settings.core_fields import core_fields
@@ -32,7 +32,7 @@ _LONGEST_WORD: Final = 24
 _SHORTEST_SECRET: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What one tier says of one configuration.
 

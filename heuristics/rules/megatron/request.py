@@ -9,7 +9,6 @@ update_config_with_precision_overrides) and comm_overlap.py (CommOverlapConfig.s
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import lcm
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from heuristics.config.view import Trust
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
@@ -106,7 +106,7 @@ def _of_overlap(settings: Settings) -> dict[str, Value]:
     return {**off, **{field: value for field, value in said.items() if value is not None}}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """One configuration to build.
 
@@ -125,7 +125,7 @@ class Request:
     assumed_options: Texts = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotAsked:
     """Why megatron-core is not asked, and what to give so that it can be."""
 

@@ -1,13 +1,13 @@
 """Who makes the others wait and why: as the one sentence of a page names it, and in full."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.result.result import Result, late_rank
 from reports.content.blocks import Words, words
 from reports.content.names import beyond, joined, listed, name_of, optional, rank_numbers
 from reports.measures import words_of
+from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
@@ -20,7 +20,7 @@ Called = Callable[[int], str]
 """What a page calls the rank in a place where that has no number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """What a page calls the rank in a place: in a sentence, and in a table or a map."""
 

@@ -1,7 +1,7 @@
 """Times as a page shows them: of which rank, in ms per step, in tables that are alike in every part."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import UNSET
 
@@ -10,6 +10,7 @@ from reports.content.analysis.late import leading
 from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, Words, row, table
 from reports.content.names import share_of
 from reports.measures import measures
+from traces.frozen import frozen
 from traces.limits import WALL
 from traces.missing import Missing, OrMissing, known
 from traces.sections.addresses import GpuAddress
@@ -19,7 +20,7 @@ from traces.sections.tables import Kernel
 from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scale:
     """One rank and its number of used steps; without steps times are of the whole window."""
 
@@ -108,7 +109,7 @@ def per_step_ns(result: Result, total_ns: float) -> float:
     return total_ns / sum(max(1, len(rank.steps.used)) for rank in result.ranks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Time:
     """One row of a table of times: a key or words, its time, and what it is drawn as."""
 

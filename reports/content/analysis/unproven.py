@@ -5,7 +5,6 @@ Steps are also for a wall that no change is known for. Of compute the part is wh
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
@@ -17,6 +16,7 @@ from reports.content.blocks import Code, Step, Words, words
 from reports.content.names import beyond, is_cure, kernel_name, listed, name_of, sentence, when
 from reports.measures import words_of
 from traces.cures import cure
+from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
@@ -34,7 +34,7 @@ _WIDE: Final = "wide_matrix_frac"
 """The measure that tells of matrix work in FP32 or TF32."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unused:
     """The largest part of time that is not compute; `wall`: the wall that it may be and nothing decides.
 

@@ -1,16 +1,16 @@
 """From the step of base to that of new: where the sum stands after each part, for every picture of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Hue
 from reports.content.comparison.difference import ranked
 from reports.content.names import hue_of
+from traces.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """One bar: from where the sum stood to where it stands after it, in ns away from base."""
 

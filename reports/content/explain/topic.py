@@ -1,13 +1,13 @@
 """One thing that can be explained, and the ways to write its blocks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from reports.content.blocks import Block, Sentence
 from reports.content.names import statement
+from traces.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Topic:
     """`name`: the id as it is printed; `kind`: what it is; `blocks`: what is said of it, under `title`."""
 

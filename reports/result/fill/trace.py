@@ -1,18 +1,17 @@
 """`traces[]`: what each recording says of itself."""
 
-from dataclasses import dataclass
-
 from msgspec import UNSET
 
 from traces.columns import TraceInfo
 from traces.cures import cures
+from traces.frozen import frozen
 from traces.missing import gap, or_gap
 from traces.sections import trace as typed
 from traces.sections.section import copied
 from traces.sections.trace import Messages
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadTrace:
     """One trace that was read: what it says of itself, and the share of its kernels with a launch."""
 

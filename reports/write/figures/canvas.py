@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, Literal
 
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 
 from reports.write.figures.lettering import FONT
 from reports.write.palette import INK
+from traces.frozen import frozen
 
 FigureForm = Literal["png", "svg", "pdf"]
 
@@ -31,7 +31,7 @@ NO_DATE: Final[Mapping[str, dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Area:
     """A part of a sheet: `left`, `top`, `width`, `height` in inches from the sheet's upper left corner."""
 

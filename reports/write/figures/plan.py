@@ -1,7 +1,7 @@
 """The first steps of the plan: what to set, what it saves as a range, the condition that matters."""
 
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step
@@ -10,6 +10,7 @@ from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
 from reports.write.palette import HAIR, HUES, INK, SOFT
+from traces.frozen import frozen
 
 _RANGE: Final = 0.05
 _APART: Final = 0.1
@@ -23,7 +24,7 @@ Of the others only the titles stand, as far as they have room.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Texts:
     """A step as it is drawn: lines of its title, of what is to be typed, and of its conditions."""
 

@@ -1,6 +1,6 @@
 """The page of a comparison: one number, from base to new part by part, why, both steps on one axis."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared
@@ -25,6 +25,7 @@ from reports.content.names import HUE_NAMES, cell_text, hue_of
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.timeline import length, step_words, timelines
 from reports.write.lanes import Stretch
+from traces.frozen import frozen
 from traces.missing import known
 from traces.spelling import chosen, in_ms
 
@@ -38,7 +39,7 @@ _MARGIN: Final = 0.06
 """Of the length of an interval with zero, left free at either end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """A row of the waterfall: what the table has of it, and where its bar is drawn, as SVG lengths.
 
@@ -56,7 +57,7 @@ class Bar:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waterfall:
     """The parts, their sum, and where zero is, which is the step of base."""
 
@@ -66,7 +67,7 @@ class Waterfall:
     zero: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """The change of a step between the ends of its interval, on an axis with zero, as SVG lengths."""
 
@@ -78,7 +79,7 @@ class Interval:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strip:
     """One side's step in pieces of one colour: hue, begin, width and what is said of each."""
 

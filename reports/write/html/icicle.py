@@ -5,9 +5,9 @@ It has no figures: these stand in the table of the same name.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.addresses import HostStack
 from traces.sections.rank import Rank
@@ -25,7 +25,7 @@ _NAME: Final = 120
 _OUTSIDE: Final = "no module or range"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A rectangle: row, beginning and width as shares, what it is called and looked for, and its hue."""
 
@@ -38,7 +38,7 @@ class Cell:
     hue: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Icicle:
     """The cells of one rank, the largest of each row first."""
 

@@ -5,7 +5,7 @@ of all ranks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -14,6 +14,7 @@ from reports.content.analysis.called import short_name
 from reports.content.analysis.run import is_late, late_places, shown_ranks
 from reports.content.blocks import Hue
 from reports.content.names import optional, plain, told
+from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
@@ -21,7 +22,7 @@ from traces.sections.run import RankInRun, Run
 from traces.spelling import counted, in_ms, milliseconds, rounded
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Squares:
     """A row: how dark each square is, empty where unknown, and what each says, or nothing."""
 
@@ -31,7 +32,7 @@ class Squares:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Map:
     """One figure of all ranks; `range` is its smallest and largest value."""
 
@@ -41,7 +42,7 @@ class Map:
     rows: tuple[Squares, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Maps:
     """The maps of a run. `columns`: how many, and what they are; `left_out`: ranks that are not drawn.
 
@@ -178,7 +179,7 @@ def _by_step(
     return Map(name, hue.value, f"{milliseconds(low)} to {in_ms(high)}", tuple(rows))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """The figures of all ranks that can be chosen, and the places of the two that are shown first."""
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from reports.content.blocks import Entry, Table, Term, table
 from reports.content.names import capital, grid_words, kernel_name, optional
 from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
+from traces.frozen import frozen
 from traces.sections.rank import Rank
 from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds, printable
@@ -118,7 +119,7 @@ WallOf = Mapping[str, str]
 """A key of a timeline, and the wall whose time it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """The timelines of one figure: what its script reads, what stands under it.
 

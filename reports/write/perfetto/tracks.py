@@ -11,12 +11,13 @@ A step has host threads, why no compute ran, streams, and arrows from call to ke
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Final
 
 from reports.content.blocks import Headline
 from reports.content.names import optional, plain, when
+from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import printable
@@ -33,7 +34,7 @@ Args = Mapping[str, Any]
 """Plain values of the document by its keys."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slice:
     """A stretch on a track, in ns of the trace's clock; `launches` and `launched_by` number its arrows."""
 
@@ -46,7 +47,7 @@ class Slice:
     launched_by: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Track:
     """A named row of slices, in any order; where they overlap it becomes several.
 
@@ -58,7 +59,7 @@ class Track:
     nests: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counter:
     """Durations that change at instants: `(at_ns, {series: ns})`, in order; written in ms, exactly."""
 
@@ -66,7 +67,7 @@ class Counter:
     points: Sequence[tuple[int, Mapping[str, int]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Process:
     """A named group of tracks; they stand in the order given."""
 

@@ -5,19 +5,19 @@ clocks are fitted at once, robustly against the few times that do not fit, and e
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.frozen import frozen
 from traces.groups import places_of_each
 from traces.limits import Limit
 from traces.ranks.rows import parts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockFit:
     """A clock, by its fingerprint: `offset_ns` ahead at its time `base_ns`, and it gains `drift_ppm`."""
 
@@ -68,7 +68,7 @@ _BY_CHANCE: Final = 1.96
 """Standard deviations, within which 95 % lie."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fits:
     """Lines of clocks, shape (clocks,): time = own + `offset` + `slope` * (own - `middle`).
 
@@ -159,7 +159,7 @@ def _tied(clock: IntArray, first: IntArray, count: int, reference: int) -> BoolA
         known |= new
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Moments:
     """Times of moments, from `first` to `first`: of which `clock`, and `at` which time beside its middle.
 

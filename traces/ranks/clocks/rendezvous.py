@@ -9,13 +9,13 @@ other those of few. All pairs that coincide are fitted together, so that most of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.groups import begins
 from traces.limits import Limit
 from traces.ranks.clocks.clock_fit import MEET, WHOLE, ClockFit, fit_clocks
@@ -54,7 +54,7 @@ _SPAN: Final = 1 << 58
 """Above any time of a recording."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequences:
     """Ends of one rank by time, shape (m,): what each does, and which sequence, of a stream, it is of."""
 
@@ -94,7 +94,7 @@ def _rows_of(values: IntArray) -> dict[int, IntArray]:
     return {one: np.flatnonzero(values == one) for one in distinct(values).tolist()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Met:
     """Ends of two ranks that coincide, by row, each with one, where those of the one are expected on the
     other's clock.

@@ -11,13 +11,14 @@ drift. A recording that began a few collectives later has its order shifted.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -83,7 +84,7 @@ def _fit(peers: Sequence[set[int]]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flat:
     """Rows of all summaries, shape (n,): `place` is that of the summary, `rows.group` indexes `groups`."""
 

@@ -6,13 +6,13 @@ On one clock every two of a group are in each collective at the same time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import IntArray, distinct
+from traces.frozen import frozen
 from traces.ranks.clocks.clock_fit import MEET
 
 LEAST: Final = 3
@@ -61,7 +61,7 @@ def best_of(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> li
     return best
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnClock:
     """One sequence of a rank, on the clock of the run, in order."""
 

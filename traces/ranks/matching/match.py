@@ -10,12 +10,13 @@ them, theirs move by the shift at which their ends lie together. Numbers that we
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.groups import begins, passing
 from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.clocks.rendezvous import joined_clocks, of_one_program, sequences_of
@@ -80,7 +81,7 @@ _RECORDED: Final = ("start_ns", "end_ns", "step", "kind")
 """What is asked of a participation again and again; the rest is gathered when it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matched:
     """Instances that at least two of the ranks recorded, n of them, and their participations, p of them.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.clocks.clock_fit import MEET, WHOLE
 from traces.ranks.matching.gathered import FINEST_NS, LEAST, OnClock
@@ -35,7 +35,7 @@ _EVEN_NS: Final = 100.0
 """Ends that lie nearer are as near as each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """Messages of two sequences, by number: which of each belong together, in order."""
 
@@ -45,7 +45,7 @@ class Pair:
     others: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meeting:
     """Ends of two that are nearest to each other, by row, and how far apart each two are, but for what all
     of them are in the middle: clocks of two stages may differ by some microseconds.
@@ -76,7 +76,7 @@ def _meet(own_ns: IntArray, other_ns: IntArray) -> Meeting | None:
     return Meeting(rows, there[rows], apart_ns) if len(rows) >= LEAST else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchanges:
     """Sequences of exchanges, and how those of two places meet, by their numbers, the lower first."""
 

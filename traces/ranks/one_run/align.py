@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
@@ -45,7 +46,7 @@ _OF_GROUP: Final = 16
 """Collectives of one group that a fit has at least, where there are so many: few may hold clocks together."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clocks:
     """The one clock. `residual_ns`: how far ends lie from where they belong, the median; None where unknown.
 
@@ -61,7 +62,7 @@ class Clocks:
         return {fit.clock: fit for fit in self.fits}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aligned:
     """Starts and ends of all participations on the one clock, shape (p,), and how good that clock is."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeVar
 
 import numpy as np
 
 from traces.arrays import IntArray, distinct
+from traces.frozen import frozen
 from traces.limits import MOST, WALL, Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.summaries.identity import recorded_size
@@ -25,7 +25,7 @@ from traces.sections.cause import ProblemKind
 OTHER_TIME: Final = Limit(60.0, "s", "ours: clocks of hosts in one cluster differ by far less")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One of them. `indices`: of the recordings it is about, as given; `ranks`: of ranks nobody recorded.
 

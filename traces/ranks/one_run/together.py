@@ -2,12 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
+from traces.frozen import frozen
 from traces.ranks.clocks.clock_fit import ENDS
 from traces.ranks.matching.match import Matched, by_joints, match, together
 from traces.ranks.one_run.align import (
@@ -38,7 +39,7 @@ _UNNUMBERED: Final = 1 << 40
 """Stands after every number of a rank."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Together:
     """The summaries of one run, in order of rank: `indices` are their places as given."""
 

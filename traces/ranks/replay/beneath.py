@@ -1,12 +1,12 @@
 """Communication beneath compute: what of it held up nothing, and how much it slowed the compute above it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import MOST, Limit
 from traces.names.kernels import COMM_KINDS
@@ -41,7 +41,7 @@ _SURE: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slowed:
     """Work that communication beneath it slowed: of each participation, shape (p,), the row `beneath` that
     ended last, `lead_ns` from the end of what it comes after to that row's begin, and `frac` of the time

@@ -8,12 +8,13 @@ For a replay without a cause: what ranks that do the same work usually do before
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
+from traces.frozen import frozen
 from traces.groups import begins, group_of
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
@@ -29,7 +30,7 @@ NEVER: Final = int(np.iinfo(np.int64).min)
 """The end of what is not reached."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chains:
     """Of each participation, shape (p,): the row that it comes `after`, as `comes_after`, and `own_ns` since
     then, but for what was `slowed`; the row `behind` which it lies in its group; and how long it moves once

@@ -1,16 +1,16 @@
 """What a run is without one cause of lateness: work and transfers of its ranks, to be replayed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from traces.arrays import FloatArray, IntArray
+from traces.frozen import frozen
 from traces.ranks.replay.beneath import EVERY_KIND
 from traces.ranks.replay.chains import Chains
 from traces.ranks.summaries.summary import UNKNOWN
 from traces.sections.cause import Cause
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """A possible cause, and what it takes away. `places`: of the summaries of ranks that it makes late, none
     where nobody can be named.

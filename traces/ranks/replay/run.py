@@ -1,12 +1,12 @@
 """A run of many ranks, from their summaries alone: matched, on one clock, side by side, as chains."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from dataclasses import replace as changed
 
 import numpy as np
 
 from traces.arrays import FloatArray, IntArray
+from traces.frozen import frozen
 from traces.ranks.one_run.align import Aligned, agreed, align, consistent
 from traces.ranks.one_run.together import Together, put_together
 from traces.ranks.replay.chains import Chains, chains_of, roles_of
@@ -29,7 +29,7 @@ from traces.ranks.waiting.turns import counted_from_one_step
 from traces.ranks.waiting.waits import Waits, measure_waits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredRun:
     """What ranks show together. `step`: of the run, of each instance, shape (n,); `role`: of each
     participation, shape (p,), as `roles_of`; `nodes`: a number of each rank's.

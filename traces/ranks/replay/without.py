@@ -4,11 +4,12 @@ It is a ceiling of what a repair can win, since only collectives hold the ranks 
 that becomes shorter only what was exposed is won: beneath the rest the rank worked.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.frozen import frozen
 from traces.limits import WALL
 from traces.ranks.replay.beneath import BESIDE, EVERY_KIND
 from traces.ranks.replay.borders import Borders, mean_step_ns
@@ -22,7 +23,7 @@ from traces.ranks.waiting.waits import LASTS
 from traces.sections.cause import Cause
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed:
     """A mean step as recorded and without the cause, and what each step of the run saves, shape (steps,),
     NaN where it is not known.

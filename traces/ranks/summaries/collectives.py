@@ -4,13 +4,13 @@ What the rank spends its time on is kept as sets of instants, to be asked of any
 many messages and bytes a collective has, and with whom.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
 from traces.arrays import BoolArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.groups import before_of, group_of, mask_of, place_in_run, sums_of
 from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
 from traces.missing import Missing
@@ -33,7 +33,7 @@ _STARVED: Final = tuple(reason.startswith("launch_starved.") for reason in REASO
 _DATA: Final = REASONS.index("launch_starved.data")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spent:
     """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without either
     for which the host is the reason: `loader` before a step's first kernel, or in a range of a loader, `host`
@@ -69,7 +69,7 @@ _MOST: Final = 64
 """Pairs of kind and peer that a summary lists: those with the most bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Called:
     """Of each communication activity, shape (m,), what the calls behind it say, `UNKNOWN` where nothing does.
 
@@ -184,7 +184,7 @@ _PARTS: Final = 256
 """Kernels of one numbered collective; a coalesced one has several."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collectives:
     """The collectives of a rank, and what the calls behind them say."""
 

@@ -5,13 +5,14 @@ A fingerprint is a number that is equal where what it stands for is, and that te
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import IntArray
+from traces.frozen import frozen
 from traces.limits import MOST_RANKS
 from traces.ranks.summaries.summary import GroupSource, Identity, RankSummary
 
@@ -43,7 +44,7 @@ def _as_number(digest: blake2b) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorldSize:
     """Ranks of a run. `said`: where that is from, such as `run.yaml:12`; None: it was recorded."""
 

@@ -7,13 +7,14 @@ Times are whole ns on the rank's own clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, Rows
+from traces.frozen import frozen
 
 UNKNOWN: Final = -1
 """Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""
@@ -54,7 +55,7 @@ class GroupSource(IntEnum):
     """Messages with one other rank of a communicator, of which the own place in it is not recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """A group of ranks that communicate. `key` is equal on all its ranks, and only there.
 
@@ -72,7 +73,7 @@ class Group:
     peer: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """Who recorded this. Nothing in it names a host, a user or a path.
 
@@ -98,7 +99,7 @@ class Identity:
     world_size_from: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fingerprint:
     """What work a rank does in a step, so that only like is compared with like: kernels in a median step."""
 
@@ -109,7 +110,7 @@ class Fingerprint:
     has_loss: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepParts(Rows):
     """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first launch.
 
@@ -128,7 +129,7 @@ class StepParts(Rows):
     pace_ns: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instances(Rows):
     """Collectives that the rank took part in, in order of start, arrays of shape (m,).
 
@@ -156,7 +157,7 @@ class Instances(Rows):
     loader_ns: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelTimes(Rows):
     """How long kernels of one kind take with no communication beside them, arrays of shape (j,).
 
@@ -171,7 +172,7 @@ class KernelTimes(Rows):
     count: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Messages(Rows):
     """What the calls behind collectives say, arrays of shape (m,) as `Instances`; empty where nothing does.
 
@@ -184,7 +185,7 @@ class Messages(Rows):
     received_bytes: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peers(Rows):
     """Bytes sent to and received from each peer in the used steps, arrays of shape (q,).
 
@@ -200,7 +201,7 @@ class Peers(Rows):
     received_bytes: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpertWork(Rows):
     """GPU time of the experts' GEMMs by used step and MoE layer, arrays of shape (e,); empty where unknown.
 
@@ -223,7 +224,7 @@ class FirstStep(IntEnum):
     """It was left out: calls that load modules or allocate make it longer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """What a summary left out to stay small: collectives, of steps in the middle, and resolution."""
 
@@ -232,7 +233,7 @@ class Dropped:
     resolution_ns: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankSummary:
     """One rank of one recording."""
 
@@ -249,7 +250,7 @@ class RankSummary:
     experts: ExpertWork = field(default_factory=ExpertWork.none)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recorded:
     """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it has them."""
 

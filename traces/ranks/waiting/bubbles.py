@@ -1,13 +1,13 @@
 """What stages of a pipeline wait for each other: by stage, and by phase of the schedule."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, Rows
+from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
@@ -73,7 +73,7 @@ def pipeline_of(
     return _pipeline(stages, schedule)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cells(Rows):
     """Each rank in each step, shape (c,). `whole`: all of its messages began in that step, as it recorded it.
 

@@ -4,12 +4,12 @@ Several ranks separate waiting for a late rank from data transfer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.groups import sums_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -23,7 +23,7 @@ COLUMNS: Final = Limit(48, "columns", "ours: so many fit beside two other maps o
 CELLS: Final = Limit(65_536, "ranks x columns", "ours: a document of thousands of ranks stays some MB")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charged:
     """By place, shape (ranks,), what each waited in the steps of the run, and what others waited for it.
 
@@ -81,7 +81,7 @@ def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
     return min(1.0, int((matched.end_ns - matched.start_ns)[whole].sum()) / whole_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByStep:
     """Tables of shape (ranks, columns), NaN where unknown. A column is the mean of `steps_per_column`."""
 

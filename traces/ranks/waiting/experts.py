@@ -1,12 +1,12 @@
 """Where the work of experts is uneven: by MoE layer and step, and whether it is always the same rank."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, Rows, distinct
+from traces.frozen import frozen
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
@@ -23,7 +23,7 @@ _LAYERS: Final = 64
 _CURE: Final = "record whole steps of all ranks that exchange tokens"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cells(Rows):
     """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank recorded.
 

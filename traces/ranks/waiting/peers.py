@@ -6,12 +6,12 @@ recorded nothing is known, and no figure is made.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
@@ -42,7 +42,7 @@ _NO_SPEED: Final = gap(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bytes:
     """Bytes of a run. `by_rank`: in order of places, what each gives in a mean step by kind of communication;
     kinds of which a size is missing are left out.

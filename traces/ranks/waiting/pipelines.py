@@ -9,13 +9,13 @@ last stage sends to the first; between two stages that needs messages that only 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
@@ -56,7 +56,7 @@ _BY_ORDER: Final = gap(
 _UNEVEN: Final = gap("the messages do not join the ranks to pipelines of one length", _CURE_OF_STAGES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipelines:
     """`stage`: of each place, from 0, `UNKNOWN` of ranks without messages; `count` stages."""
 
@@ -183,7 +183,7 @@ _OF_TWO: Final = gap(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """Messages of all ranks, shape (k,), in order of place, step and start.
 
@@ -209,7 +209,7 @@ SHAPE: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """`chunks`: virtual stages of a rank, 1 without. Of each message, shape (k,), whether it brings input
     (`fills`), takes output on (`passes`) or brings a gradient (`returns`); None where nothing tells.

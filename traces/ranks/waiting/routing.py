@@ -1,12 +1,12 @@
 """How evenly the experts of a group of ranks work, collective by collective, and which ranks are hot."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
@@ -29,7 +29,7 @@ _NO_EXPERTS: Final = (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUC
 _GRADIENTS: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather", "pp_p2p"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Routing:
     """Expert work before the collectives that bring tokens back, beside that of the others of the group.
 

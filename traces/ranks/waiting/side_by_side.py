@@ -5,12 +5,12 @@ take, always and step by step.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import FloatArray, IntArray, distinct
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import gap
 from traces.names.kernels import compute_classes
@@ -21,7 +21,7 @@ from traces.ranks.summaries.summary import UNKNOWN, Fingerprint, KernelTimes, Ra
 NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alike:
     """Ranks of one fingerprint: `places` of their summaries, in order."""
 
@@ -91,7 +91,7 @@ def _others(several: FloatArray) -> FloatArray:
     return np.where((left > 0) & ~np.isnan(several), (picked[0] + picked[1]) / 2, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """What each rank did in each step of the run, shape (ranks, steps); NaN where it was not recorded.
 
@@ -187,7 +187,7 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
     return later - later.min()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excess:
     """Time of a rank in a step beyond ranks like it, shape (ranks, steps), NaN where it is not known.
 

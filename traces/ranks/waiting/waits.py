@@ -1,11 +1,11 @@
 """Who waited for whom: each participation is waiting for the last rank to arrive, then moving data."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
@@ -20,7 +20,7 @@ NOBODY: Final = -1
 """No rank: nobody waited, or without one clock nobody can tell who was last."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waits:
     """Waiting in collectives. `transfer_ns` and `last` are of each instance, shape (n,); `wait_ns` is of each
     participation, shape (p,), and so is `moving_ns`, its own time after the last rank had arrived.
