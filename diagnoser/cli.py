@@ -161,7 +161,9 @@ def run(arguments: list[str]) -> int:
         return _said(str(out_of_memory("the command")), Exit.INPUT)
     if result == Exit.INTERRUPTED:  # or the parser's own answer to Ctrl-C
         return _said("interrupted; nothing was left behind.", Exit.INTERRUPTED)
-    return int(result) if isinstance(result, int) else int(Exit.DONE)
+    if isinstance(result, int):
+        return int(result)
+    return int(Exit.DONE)
 
 
 def _said(message: str, code: int) -> int:

@@ -35,7 +35,9 @@ def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    return None if isinstance(value, Missing | UnsetType) else value
+    if isinstance(value, Missing | UnsetType):
+        return None
+    return value
 
 
 def _where(rank: Rank) -> Row:
@@ -119,7 +121,9 @@ def timeline(result: Result) -> Iterator[Row]:
 
 def _spans(one: Timeline) -> Iterator[Row]:
     def named(place: int) -> str | None:
-        return one.names[place] if place >= 0 else None
+        if place >= 0:
+            return one.names[place]
+        return None
 
     for lane in one.lanes:
         launches = lane.launch_ns or (None,) * len(lane.at_ns)

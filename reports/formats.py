@@ -46,7 +46,9 @@ def kind_of(result: Whole) -> Kind:
     from msgspec import UNSET
 
     run = _run(result)
-    return Kind.ANALYSIS if run.about is UNSET or run.traces else Kind.CONFIGURATION
+    if run.about is UNSET or run.traces:
+        return Kind.ANALYSIS
+    return Kind.CONFIGURATION
 
 
 def _of_two(result: Whole) -> TypeIs[Compared]:
@@ -224,4 +226,6 @@ def form_of_file(place: str) -> str:
 
 def as_bytes(content: str | bytes) -> bytes:
     """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
-    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    if isinstance(content, str):
+        return content.encode(errors="backslashreplace")
+    return content

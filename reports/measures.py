@@ -76,7 +76,9 @@ def elsewhere() -> Mapping[str, str]:
 def named(name: str) -> list[Measure]:
     """The measure of that name; else all that have it but for the unit at the end: `masked`, `fill`."""
     known = measures()
-    return [known[name]] if name in known else _by_stem().get(_stem(name), [])
+    if name in known:
+        return [known[name]]
+    return _by_stem().get(_stem(name), [])
 
 
 @cache

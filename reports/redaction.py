@@ -20,7 +20,9 @@ _NOT_REDACTED: Final = "Not redacted: holds paths and texts of the configuration
 
 def redaction_words(is_redacted: bool) -> str:
     """One sentence, alike in every format: what was left out, or that nothing was."""
-    return _REDACTED if is_redacted else _NOT_REDACTED
+    if is_redacted:
+        return _REDACTED
+    return _NOT_REDACTED
 
 
 _GAP: Final = f"[{BLANKS}]"
@@ -58,15 +60,21 @@ Instead = Callable[[Match], str | None]
 
 
 def _of_name(found: Match) -> str | None:
-    return None if _NUMBER.fullmatch(found[2]) else f"{found[1]}[withheld]"
+    if _NUMBER.fullmatch(found[2]):
+        return None
+    return f"{found[1]}[withheld]"
 
 
 def _of_long(found: Match) -> str | None:
-    return f"{found[1]}[withheld]" if all(one.search(found[2]) for one in _EACH) else None
+    if all(one.search(found[2]) for one in _EACH):
+        return f"{found[1]}[withheld]"
+    return None
 
 
 def _of_host(found: Match) -> str | None:
-    return None if found[2].strip(".") else f"{found[1]}[address]{found[2]}"
+    if found[2].strip("."):
+        return None
+    return f"{found[1]}[address]{found[2]}"
 
 
 _SECRETS: Final[tuple[tuple[Pattern, Instead], ...]] = (
@@ -105,7 +113,9 @@ def _base(path: str) -> str:
     bare = path.rstrip(".:,;)")
     name = (PureWindowsPath if "\\" in bare else PurePosixPath)(bare).name
     is_file = PurePosixPath(name).suffix and not path.endswith("/")
-    return f"{name}{path[len(bare) :]}" if is_file else "[folder]"
+    if is_file:
+        return f"{name}{path[len(bare) :]}"
+    return "[folder]"
 
 
 _TOKEN_IN_NAME: Final = compiled(rf"(^|[^A-Za-z0-9])(?:{_TOKENS})")
@@ -152,7 +162,9 @@ def _between(found: Match) -> str:
 def _of_recorded(found: Match) -> str:
     """`token::kind` is no secret."""
     is_cpp = found[2].startswith(":")
-    return found[0] if is_cpp else _of_name(found) or found[0]
+    if is_cpp:
+        return found[0]
+    return _of_name(found) or found[0]
 
 
 def _without_address(run: str) -> str:

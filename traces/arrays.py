@@ -114,7 +114,9 @@ def distinct(values: IntArray) -> IntArray:
         seen[values - least] = True
         return (np.flatnonzero(seen) + least).astype(values.dtype)
     ordered = np.sort(values)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+    if len(ordered):
+        return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    return ordered
 
 
 class Rows:
@@ -133,7 +135,9 @@ class Rows:
     @classmethod
     def joined(cls, *tables: Self) -> Self:
         several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
-        return cls(*map(np.concatenate, several)) if tables else cls.none()
+        if tables:
+            return cls(*map(np.concatenate, several))
+        return cls.none()
 
     @classmethod
     def none(cls) -> Self:

@@ -17,7 +17,9 @@ def known_process(process_gid: IntArray, columns: Columns) -> IntArray:
     """Process of each row; a row without one belongs to the only process there is, if there is only one."""
     known = np.concatenate((distinct(process_gid), distinct(columns.calls.thread_gid)))
     candidates = distinct(known[known != NULL] & PROCESS_BITS)
-    return np.where(process_gid == NULL, candidates[0], process_gid) if len(candidates) == 1 else process_gid
+    if len(candidates) == 1:
+        return np.where(process_gid == NULL, candidates[0], process_gid)
+    return process_gid
 
 
 def checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:

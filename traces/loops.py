@@ -130,7 +130,9 @@ def _folder(modules: set[Path]) -> Path | None:
 def _listed(one: Any) -> Any:
     if not isinstance(one, np.ndarray):
         return one
-    return bytearray(one) if one.dtype == np.uint8 else one.tolist()
+    if one.dtype == np.uint8:
+        return bytearray(one)
+    return one.tolist()
 
 
 def _keep_where_there_is_room(machine: Any) -> None:

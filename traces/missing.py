@@ -50,19 +50,27 @@ def gap(reason: str, cure: str) -> Missing:
 
 def or_gap(value: T | None, why: Missing) -> T | Missing:
     """The value, or why there is none."""
-    return why if value is None else value
+    if value is None:
+        return why
+    return value
 
 
 def unless(why: Missing | None, value: T) -> T | Missing:
     """The value, unless something is why there is none."""
-    return value if why is None else why
+    if why is None:
+        return value
+    return why
 
 
 def of_known(of: Callable[..., T], *values: object) -> T | None:
     """What a function gives of values that are all known; None where one is None."""
-    return None if None in values else of(*values)
+    if None in values:
+        return None
+    return of(*values)
 
 
 def known(value: OrMissing[T] | UnsetType) -> T | None:
     """The value where it is known; None where it is missing, absent or does not apply."""
-    return None if isinstance(value, Missing | UnsetType) else value
+    if isinstance(value, Missing | UnsetType):
+        return None
+    return value

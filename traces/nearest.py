@@ -25,7 +25,9 @@ def nearest(word: str, known: Iterable[str], alike: float = ALIKE) -> str:
     """The known name that is meant; empty where none is near. Case and dashes do not count."""
     plain = {_plain(one): one for one in sorted(known, reverse=True)}
     found = nearest_names(_plain(word), plain, 1, alike)
-    return plain[found[0]] if found else ""
+    if found:
+        return plain[found[0]]
+    return ""
 
 
 def _plain(name: str) -> str:

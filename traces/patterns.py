@@ -34,7 +34,9 @@ def whole_number(text: str) -> int | None:
 
     `str.isdigit` knows more digits than `int` does, and `int` refuses over 4,300 of them.
     """
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+    if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    return None
 
 
 class WrongPattern(ValueError):
@@ -51,7 +53,9 @@ class Match:
 
     def __getitem__(self, group: int | str) -> str | Any:
         start, end = self.span(group)
-        return None if start < 0 else self._text[start:end]
+        if start < 0:
+            return None
+        return self._text[start:end]
 
     def groups(self) -> tuple[str | Any, ...]:
         return tuple(self[place + 1] for place in range(self._found.re.groups))
@@ -140,12 +144,16 @@ class Pattern:
         return [*pieces, text[end:]]
 
     def _as_match(self, text: str, found: Any) -> Match | None:
-        return None if found is None else Match(text, found, self._names)
+        if found is None:
+            return None
+        return Match(text, found, self._names)
 
 
 def _spelled(text: str) -> bytes | str:
     """A text as the engine takes it: where it is ASCII as bytes, so that it need not count characters."""
-    return text.encode() if text.isascii() else _whole(text)
+    if text.isascii():
+        return text.encode()
+    return _whole(text)
 
 
 def _whole(text: str) -> str:
@@ -214,7 +222,9 @@ def literal(text: str) -> str:
 def unlike(word: str) -> str:
     """The pattern of what stands where a word does not: a part of its begin, and then another letter."""
     rest = unlike(word[1:]) if len(word) > 1 else ""
-    return f"(?:[^{word[0]}]|$|{word[0]}{rest})" if rest else f"(?:[^{word[0]}]|$)"
+    if rest:
+        return f"(?:[^{word[0]}]|$|{word[0]}{rest})"
+    return f"(?:[^{word[0]}]|$)"
 
 
 def starred(text: str) -> Pattern:

@@ -25,7 +25,9 @@ def rounded(value: float) -> str:
         return "0"
     places = max(0, DIGITS - 1 - floor(log10(abs(value))))
     text = f"{round(value, DIGITS - 1 - floor(log10(abs(value)))):,.{places}f}"
-    return text.rstrip("0").rstrip(".") if places > DIGITS else text
+    if places > DIGITS:
+        return text.rstrip("0").rstrip(".")
+    return text
 
 
 def percent(share: float) -> str:
@@ -33,10 +35,14 @@ def percent(share: float) -> str:
     if share == 0:
         return "0 %"
     if 0 < abs(share) < 0.0005:
-        return "<0.1 %" if share > 0 else ">-0.1 %"
+        if share > 0:
+            return "<0.1 %"
+        return ">-0.1 %"
     if 0.995 <= share < 1:
         return ">99 %"
-    return f"{share * 100:.0f} %" if abs(share) >= 0.0995 else f"{share * 100:.1f} %"
+    if abs(share) >= 0.0995:
+        return f"{share * 100:.0f} %"
+    return f"{share * 100:.1f} %"
 
 
 def chosen(share: float) -> str:
@@ -47,7 +53,9 @@ def chosen(share: float) -> str:
 def milliseconds(time_ns: float) -> str:
     """A time in ms, without its unit; `<0.001` for what is not zero but rounds away."""
     if 0 < abs(time_ns) < 1000:
-        return "<0.001" if time_ns > 0 else ">-0.001"
+        if time_ns > 0:
+            return "<0.001"
+        return ">-0.001"
     return rounded(time_ns / 1e6)
 
 
@@ -63,7 +71,9 @@ def signed_ms(delta_ns: float) -> str:
 
 def places(largest_ns: float) -> int:
     """Decimals of a column in ms whose largest value has three significant digits; at most three."""
-    return min(3, max(0, DIGITS - 1 - floor(log10(abs(largest_ns) / 1e6)))) if largest_ns else 0
+    if largest_ns:
+        return min(3, max(0, DIGITS - 1 - floor(log10(abs(largest_ns) / 1e6))))
+    return 0
 
 
 def adding_up(times_ns: Sequence[int], total_ns: int, decimals: int) -> tuple[list[str], str, str]:
@@ -77,7 +87,9 @@ def adding_up(times_ns: Sequence[int], total_ns: int, decimals: int) -> tuple[li
 
 def signed(text: str) -> str:
     """A difference with its sign: `+3.27`, `-0.28`, `0`."""
-    return f"+{text}" if text[0] not in "-<>" and any(char in "123456789" for char in text) else text
+    if text[0] not in "-<>" and any(char in "123456789" for char in text):
+        return f"+{text}"
+    return text
 
 
 def duration(time_ns: float) -> str:
@@ -97,7 +109,9 @@ def sized(count: float) -> str:
     """Bytes in the unit that suits them: `672 B`, `16.8 MB`, `25.5 GB`."""
     units = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
     unit, of = next((one for one in units if count >= one[1]), ("B", 1.0))
-    return f"{count / of:.0f} {unit}" if unit == "B" else f"{rounded(count / of)} {unit}"
+    if unit == "B":
+        return f"{count / of:.0f} {unit}"
+    return f"{rounded(count / of)} {unit}"
 
 
 def billions(count: float) -> str:
@@ -125,7 +139,9 @@ def saving(low: float | None, high: float | None) -> str:
 
 def between(low: str, high: str) -> str:
     """Two ends of a range as they are written; one figure where they read alike."""
-    return low if low == high else f"{low} to {high}"
+    if low == high:
+        return low
+    return f"{low} to {high}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -81,7 +81,9 @@ def _with_nulls(written: Any) -> Any:
         return {name: _with_nulls(value) for name, value in written.items()}
     if isinstance(written, list):
         return [*map(_with_nulls, written)]
-    return None if written == "null" else written
+    if written == "null":
+        return None
+    return written
 
 
 def _pattern(text: str) -> Pattern:

@@ -127,7 +127,9 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
         return backward
     of_its_own = (by_name == _Role.FORWARD) | (by_name == _Role.OPTIMIZER)
     divided = summed(others) >= OTHERS.value * summed(launched)
-    return backward if divided and not (theirs & of_its_own).any() else []
+    if divided and not (theirs & of_its_own).any():
+        return backward
+    return []
 
 
 def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:

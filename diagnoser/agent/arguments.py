@@ -66,4 +66,6 @@ def _wrong(said: str) -> str:
         wanted = " or ".join(_KINDS[one] for one in found["wanted"].split(" | ") if one != "null")
         what = f"each value of {found['name']}" if found["inner"] else found["name"]
         return f"{what} must be {wanted}, not {_KINDS[found['got']]}"
-    return "a number is too large" if "out of range" in said else "it is no such value"
+    if "out of range" in said:
+        return "a number is too large"
+    return "it is no such value"

@@ -116,7 +116,9 @@ async def _refuse(line: str, write: Any) -> None:
 def number_of(line: str) -> int | None:
     """The number of a request that cannot be read as a whole; None where it is not found."""
     found = _FIRST_ID.match(line) or _LAST_ID.search(line[-_TAIL:])
-    return int(found[1]) if found else None
+    if found:
+        return int(found[1])
+    return None
 
 
 def _line_of(error: Exception) -> str:

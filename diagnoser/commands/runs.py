@@ -137,7 +137,9 @@ def check_config(
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
     configuration = known(diagnosis.result.configuration)
-    return Exit.NO if configuration is not None and configuration.legal is False else Exit.DONE
+    if configuration is not None and configuration.legal is False:
+        return Exit.NO
+    return Exit.DONE
 
 
 @command(lacks=("brief", "emit_config"))

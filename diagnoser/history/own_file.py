@@ -39,7 +39,9 @@ def why_not_read(path: Path) -> str | None:
         return "it is a link"
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
-    return None if is_own_file(found) else "the same file has another name elsewhere"
+    if is_own_file(found):
+        return None
+    return "the same file has another name elsewhere"
 
 
 def why_not_opened(path: Path) -> str | None:
@@ -51,7 +53,9 @@ def why_not_opened(path: Path) -> str | None:
 def why_not_written(path: Path) -> str | None:
     """Why nothing is put into a history, which may be absent yet. Raises `OSError`."""
     others = way_beside(path)
-    return f"its folder is not yours alone: {others}" if others else None
+    if others:
+        return f"its folder is not yours alone: {others}"
+    return None
 
 
 def make_private(path: Path) -> None:

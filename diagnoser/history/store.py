@@ -146,7 +146,9 @@ class Store:
         """All results in the order they were added; none where there is no history."""
         with self._reading() as database:
             try:
-                return tuple(map(_listed, database.query(_LISTED))) if database else ()
+                if database:
+                    return tuple(map(_listed, database.query(_LISTED)))
+                return ()
             except DecodeError:
                 raise _damaged(self.path) from None
 
@@ -247,7 +249,9 @@ class Store:
                 f"the history {self.path} holds more than moe-diag puts there, such as a trigger or a view, "
                 "which would be run. It is left as it is; give another --store FILE."
             )
-        return layout if schema else 0
+        if schema:
+            return layout
+        return 0
 
 
 def _record(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -299,7 +303,9 @@ def _first(result: Result) -> Rank:
     """Of several ranks the one that `compare` would take: the lowest number, else the first."""
     numbered = {known(rank.rank): rank for rank in reversed(result.ranks)}
     least = min((number for number in numbered if number is not None), default=None)
-    return result.ranks[0] if least is None else numbered[least]
+    if least is None:
+        return result.ranks[0]
+    return numbered[least]
 
 
 def _mean(times_ns: tuple[int, ...]) -> int:

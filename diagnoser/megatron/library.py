@@ -126,7 +126,9 @@ class Library:
             yield
 
     def _config_class(self, fields: Mapping[str, Value]) -> Any:
-        return self._mla if fields.get("multi_latent_attention") is True else self._plain
+        if fields.get("multi_latent_attention") is True:
+            return self._mla
+        return self._plain
 
     def _spelled(self, request: Request) -> dict[str, Value]:
         """The request's fields in this version's spelling.
@@ -155,7 +157,9 @@ class Library:
             return getattr(self.torch, _DTYPES.get(last, last))
         if name == "activation_func":
             functional = self.torch.nn.functional
-            return getattr(functional, last) if last in _ACTIVATIONS else functional.gelu
+            if last in _ACTIVATIONS:
+                return getattr(functional, last)
+            return functional.gelu
         if name == "attention_backend":
             return self._enums.AttnBackend[last]
         return value

@@ -112,7 +112,9 @@ def _choices(kind: Any) -> list[str]:
     """The words of a type that lists them."""
     if inside := get_args(kind):
         return next(filter(None, map(_choices, inside)), [])
-    return [*kind] if issubclass(kind, Enum) else []
+    if issubclass(kind, Enum):
+        return [*kind]
+    return []
 
 
 def _of_the_run(own: Collection[str]) -> Iterator[Parameter]:

@@ -41,7 +41,9 @@ def near_word(word: str, known: Iterable[str]) -> str:
     """The known word that is meant: itself, what begins with it, or the nearest; empty where none is near."""
     known = [*known]
     begun = [one for one in known if one.startswith(f"{word}_")]
-    return word if word in known else next(iter(begun), "") or nearest(word, known)
+    if word in known:
+        return word
+    return next(iter(begun), "") or nearest(word, known)
 
 
 def _variables(given: object) -> tuple[str, ...]:
@@ -111,7 +113,9 @@ def _that_can_be(field: str, value: Any) -> object:
     if field == "graph_modules":
         return tuple(value.replace(",", " ").split() if isinstance(value, str) else map(str, value))
     made: Mapping[str, Callable[[Any], object]] = {"gpu": _gpu, "env": _variables}
-    return made[field](value) if field in made else value
+    if field in made:
+        return made[field](value)
+    return value
 
 
 def given_from(about: Mapping[str, object]) -> Any:
@@ -152,7 +156,9 @@ def gate_asked(limit: str | None, undecided: str | None, not_comparable: str | N
         if limit is None:
             raise UsageError(f"{flag} {text} is the answer of a gate, and there is none. Add --gate 3%")
         answers[field] = str(text)
-    return None if limit is None else Asked(gate_frac(limit), **answers)
+    if limit is None:
+        return None
+    return Asked(gate_frac(limit), **answers)
 
 
 def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":

@@ -104,7 +104,9 @@ def _title(param: Any) -> str:
         return ARGUMENTS
     if param.name.startswith(ABOUT):
         return _OF_THE_RUN
-    return _options()[param.name].title if param.name in _options() else "Help"
+    if param.name in _options():
+        return _options()[param.name].title
+    return "Help"
 
 
 def _is_first(name: Any) -> bool:
@@ -121,4 +123,6 @@ def _shortened(text: str) -> str:
     """The summary and the first examples."""
     summary, _, rest = text.partition("\n\n")
     lines = rest.partition(_BLOCK)[2].partition("\n\n")[0].splitlines()[:_EXAMPLES]
-    return "\n".join((summary, "", _BLOCK + "\n".join(lines))) if lines else summary
+    if lines:
+        return "\n".join((summary, "", _BLOCK + "\n".join(lines)))
+    return summary

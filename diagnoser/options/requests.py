@@ -193,7 +193,9 @@ def _meant(unknown: str, value: object, known: Collection[str]) -> str:
     near = unknown if unknown in words else near_word(unknown, (*known, *words))
     if near in words:
         return f'Facts of the run stand in about={{"{words[near]}": {printable(repr(value), 40)}}}.'
-    return f"The nearest is {near}." if near else f"It takes {', '.join(known)}."
+    if near:
+        return f"The nearest is {near}."
+    return f"It takes {', '.join(known)}."
 
 
 def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
@@ -271,7 +273,9 @@ def path_words(path: Path, redact: bool = True) -> str:
     Bytes that are no UTF-8 are replaced.
     """
     name = told_path(path) or "." if redact else os.fsencode(path).decode("utf-8", "replace")
-    return f"./{name}" if name.startswith("-") else name
+    if name.startswith("-"):
+        return f"./{name}"
+    return name
 
 
 def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:

@@ -98,7 +98,9 @@ def base_name(trace: Path) -> str:
     if name != told:
         return name
     name = _without(told, _RESULTS)
-    return name if name == told else _without(name, _ENDINGS)
+    if name == told:
+        return name
+    return _without(name, _ENDINGS)
 
 
 def _without(name: str, ends: Sequence[str]) -> str:

@@ -146,7 +146,9 @@ def _handler(
             mine = f"{HOST}:{self.server.server_port}"
             given, _, below = self.path.removeprefix("/").partition("/")
             is_ours = secrets.compare_digest(given.encode(), secret.encode())
-            return below if is_ours and self.headers.get("Host") == mine else None
+            if is_ours and self.headers.get("Host") == mine:
+                return below
+            return None
 
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: requests are no news."""

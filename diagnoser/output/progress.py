@@ -80,7 +80,9 @@ class _Display:
 
             def render(self, task: columns.Task) -> Text:
                 said = super().render(task)
-                return said.append(" left") if said.plain else said
+                if said.plain:
+                    return said.append(" left")
+                return said
 
         bars = columns.Progress(
             columns.SpinnerColumn(),

@@ -90,7 +90,9 @@ class Output:
     @property
     def page(self) -> str:
         """How a page is marked up: `markdown`, or `jira`."""
-        return "jira" if self.flavor == "jira" else "markdown"
+        if self.flavor == "jira":
+            return "jira"
+        return "markdown"
 
     @property
     def forms(self) -> list[str]:

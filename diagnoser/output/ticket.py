@@ -49,7 +49,9 @@ class Ticket:
 
     def head(self, form: str, head: Head) -> Head:
         """What stands over one of its files: its own page shows the picture beside it."""
-        return replace(head, picture=self.files[_PICTURE]) if form in PAGES else head
+        if form in PAGES:
+            return replace(head, picture=self.files[_PICTURE])
+        return head
 
     @property
     def names(self) -> list[str]:

@@ -145,7 +145,9 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
     jobs = asked.jobs if all(map(_is_trace, sides)) else 1
     with Workers(jobs, progress) as workers:
         results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
-    return (results[0], *results) if is_one else tuple(results)
+    if is_one:
+        return (results[0], *results)
+    return tuple(results)
 
 
 def _is_trace(side: Side) -> bool:
@@ -220,7 +222,9 @@ def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progr
     about = asked.about or {}
     said = given_of_run(given_from(about), asked.redact)
     told = {key: value for key, value in said.items() if key in about}
-    return structs.replace(result, given={**result.given, **told}) if told else result
+    if told:
+        return structs.replace(result, given={**result.given, **told})
+    return result
 
 
 def _with_files(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
@@ -280,10 +284,14 @@ def _about(result: Result) -> dict[str, object]:
 
 def _step_ns(result: Result) -> int | None:
     lengths = [one for rank in result.ranks if rank.steps.found for one in rank.lengths_ns]
-    return round(median(lengths)) if lengths else None
+    if lengths:
+        return round(median(lengths))
+    return None
 
 
 def _perturbation_frac(result: Result, configured: Configured) -> float | None:
     """How much longer the profiled step is than the log's; None where either is not known."""
     steady, step_ns = steady_step(configured.log) if configured.log else None, _step_ns(result)
-    return None if steady is None or step_ns is None else perturbation_frac(step_ns, steady)
+    if steady is None or step_ns is None:
+        return None
+    return perturbation_frac(step_ns, steady)

@@ -139,7 +139,9 @@ def _value(path: Path, key: str, kind: type, value: object) -> object:
 
 def _near(name: str, known: tuple[str, ...]) -> str:
     near = nearest(name, known)
-    return f"Did you mean {near}?" if near else f"There are {', '.join(known)}"
+    if near:
+        return f"Did you mean {near}?"
+    return f"There are {', '.join(known)}"
 
 
 def _wrong(path: Path, what: str) -> WrongFacts:

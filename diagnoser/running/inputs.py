@@ -39,7 +39,9 @@ def traces_named(given: Sequence[Path]) -> list[Path]:
 def result_base(first: Path) -> Path:
     if first.is_dir():
         return Path(real_path(first))
-    return first if first.exists() else traces_named([first])[0]
+    if first.exists():
+        return first
+    return traces_named([first])[0]
 
 
 def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:

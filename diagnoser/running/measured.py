@@ -68,12 +68,16 @@ class TraceTask:
     @property
     def file(self) -> Path:
         """The trace, for the process that reads it."""
-        return self.folder / self.path if self.folder else self.path
+        if self.folder:
+            return self.folder / self.path
+        return self.path
 
     @property
     def reading(self) -> ReadOptions:
         cache = self.options.cache_dir
-        return replace(self.options, cache_dir=self.folder / cache) if self.folder and cache else self.options
+        if self.folder and cache:
+            return replace(self.options, cache_dir=self.folder / cache)
+        return self.options
 
 
 @frozen
@@ -223,7 +227,9 @@ def _number(rank: RankTimeline, task: TraceTask) -> int | None:
     if rank.process in rank.columns.rank_of:
         return rank.columns.rank_of[rank.process]
     row = row_of(task.rows, rank)
-    return None if row is None else row.rank
+    if row is None:
+        return None
+    return row.rank
 
 
 def chosen_of(

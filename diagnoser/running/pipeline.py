@@ -137,7 +137,9 @@ def _together(
 
 def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
     kernels = sum(rank.kernel_count for rank in ranks)
-    return sum(rank.launched_count for rank in ranks) / kernels if kernels else None
+    if kernels:
+        return sum(rank.launched_count for rank in ranks) / kernels
+    return None
 
 
 def examined(trace: Path, asked: Analysis) -> Page:

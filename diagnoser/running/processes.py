@@ -57,7 +57,9 @@ class Job:
         if self.place not in kept:
             kept[self.place] = self.work(self.given)
         result = kept[self.place]
-        return result if self.question is None else self.question(result)
+        if self.question is None:
+            return result
+        return self.question(result)
 
 
 @dataclass(slots=True)

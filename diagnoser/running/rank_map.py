@@ -196,7 +196,9 @@ def configured_world(given: Given, configured: Configured) -> WorldSize | None:
 
     config = Run(given=given, settings=configured.files, log=configured.log).config
     size = config.positive(_WORLD)
-    return None if size is None else WorldSize(size, config.written.said(_WORLD) or "the configuration")
+    if size is None:
+        return None
+    return WorldSize(size, config.written.said(_WORLD) or "the configuration")
 
 
 def other_world(given: WorldSize | None, found: Run) -> list[str]:

@@ -74,7 +74,9 @@ class Sides(Remembering):
     def weighed(self) -> Weighed:
         """Whether the work is the same; unknown where only one side recorded what its graphs hold."""
         is_known = same_capture(self.base.rank, self.new.rank)
-        return weigh(self.base, self.new) if is_known else Weighed(None, (), ())
+        if is_known:
+            return weigh(self.base, self.new)
+        return Weighed(None, (), ())
 
 
 def _shows(of: Callable[[Subject], object]) -> Callable[[Subject], object]:
@@ -88,7 +90,9 @@ def step(side: Subject) -> str:
     steps = side.rank.steps
     if not steps.found:
         return "one window"
-    return f"by {steps.source}" if steps.unit == "step" else f"{steps.unit}s by {steps.source}"
+    if steps.unit == "step":
+        return f"by {steps.source}"
+    return f"{steps.unit}s by {steps.source}"
 
 
 @_shows
@@ -115,18 +119,24 @@ def routes(side: Subject) -> str | None:
     keys = {one.key for one in side.rank.kernel_table.rows}
     if keys & _ROUTES:
         return "routes tokens"
-    return None if not keys or _MAY_ROUTE in keys else "no MoE kernels"
+    if not keys or _MAY_ROUTE in keys:
+        return None
+    return "no MoE kernels"
 
 
 @_shows
 def moe_layers(side: Subject) -> object:
-    return known_of(side, "rank.moe.layers") if side.rank.kernel_table.rows else None
+    if side.rank.kernel_table.rows:
+        return known_of(side, "rank.moe.layers")
+    return None
 
 
 @_shows
 def recorder(side: Subject) -> str | None:
     kind: str | None = known_of(side, "trace.kind")
-    return None if kind is None else recorded_by(kind).name
+    if kind is None:
+        return None
+    return recorded_by(kind).name
 
 
 @_shows
@@ -160,34 +170,46 @@ def names(side: Subject) -> str:
 def slowed(side: Subject) -> str | None:
     """By how much the profiler slowed it."""
     frac = _slowed_frac(side)
-    return None if frac is None else percent(frac)
+    if frac is None:
+        return None
+    return percent(frac)
 
 
 @_shows
 def ledger(side: Subject) -> str:
-    return "unknown" if known(side.rank.ledger) is None else "known"
+    if known(side.rank.ledger) is None:
+        return "unknown"
+    return "known"
 
 
 @_shows
 def capture(side: Subject) -> str:
     """What was recorded of CUDA graphs."""
-    return "whole replays" if whole_replays(side.rank) else "single kernels"
+    if whole_replays(side.rank):
+        return "whole replays"
+    return "single kernels"
 
 
 @_shows
 def account(side: Subject) -> str:
-    return "unknown" if known(side.rank.absent_ns) is None else "known"
+    if known(side.rank.absent_ns) is None:
+        return "unknown"
+    return "known"
 
 
 @_shows
 def dispatcher(side: Subject) -> str | None:
     name = side.rank.detected.dispatcher
-    return None if name in ("none", "unknown") else name
+    if name in ("none", "unknown"):
+        return None
+    return name
 
 
 def _gpu(side: int, sides: Sides) -> object:
     found = gpus(sides.base, sides.new)
-    return found[0][side] if found else None
+    if found:
+        return found[0][side]
+    return None
 
 
 enter_sided(Sides, _NAMES, "schema", lambda side: known_of(side, "trace.schema") or None)
@@ -208,7 +230,9 @@ def captured_alike(sides: Sides) -> bool:
 @fact
 def classes_alike(sides: Sides) -> bool | None:
     """Kernels are of the same classes."""
-    return same_classes(sides.base.rank, sides.new.rank) if captured_alike(sides) else None
+    if captured_alike(sides):
+        return same_classes(sides.base.rank, sides.new.rank)
+    return None
 
 
 @fact

@@ -33,7 +33,9 @@ class Runs:
 
 def lengths_of(side: Subject, by_log: bool) -> tuple[int, ...]:
     """Its steps in order: those of the log, or the used ones of the trace."""
-    return side.logged_ns if by_log else side.rank.lengths_ns
+    if by_log:
+        return side.logged_ns
+    return side.rank.lengths_ns
 
 
 def is_logged(side: Subject) -> bool:

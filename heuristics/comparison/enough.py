@@ -64,4 +64,6 @@ def _questions(several: bool) -> Iterator[Question]:
 def _shows_frac(lengths_ns: Sequence[int]) -> float | None:
     """About the smallest change that so many steps, varying so much on both sides, could show."""
     found = interval_of(lengths_ns, lengths_ns)
-    return found.shows_ns * len(lengths_ns) / sum(lengths_ns) if found and sum(lengths_ns) else None
+    if found and sum(lengths_ns):
+        return found.shows_ns * len(lengths_ns) / sum(lengths_ns)
+    return None

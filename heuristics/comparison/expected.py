@@ -123,7 +123,9 @@ def _judged(
 
 
 def _gained(ends_ns: Ends | None) -> Ends | None:
-    return (-ends_ns[1], -ends_ns[0]) if ends_ns else None
+    if ends_ns:
+        return (-ends_ns[1], -ends_ns[0])
+    return None
 
 
 def _predicted_ns(one: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
@@ -189,7 +191,9 @@ def _why_missed(one: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart 
     if part is None or (ends and ends[0] > 0):
         return "less_than_predicted"
     least_ns, _ = known(part.ci95_ns) or (part.gained_ns, None)
-    return "came_back_elsewhere" if least_ns > 0 else "part_unchanged"
+    if least_ns > 0:
+        return "came_back_elsewhere"
+    return "part_unchanged"
 
 
 def _taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]:
@@ -264,4 +268,6 @@ def _is_observed(knob: str, value: Value, observed: Mapping[str, Observed]) -> b
     one = observed.get(_OBSERVED.get(knob, ""))
     if one is None or one.value == "unknown" or is_off(value):
         return None
-    return one.value == value if isinstance(one.value, str) else bool(one.value)
+    if isinstance(one.value, str):
+        return one.value == value
+    return bool(one.value)

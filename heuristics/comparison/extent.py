@@ -51,7 +51,9 @@ def extent_of(sets: Mapping[str, Value], facts: Facts) -> tuple[ExpectedExtent, 
 
 
 def _listed(value: Value) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, tuple) else (str(value),)
+    if isinstance(value, tuple):
+        return tuple(map(str, value))
+    return (str(value),)
 
 
 def _now(what: str, planned: Value, facts: Facts) -> tuple[str, ...] | None:

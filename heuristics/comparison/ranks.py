@@ -159,7 +159,9 @@ def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
     for side in (base, new):
         if isinstance(side, Missing):
             return side
-    return None if base is None or new is None else new - base
+    if base is None or new is None:
+        return None
+    return new - base
 
 
 def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
@@ -184,9 +186,13 @@ def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> 
     if before is None or after is None:
         return LateState.UNKNOWN
     if before.cause is Cause.NONE:
-        return LateState.NONE if after.cause is Cause.NONE else LateState.APPEARED
+        if after.cause is Cause.NONE:
+            return LateState.NONE
+        return LateState.APPEARED
     if after.cause is Cause.NONE:
         return LateState.GONE
     rank = None if before.index is None else matched.get(before.index)
     is_same = rank == after.index and before.cause is after.cause
-    return LateState.SAME if is_same else LateState.OTHER
+    if is_same:
+        return LateState.SAME
+    return LateState.OTHER

@@ -55,7 +55,9 @@ def _near_in_most(
         total_ns += work_ns
         if near(one[key], other[key]):
             near_ns += work_ns
-    return float(near_ns / total_ns) >= limit.value if total_ns else None
+    if total_ns:
+        return float(near_ns / total_ns) >= limit.value
+    return None
 
 
 def same_classes(base: Rank, new: Rank) -> bool | None:
@@ -82,7 +84,9 @@ def per_step(rank: Rank, family: Family) -> dict[str, Pair]:
 
 
 def _compute_class(kernel: Kernel) -> str | None:
-    return kernel.key if kernel.key.startswith("compute.") else None
+    if kernel.key.startswith("compute."):
+        return kernel.key
+    return None
 
 
 def _backward(kernel: Kernel) -> str | None:
@@ -92,11 +96,15 @@ def _backward(kernel: Kernel) -> str | None:
     """
     found = classify_kernel(kernel.name)
     once = found.phase == "bwd" and found.class_ != "convolution" and is_one_of_a_pass(kernel.name)
-    return _compute_class(kernel) if once else None
+    if once:
+        return _compute_class(kernel)
+    return None
 
 
 def _by_name(kernel: Kernel) -> str | None:
-    return None if kernel.key == "compute.optimizer" else kernel.name
+    if kernel.key == "compute.optimizer":
+        return None
+    return kernel.name
 
 
 def _same_passes(one: Pair, other: Pair) -> bool:
@@ -135,7 +143,9 @@ def _shared(one: Mapping[str, Pair], other: Mapping[str, Pair]) -> Fraction:
     """How much of the work of one side is by names that the other has."""
     total = sum(work for _, work in one.values())
     shared = sum(work for name, (_, work) in one.items() if name in other)
-    return Fraction(shared) / total if total else Fraction(0)
+    if total:
+        return Fraction(shared) / total
+    return Fraction(0)
 
 
 def same_recording(base: Rank, new: Rank) -> bool:

@@ -99,7 +99,9 @@ def _answer(votes: list[int]) -> bool | None:
     total = sum(votes)
     if total:
         return total > 0
-    return False if any(vote < 0 for vote in votes) else None
+    if any(vote < 0 for vote in votes):
+        return False
+    return None
 
 
 def _input_bytes(base: Subject, new: Subject) -> Heard:
@@ -110,7 +112,9 @@ def _input_bytes(base: Subject, new: Subject) -> Heard:
     if sum(before) == sum(after):
         return True
     factors = _factors(before, after)
-    return None if 1 in factors and factors <= FORMATS else False
+    if 1 in factors and factors <= FORMATS:
+        return None
+    return False
 
 
 def _batch(base: Subject, new: Subject) -> Heard:
@@ -118,7 +122,9 @@ def _batch(base: Subject, new: Subject) -> Heard:
     before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
     if _input_bytes(base, new) is not False or len(before) < 2:
         return None
-    return False if len(_factors(before, after)) == 1 else None
+    if len(_factors(before, after)) == 1:
+        return False
+    return None
 
 
 def _copied_bytes(rank: Rank) -> list[int]:
@@ -169,7 +175,9 @@ def _alike(same: Collection[bool]) -> Heard:
         return None
     if beyond_chance(sum(same), len(same)):
         return True
-    return False if sum(same) < MOST.value * len(same) else None
+    if sum(same) < MOST.value * len(same):
+        return False
+    return None
 
 
 def beyond_chance(alike: int, count: int) -> bool:
@@ -222,14 +230,18 @@ def _products(base: Subject, new: Subject) -> Heard:
         return None
     if one.keys() == other.keys() and all(same_count(one[name], other[name]) for name in one):
         return True
-    return False if many > NEAR.value * few else None
+    if many > NEAR.value * few:
+        return False
+    return None
 
 
 def _product(kernel: Kernel) -> str | None:
     """Products of matrices; of attention the one kernel of a pass, whatever runs before and after it."""
     kind = classify_kernel(kernel.name)
     one = is_one_of_a_pass(kernel.name) if kind.class_ == "attention" else is_matrix_work(kernel.name, kind)
-    return kind.class_ if one else None
+    if one:
+        return kind.class_
+    return None
 
 
 def _names(base: Subject, new: Subject) -> Heard:

@@ -29,4 +29,6 @@ def by_family(family: str | None, having: tuple[str, ...], without: tuple[str, .
     """Whether a family has what `having` lists and `without` has not; None for any other."""
     if family in having:
         return True
-    return False if family in without else None
+    if family in without:
+        return False
+    return None

@@ -82,7 +82,9 @@ class Features(KnobView):
     def size(self, knob: str) -> int | None:
         """Ranks of a parallel dimension; None where the trace refutes a file. An option outweighs both."""
         is_given = self.settings.said(knob).startswith("--")
-        return None if knob in self.refuted and not is_given else super().size(knob)
+        if knob in self.refuted and not is_given:
+            return None
+        return super().size(knob)
 
     is_whole: bool = told(lambda view: all(map(view.known, _SHAPE)))
     """Whether a whole model is described: its layers, widths and heads."""
@@ -96,7 +98,9 @@ class Features(KnobView):
         """
         known = first_known(self.above("num_moe_experts", 1), self.observed.moe)
         of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
-        return False if known is None and not of_experts and self.is_whole else known
+        if known is None and not of_experts and self.is_whole:
+            return False
+        return known
 
     @property
     def configured_dense_layers(self) -> bool | None:
@@ -107,7 +111,9 @@ class Features(KnobView):
             return 0 in value
         if isinstance(value, str) and not value.isdigit():
             return "0" in compiled(r"\d+").findall(value)
-        return None if not self.known(knob) else value is not None and int(value) > 1
+        if not self.known(knob):
+            return None
+        return value is not None and int(value) > 1
 
     shared_overlap: bool | None = told(lambda view: view.on("moe_shared_expert_overlap"))
 
@@ -116,11 +122,15 @@ class Features(KnobView):
         """alltoall, allgather, or the backend of flex; `flex` where its backend is unknown."""
         kind = self.word("moe_token_dispatcher_type")
         if kind != "flex":
-            return kind if kind in _NO_FLEX else None
+            if kind in _NO_FLEX:
+                return kind
+            return None
         backend = self.word("moe_flex_dispatcher_backend")
         if backend is None and self.on("moe_enable_deepep"):
             return "deepep"
-        return backend if backend in FLEX else "flex"
+        if backend in FLEX:
+            return backend
+        return "flex"
 
     @property
     def configured_or_seen_dispatcher(self) -> str | None:
@@ -147,7 +157,9 @@ class Features(KnobView):
         capacity = self.on("moe_expert_capacity_factor")
         if capacity and self.on("moe_pad_expert_input_to_capacity"):
             return "drop_pad"
-        return "dropless" if capacity is False and forced is False else None
+        if capacity is False and forced is False:
+            return "dropless"
+        return None
 
     router_padding: bool | None = told(
         lambda view: view.any_on("moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
@@ -165,7 +177,9 @@ class Features(KnobView):
 
     def overlap(self, name: str) -> bool | None:
         """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
-        return self.on(name) if self.known(name) else self.on(f"comm_overlap.{name}", f"ddp.{name}")
+        if self.known(name):
+            return self.on(name)
+        return self.on(f"comm_overlap.{name}", f"ddp.{name}")
 
     def _expert_overlap(self, name: str) -> bool | None:
         """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless set.
@@ -176,7 +190,9 @@ class Features(KnobView):
         if self.settings.framework == "megatron_lm" or not self.group(section):
             return self.on(name)
         own = self.on(f"{section}{name}")
-        return False if own is None and self.known(name) else own
+        if own is None and self.known(name):
+            return False
+        return own
 
     ep_overlap: bool | None = told(
         lambda view: first_known(
@@ -197,7 +213,9 @@ class Features(KnobView):
             return "local"
         if self.on("external_cuda_graph"):
             return "transformer_engine"
-        return "none" if self.known("cuda_graph_impl") or self.observed.graph_frac == 0 else None
+        if self.known("cuda_graph_impl") or self.observed.graph_frac == 0:
+            return "none"
+        return None
 
     graph_modules: tuple[str, ...] | None = told(
         lambda view: (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
@@ -225,14 +243,18 @@ class Features(KnobView):
             return None
         router = ("moe_router", "moe_preprocess")
         both = self.graph_impl == "local" and set(router) & set(modules)
-        return tuple(dict.fromkeys((*modules, *router))) if both else modules
+        if both:
+            return tuple(dict.fromkeys((*modules, *router)))
+        return modules
 
     @property
     def captured(self) -> tuple[str, ...] | None:
         """Parts of a layer that graphs hold, named or not."""
         if self.graph_impl == "none":
             return ()
-        return GRAPH_MODULES if self.full_iteration or self.graph_parts == () else self.graph_parts
+        if self.full_iteration or self.graph_parts == ():
+            return GRAPH_MODULES
+        return self.graph_parts
 
     # Recompute and offload.
 
@@ -254,14 +276,18 @@ class Features(KnobView):
         modules = ("core_attn",) if self.null("recompute_modules") else self.names("recompute_modules")
         if modules is None:
             return self.observed.recompute_modules or None
-        return modules if not older or "moe" in modules else (*modules, "moe")
+        if not older or "moe" in modules:
+            return modules
+        return (*modules, "moe")
 
     def offloads(self) -> tuple[str, ...] | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
         if switched:
             return self.names("offload_modules")
-        return None if switched is None else ()
+        if switched is None:
+            return None
+        return ()
 
     # The optimizer, and where processes run.
 

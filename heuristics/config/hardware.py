@@ -38,7 +38,9 @@ def gpu_family(name: str) -> str | None:
 def gpu_named(name: str) -> str | None:
     """Family of a recorded GPU, else its product in our table, however its vendor spells it."""
     family = gpu_family(name)
-    return product.name if family is None and (product := product_named(name)) else family
+    if family is None and (product := product_named(name)):
+        return product.name
+    return family
 
 
 def family_named(name: str) -> GpuFamily | None:
@@ -47,7 +49,9 @@ def family_named(name: str) -> GpuFamily | None:
 
 def capability_of(name: str) -> tuple[int, int] | None:
     """Compute capability of a product by its name; None where we have no source."""
-    return product.capability if (product := product_named(name)) else None
+    if product := product_named(name):
+        return product.capability
+    return None
 
 
 @frozen

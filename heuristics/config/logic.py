@@ -12,13 +12,17 @@ def all_of(*facts: bool | None) -> bool | None:
     """False where one is, else unknown where one is, else True."""
     if False in facts:
         return False
-    return None if None in facts else True
+    if None in facts:
+        return None
+    return True
 
 
 def any_of(*facts: bool | None) -> bool | None:
     if True in facts:
         return True
-    return None if None in facts else False
+    if None in facts:
+        return None
+    return False
 
 
 def negated(fact: bool | None) -> bool | None:

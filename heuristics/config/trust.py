@@ -114,7 +114,9 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
     if written.framework == "megatron_lm":
         return effective_settings(written, core_version)
     found = _without_later_knobs(core_version).under(_with_recipe(written))
-    return found if written.framework is None else finalized(found, core_version)
+    if written.framework is None:
+        return found
+    return finalized(found, core_version)
 
 
 def _with_recipe(written: Settings) -> Settings:
@@ -140,4 +142,6 @@ def _precision_knobs(precision: str | None) -> dict[str, Value]:
         return {"bf16": precision == "bf16", "fp16": precision == "fp16"}
     if precision in RECIPES:
         return {"fp8_recipe": RECIPES[precision]}
-    return {"fp4_recipe": "nvfp4"} if precision == "nvfp4" else {}
+    if precision == "nvfp4":
+        return {"fp4_recipe": "nvfp4"}
+    return {}

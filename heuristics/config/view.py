@@ -151,12 +151,16 @@ class Config(Features):
         if self.gpu_family:
             return self.gpu_family.hardware
         if self.capability is None:
-            return "other" if self.gpu else None
+            if self.gpu:
+                return "other"
+            return None
         if self.capability[0] == 10:  # B200 and GB200 are both 10.0
             domain = self.given.nvlink_domain
             if domain is None:
                 return None
-            return "nvl72" if domain > 8 else "blackwell_nvl8"
+            if domain > 8:
+                return "nvl72"
+            return "blackwell_nvl8"
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
     gpus_per_node: int | None = told(lambda view: view.positive("launcher.gpus_per_node"))
@@ -169,8 +173,12 @@ class Config(Features):
         family, node = self.gpu_family, self.gpus_per_node
         if family is not None:
             is_rack = family.hardware == "nvl72"
-            return family.nvlink_domain if is_rack or node is None else node
-        return node if node is not None and node > RACK_NODE else None
+            if is_rack or node is None:
+                return family.nvlink_domain
+            return node
+        if node is not None and node > RACK_NODE:
+            return node
+        return None
 
     @property
     def spans_domain(self) -> bool | None:
@@ -182,7 +190,9 @@ class Config(Features):
             return True
         if ep is None and domain == 8 and self.observed.internode:
             return True
-        return False if ep is not None and etp is not None else None
+        if ep is not None and etp is not None:
+            return False
+        return None
 
     @property
     def hybrid_topology(self) -> HybridTopology | None:
@@ -230,14 +240,18 @@ class Config(Features):
         """Virtual stages of a rank: by the layout string, else by number; 1 without, None where unknown."""
         if self.word(STAGE_LAYOUT):
             stages = stage_count(self.word(STAGE_LAYOUT) or "")
-            return max(1, stages // self.pp) if stages and self.pp else self.positive(VIRTUAL_STAGES)
+            if stages and self.pp:
+                return max(1, stages // self.pp)
+            return self.positive(VIRTUAL_STAGES)
         if (number := self.positive(VIRTUAL_STAGES)) is not None:
             return number
         layers = self.positive("num_layers")
         per_stage = self.positive("num_layers_per_virtual_pipeline_stage")
         if layers and per_stage and self.pp:
             return max(1, layers // self.pp // per_stage)
-        return 1 if self.pp == 1 or self.known(VIRTUAL_STAGES) else None
+        if self.pp == 1 or self.known(VIRTUAL_STAGES):
+            return 1
+        return None
 
     world: int | None = told(lambda view: view.positive("world_size"))
     world_size: int | None = told(attrgetter("world"))
@@ -264,7 +278,9 @@ class Config(Features):
         Every layer has them, by Megatron-Core's default, in a model of known sizes that names none.
         """
         known = first_known(self.configured_dense_layers, by_family(self.family, MLA, QWEN))
-        return False if known is None and self.moe() is True and self.is_whole else known
+        if known is None and self.moe() is True and self.is_whole:
+            return False
+        return known
 
     @property
     def shared_experts(self) -> bool | None:
@@ -312,7 +328,9 @@ class Config(Features):
         seen, configured = self.observed.precision, self.precision
         if self.given.precision or configured is None or seen in (None, "mixed"):
             return configured or seen
-        return configured if "fp8" in seen and "fp8" in configured else seen
+        if "fp8" in seen and "fp8" in configured:
+            return configured
+        return seen
 
     running_bits: int | None = told(lambda view: bits_of(view.running_precision))
     runs_mxfp8: bool | None = told(lambda view: of_known(eq, view.running_precision, "mxfp8"))
@@ -321,7 +339,9 @@ class Config(Features):
     def delayed_scaling(self) -> bool | None:
         """Whether FP8 is scaled by what earlier steps needed; None where its recipe is unknown."""
         runs = self.running_precision
-        return None if runs in (None, "mixed", "fp8", "fp8_per_tensor") else runs == "fp8_delayed"
+        if runs in (None, "mixed", "fp8", "fp8_per_tensor"):
+            return None
+        return runs == "fp8_delayed"
 
     def low_precision(self) -> bool | None:
         formats = self.on("fp8"), self.on("fp4")
@@ -349,7 +369,9 @@ class Config(Features):
         if self.micro_batch is None or self.dp is None or self.global_batch is None:
             return None
         each = self.micro_batch * self.dp
-        return None if self.global_batch % each else self.global_batch // each
+        if self.global_batch % each:
+            return None
+        return self.global_batch // each
 
 
 def _share(world: int | None, *sizes: int | None) -> int | None:

@@ -183,7 +183,9 @@ def expert_waiting_frac(together: Run) -> float | None:
         for by_kind_ns in (together.wait_by_kind_ns, together.transfer_by_kind_ns)
     )
     is_told = waits_ns + moves_ns and together.clocks.aligned
-    return waits_ns / (waits_ns + moves_ns) if is_told else None
+    if is_told:
+        return waits_ns / (waits_ns + moves_ns)
+    return None
 
 
 def without_waits(wall: Wall, late: LateRank | None) -> Wall:
@@ -231,7 +233,9 @@ def _stands(evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, 
 
 def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
     found = structs.replace(wall, evidence=(*wall.evidence, *more), missing=(), cure="")
-    return found if wall.outcome == "finding" and known(wall.cost_frac) is not None else without_price(found)
+    if wall.outcome == "finding" and known(wall.cost_frac) is not None:
+        return found
+    return without_price(found)
 
 
 def _verdict(evidence: RunEvidence, walls: Walls, why: str, first: bool) -> Verdict:
@@ -295,7 +299,9 @@ def _together(values: Sequence[Any]) -> Any:
         return any(known)
     if all(isinstance(one, int | float) for one in known):
         return max(known)
-    return known[0] if all(one == known[0] for one in known) else None
+    if all(one == known[0] for one in known):
+        return known[0]
+    return None
 
 
 def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str) -> bool | None:
@@ -304,14 +310,18 @@ def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher:
     experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
     if experts or classes & EXPERT_CLASSES or any(kind.startswith("ep_") for kind in kinds):
         return True
-    return None if dispatcher == "unknown" else dispatcher != "none"
+    if dispatcher == "unknown":
+        return None
+    return dispatcher != "none"
 
 
 def _dispatcher(seen: Sequence[Observed]) -> str:
     """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not count."""
     found = {rank.dispatcher for rank in seen} - {"unknown"}
     named = found - {"none"} or found
-    return named.pop() if len(named) == 1 else "unknown"
+    if len(named) == 1:
+        return named.pop()
+    return "unknown"
 
 
 def _overlap(ranks: Ranks) -> bool | None:
@@ -328,7 +338,9 @@ def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
     exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
     runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
     shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
-    return True if shares and min(shares) >= OVERLAPPED.value else None
+    if shares and min(shares) >= OVERLAPPED.value:
+        return True
+    return None
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:

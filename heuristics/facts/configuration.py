@@ -49,7 +49,9 @@ _FLEX: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe
 @cache
 def version(numbers: tuple[int, ...] | None) -> Version | None:
     """A version that compares with a text such as '2.8.0'."""
-    return None if numbers is None else Version(".".join(map(str, numbers)))
+    if numbers is None:
+        return None
+    return Version(".".join(map(str, numbers)))
 
 
 def _release(package: str, config: Config) -> Version | None:
@@ -84,7 +86,9 @@ def fp8_gpu(config: Config) -> bool:
 
 @told_by(option="--gpu-model")
 def gpu(config: Config) -> str | None:
-    return config.gpu_family.name if config.gpu_family else None
+    if config.gpu_family:
+        return config.gpu_family.name
+    return None
 
 
 @told_by(option="--gpu-model")
@@ -96,7 +100,9 @@ def hardware(config: Config) -> str | None:
 def expandable_segments(config: Config) -> bool | None:
     """As any of the allocator's variables has it; None where none of them is known."""
     told = [text for name in ALLOCATOR if (text := config.env(name)) is not None]
-    return any(_EXPANDABLE in text.lower().replace(" ", "") for text in told) if told else None
+    if told:
+        return any(_EXPANDABLE in text.lower().replace(" ", "") for text in told)
+    return None
 
 
 @told_by(*OF_ALLOCATOR)
@@ -130,7 +136,9 @@ read(Config, "nvlink_domain", option="--nvlink-domain or --gpu-model")
 def virtual_stages(config: Config) -> bool | None:
     """A layout text brings virtual stages where it has more stages than PP."""
     if config.pp_layout:
-        return None if config.vpp is None else config.vpp > 1
+        if config.vpp is None:
+            return None
+        return config.vpp > 1
     return negated(config.null(VIRTUAL_STAGES))
 
 
@@ -196,12 +204,16 @@ def distributed_optimizer(config: Config) -> bool | None:
 def optimizer_offload_fraction(config: Config) -> float | None:
     """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
     known = config.known(_FRACTION) or config.framework != "megatron_bridge"
-    return config.number(_FRACTION) if known else 0.0
+    if known:
+        return config.number(_FRACTION)
+    return 0.0
 
 
 @told_by(_OPTIMIZER)
 def muon(config: Config) -> bool | None:
-    return None if (name := config.word(_OPTIMIZER)) is None else "muon" in name
+    if (name := config.word(_OPTIMIZER)) is None:
+        return None
+    return "muon" in name
 
 
 @told_by(_OPTIMIZER)
@@ -250,7 +262,9 @@ read(Config, "graphed_wgrad", _NAMED, "moe_shared_expert_intermediate_size", "mo
 
 @told_by(*GRAPH_KNOBS)
 def graphs(config: Config) -> bool | None:
-    return None if config.graph_impl is None else config.graph_impl != "none"
+    if config.graph_impl is None:
+        return None
+    return config.graph_impl != "none"
 
 
 # ---- lists, as the framework understands them ----
@@ -268,7 +282,9 @@ def recompute_list(config: Config) -> tuple[str, ...] | None:
     knob = "recompute_modules"
     listed = config.names(knob) if config.known(knob) else config.recompute_modules()
     is_added = listed is not None and "moe" not in listed and config.on("moe_layer_recompute") is True
-    return (*listed, "moe") if listed is not None and is_added else listed
+    if listed is not None and is_added:
+        return (*listed, "moe")
+    return listed
 
 
 @told_by("recompute_modules")

@@ -40,14 +40,18 @@ def flex_backend(config: Config) -> str | None:
         return backend
     if config.on(_DEEPEP) or config.before("core", "0.16.0"):
         return "deepep"
-    return "" if config.null(_BACKEND) else None
+    if config.null(_BACKEND):
+        return ""
+    return None
 
 
 @told_by(_PAD, option="--routing")
 def padded_to_capacity(config: Config) -> bool | None:
     """Expert inputs are padded to capacity: as configured, else as the routing is given."""
     padded, routing = config.on(_PAD), config.routing
-    return padded if padded is not None or routing is None else routing == "drop_pad"
+    if padded is not None or routing is None:
+        return padded
+    return routing == "drop_pad"
 
 
 @told_by("moe_token_dispatcher_type", _BACKEND, _DEEPEP)
@@ -69,7 +73,9 @@ def small_experts(config: Config) -> bool | None:
 def local_experts(config: Config) -> int | None:
     """Experts of a rank."""
     experts, ep = config.positive("num_moe_experts"), config.ep
-    return None if experts is None or not ep or experts % ep else experts // ep
+    if experts is None or not ep or experts % ep:
+        return None
+    return experts // ep
 
 
 @told_by("seq_length", MICRO_BATCH)
@@ -77,7 +83,9 @@ def rank_tokens(config: Config) -> int | None:
     """Tokens that a rank dispatches at once: of its micro-batch, less what TP with sequences and CP cut."""
     length, batch = config.positive("seq_length"), config.micro_batch
     tp, cp = config.tp or 1, config.cp or 1
-    return None if length is None or batch is None else length * batch // (tp * cp)
+    if length is None or batch is None:
+        return None
+    return length * batch // (tp * cp)
 
 
 # ---- NVLink domains ----
@@ -86,7 +94,9 @@ def rank_tokens(config: Config) -> int | None:
 @fact
 def expert_ranks(config: Config) -> int | None:
     """Ranks that hold one set of all experts, where an ETP that is not known is 1."""
-    return None if config.ep is None else config.ep * (config.expert_tensor_size or 1)
+    if config.ep is None:
+        return None
+    return config.ep * (config.expert_tensor_size or 1)
 
 
 read(Config, "right_topology")
@@ -96,21 +106,27 @@ read(Config, "right_topology")
 def beyond_domain(config: Config) -> bool | None:
     """Whether expert ranks are more than one NVLink domain holds."""
     ranks, domain = expert_ranks(config), config.nvlink_domain
-    return None if ranks is None or domain is None else ranks > domain
+    if ranks is None or domain is None:
+        return None
+    return ranks > domain
 
 
 @told_by("env.NVSHMEM_ENABLE_NIC_PE_MAPPING")
 def pinned_cards(config: Config) -> bool | None:
     """Whether NVSHMEM pins ranks to network cards."""
     text = config.env("NVSHMEM_ENABLE_NIC_PE_MAPPING")
-    return None if text is None else text.lower() not in OFF
+    if text is None:
+        return None
+    return text.lower() not in OFF
 
 
 @told_by(EP, option="--gpu-model")
 def ep_in_domain(config: Config) -> int | None:
     """Ranks of an expert group in one NVLink domain."""
     topology = config.hybrid_topology
-    return topology.ranks_per_domain if topology else None
+    if topology:
+        return topology.ranks_per_domain
+    return None
 
 
 @told_by(f"env.{_DOMAIN}")
@@ -118,14 +134,18 @@ def domain_ranks(config: Config) -> int | str | None:
     """What HybridEP is told; a text that is no number as it is."""
     text = config.env(_DOMAIN)
     number = whole_number(text or "")
-    return text or None if number is None else number
+    if number is None:
+        return text or None
+    return number
 
 
 @fact
 def domain_ranks_that_fit(config: Config) -> str | None:
     """What HybridEP should be told."""
     ranks = ep_in_domain(config)
-    return None if ranks is None else f"{_DOMAIN}={ranks}"
+    if ranks is None:
+        return None
+    return f"{_DOMAIN}={ranks}"
 
 
 @fact
@@ -139,7 +159,9 @@ def expert_ranks_that_fit(config: Config) -> str | None:
         framework: Framework = "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
         return spell({ETP: 1}, framework)[0]
     fit = [ep for ep in range(2, experts + 1) if experts % ep == 0 and world % (etp * ep * pp) == 0]
-    return f"EP {_one_of(fit)}" if fit else None
+    if fit:
+        return f"EP {_one_of(fit)}"
+    return None
 
 
 @told_by(_KINDS, _LOSSES)
@@ -147,7 +169,9 @@ def balance_lists_fit(config: Config) -> bool | None:
     """A coefficient for each kind of balancing; Megatron-LM takes a list of one as no list."""
     kinds, losses = config.value(_KINDS), config.value(_LOSSES)
     if not isinstance(kinds, tuple) or len(kinds) < 2:
-        return True if config.known(_KINDS) else None
+        if config.known(_KINDS):
+            return True
+        return None
     if not config.known(_LOSSES):
         return None
     return isinstance(losses, tuple) and len(losses) == len(kinds)
@@ -162,15 +186,21 @@ def balance_off(config: Config) -> bool | None:
     """
     kinds, loss = config.names(_KINDS), config.value(_LOSSES)
     if kinds is None or config.routing == "force_balance":
-        return None if kinds is None else False
+        if kinds is None:
+            return None
+        return False
     if kinds == ("none",):
         return True
     if not config.known(_LOSSES) or not any("aux_loss" in kind for kind in kinds):
-        return None if any("aux_loss" in kind for kind in kinds) else False
+        if any("aux_loss" in kind for kind in kinds):
+            return None
+        return False
     told = loss if isinstance(loss, tuple) else (loss,)
     unsaid = [knob for knob in (_KINDS, _LOSSES) if config.settings.said(knob) == DEFAULT]
     by_bias = config.on("moe_router_enable_expert_bias") and _LOSSES in unsaid
-    return None if by_bias or len(unsaid) == 2 else all(not one for one in told)
+    if by_bias or len(unsaid) == 2:
+        return None
+    return all(not one for one in told)
 
 
 # ---- context parallelism ----
@@ -181,15 +211,21 @@ def cp_list_fits(config: Config) -> bool | None:
     """One entry a layer, where it is a list."""
     kinds, layers = config.value("cp_comm_type"), config.count("num_layers")
     if not isinstance(kinds, tuple):
-        return True if config.known("cp_comm_type") else None
-    return None if layers is None else len(kinds) == layers
+        if config.known("cp_comm_type"):
+            return True
+        return None
+    if layers is None:
+        return None
+    return len(kinds) == layers
 
 
 def _hierarchy(config: Config) -> list[int]:
     sizes = config.value(_LEVELS)
     words = sizes if isinstance(sizes, tuple) else ()
     whole = [number for word in words if (number := whole_number(str(word))) is not None]
-    return whole if len(whole) == len(words) else []
+    if len(whole) == len(words):
+        return whole
+    return []
 
 
 @told_by(_LEVELS)
@@ -201,7 +237,9 @@ def hierarchy_first(config: Config) -> int | None:
 @told_by(_LEVELS)
 def hierarchy_product(config: Config) -> int | None:
     """Ranks of all its levels."""
-    return prod(sizes) if (sizes := _hierarchy(config)) else None
+    if sizes := _hierarchy(config):
+        return prod(sizes)
+    return None
 
 
 @fact
@@ -212,9 +250,13 @@ def hierarchy_that_fits(config: Config) -> str | None:
     if cp is None or tp is None or heads is None or groups is None:
         return None
     fit = [one for one in range(2, cp) if cp % one == 0 and heads % (tp * one) == groups % (tp * one) == 0]
-    return _one_of([f"[{one}, {cp // one}]" for one in fit]) if fit else None
+    if fit:
+        return _one_of([f"[{one}, {cp // one}]" for one in fit])
+    return None
 
 
 def _one_of(values: list[int] | list[str]) -> str:
     *first, last = map(str, values)
-    return f"{', '.join(first)} or {last}" if first else last
+    if first:
+        return f"{', '.join(first)} or {last}"
+    return last

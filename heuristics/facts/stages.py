@@ -19,13 +19,17 @@ _PATTERN: Final = "hybrid_layer_pattern"
 def _letters(config: Config) -> str | None:
     """A layout string with its repeats written out."""
     text = config.value(STAGE_LAYOUT)
-    return unrolled(text) if isinstance(text, str) else None
+    if isinstance(text, str):
+        return unrolled(text)
+    return None
 
 
 @told_by(STAGE_LAYOUT)
 def layout_text(config: Config) -> bool | None:
     """Whether the layout is a text."""
-    return isinstance(config.value(STAGE_LAYOUT), str) if config.known(STAGE_LAYOUT) else None
+    if config.known(STAGE_LAYOUT):
+        return isinstance(config.value(STAGE_LAYOUT), str)
+    return None
 
 
 @told_by(STAGE_LAYOUT)
@@ -38,7 +42,9 @@ def _of_layout(name: str, tell: Callable[[str], object]) -> None:
     """A fact that the letters of the layout tell, where there are any."""
 
     def of(config: Config) -> object:
-        return None if (letters := _letters(config)) is None else tell(letters)
+        if (letters := _letters(config)) is None:
+            return None
+        return tell(letters)
 
     enter(name, of, Config, STAGE_LAYOUT)
 
@@ -62,7 +68,9 @@ def layout_vpp(config: Config) -> int | None:
     if letters is None or not config.pp:
         return None
     stages = letters.count("|") + 1
-    return None if stages % config.pp else stages // config.pp
+    if stages % config.pp:
+        return None
+    return stages // config.pp
 
 
 @told_by(STAGE_LAYOUT, PP)
@@ -83,14 +91,18 @@ read(Config, "microbatches", GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)
 def pattern_segments(config: Config) -> int | None:
     """Segments between the bars of a pattern of layers; MTP layers stand behind the first slash."""
     pattern = config.word(_PATTERN)
-    return pattern.split("/")[0].count("|") + 1 if pattern else None
+    if pattern:
+        return pattern.split("/")[0].count("|") + 1
+    return None
 
 
 @told_by(_PATTERN, PP)
 def pattern_stages_fit(config: Config) -> bool | None:
     """A pattern without bars is cut by Megatron-LM itself."""
     segments = pattern_segments(config)
-    return segments == 1 or segments % config.pp == 0 if segments and config.pp else None
+    if segments and config.pp:
+        return segments == 1 or segments % config.pp == 0
+    return None
 
 
 @told_by(_PATTERN, VIRTUAL_STAGES, PP)
@@ -120,7 +132,9 @@ def plain_ends(config: Config) -> bool | None:
         config.positive(_FIRST) is not None,
         config.positive(_LAST) is not None,
     )
-    return None if config.pp is None else not uneven and config.pp > 1
+    if config.pp is None:
+        return None
+    return not uneven and config.pp > 1
 
 
 @told_by("num_layers", _EMBEDDING, _LOSS)
@@ -128,7 +142,9 @@ def spread_layers(config: Config) -> int | None:
     """Layers that are spread: embedding and loss count as one each where they are accounted for."""
     layers = config.count("num_layers")
     extra = (config.on(_EMBEDDING), config.on(_LOSS))
-    return None if layers is None or None in extra else layers + sum(map(bool, extra))
+    if layers is None or None in extra:
+        return None
+    return layers + sum(map(bool, extra))
 
 
 def _between(config: Config) -> tuple[int, int] | None:

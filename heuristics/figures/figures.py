@@ -89,13 +89,17 @@ class Figures:
     @property
     def exposed_comm_ns(self) -> int | None:
         kinds = None if self.exposed_by_kind_ns is None else sum(self.exposed_by_kind_ns.values())
-        return self.budget_ns.get("exposed_comm", kinds) if self.comm_known else None
+        if self.comm_known:
+            return self.budget_ns.get("exposed_comm", kinds)
+        return None
 
     @property
     def blocked_ns(self) -> int | None:
         """Communication that compute waits for."""
         waits = self.blocking_ns
-        return None if waits is None else sum(ns for kind, ns in waits.items() if kind in COMM_KINDS)
+        if waits is None:
+            return None
+        return sum(ns for kind, ns in waits.items() if kind in COMM_KINDS)
 
     @property
     def host_by_cause_ns(self) -> dict[str, int] | None:
@@ -136,7 +140,9 @@ class Figures:
         cores = self.tensor_cores
         if cores is None or not cores.matrix_ns:
             return None
-        return 0 if cores.half is False else cores.lengths_ns[1]
+        if cores.half is False:
+            return 0
+        return cores.lengths_ns[1]
 
     @property
     def layout_ns(self) -> int:
@@ -144,7 +150,9 @@ class Figures:
 
     @property
     def late_ns(self) -> int | None:
-        return None if self.starved_ns is None else sum(self.starved_ns.values())
+        if self.starved_ns is None:
+            return None
+        return sum(self.starved_ns.values())
 
 
 Ranks = Sequence[Figures]
@@ -163,7 +171,9 @@ def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> fl
     """One length as part of another, by their names, over ranks that tell both; None: none does."""
     lengths = [map(known, attrgetter(name, whole)(rank)) for rank in ranks]
     found = [(ns, of) for ns, of in lengths if ns is not None and of]
-    return sum(ns for ns, _ in found) / sum(of for _, of in found) if found else None
+    if found:
+        return sum(ns for ns, _ in found) / sum(of for _, of in found)
+    return None
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
@@ -214,7 +224,9 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
 def unnamed_ns(rank: RankMeasurements) -> int:
     """How long compute of unknown class runs without other; 0 where that is too little to matter."""
     alone_ns = rank.unnamed.alone_ns
-    return alone_ns if alone_ns > HALF_A_WALL.value * start_of(rank).judged_ns else 0
+    if alone_ns > HALF_A_WALL.value * start_of(rank).judged_ns:
+        return alone_ns
+    return 0
 
 
 def compute_again_ns(memory: Memory) -> int | None:
@@ -259,15 +271,21 @@ def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
     told = any(kind.startswith("ep_") for kind in kinds)
     runs = bool(EXPERT_CLASSES & {*rank.budget.compute_by_class_ns})
     few = rank.steps.used and count < FEWEST.value * len(rank.steps.used)
-    return False if count and (told or not runs or few) else None
+    if count and (told or not runs or few):
+        return False
+    return None
 
 
 def _capability(text: str | None) -> tuple[int, int] | None:
     major, minor = map(whole_number, (text or "").partition(".")[::2])
-    return None if major is None or minor is None else (major, minor)
+    if major is None or minor is None:
+        return None
+    return (major, minor)
 
 
 def _pageable(loading: DataLoading) -> bool | None:
     """Whether input copies read pageable memory; None where there are none, or the trace does not say."""
     count = known(loading.input_copies_pageable)
-    return None if count is None or not loading.input_copies else count > 0
+    if count is None or not loading.input_copies:
+        return None
+    return count > 0

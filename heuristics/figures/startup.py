@@ -50,7 +50,9 @@ def start_of(rank: RankMeasurements) -> Start:
     starved = rank.account.launch_starved_ns if isinstance(rank.account, Account) else {}
     window_ns, ns = rank.budget.window_ns, sum(starved.get(cause, 0) for cause in CAUSES)
     is_much = ns > HALF_A_WALL.value * window_ns
-    return Start(window_ns, ns, starved.get("lazy_init", 0)) if is_much else Start(window_ns)
+    if is_much:
+        return Start(window_ns, ns, starved.get("lazy_init", 0))
+    return Start(window_ns)
 
 
 @frozen
@@ -69,4 +71,6 @@ class Startup:
 def startup_of(starts: Sequence[Start]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
     ns = sum(one.ns for one in starts)
-    return Startup(ns, ns / sum(one.window_ns for one in starts)) if ns else None
+    if ns:
+        return Startup(ns, ns / sum(one.window_ns for one in starts))
+    return None

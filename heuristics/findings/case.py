@@ -36,7 +36,9 @@ class Case(Remembering):
     def line_of(self, id: str) -> str:
         """Where the log says it, for sentences."""
         message = self.run.log.first(id) if self.run.log else None
-        return "the log" if message is None else _line(message.line)
+        if message is None:
+            return "the log"
+        return _line(message.line)
 
 
 def _line(number: int) -> str:
@@ -79,14 +81,18 @@ def register_asserted(case: Case) -> bool:
 def gemms_a_layer(case: Case) -> str:
     """GEMMs of experts in a layer."""
     count = case.run.observed.expert_gemms_per_layer
-    return "" if count is None else say("findings.gemms-a-layer", count=f"{count:.0f}")
+    if count is None:
+        return ""
+    return say("findings.gemms-a-layer", count=f"{count:.0f}")
 
 
 @fact
 def allocator_calls(run: Run) -> str | None:
     """Calls of the allocator a step, where they are more than now and then."""
     calls = run.observed.allocator_calls_per_step
-    return None if calls is None or calls < ONCE.value else f"{calls:.0f}"
+    if calls is None or calls < ONCE.value:
+        return None
+    return f"{calls:.0f}"
 
 
 @fact

@@ -289,12 +289,16 @@ def _drifting(case: Case) -> Iterator[Found]:
 
 
 def _logged(run: Run) -> Settings:
-    return Settings() if run.log is None else logged_run(run.log, steady_step(run.log))
+    if run.log is None:
+        return Settings()
+    return logged_run(run.log, steady_step(run.log))
 
 
 def _precision_at(settings: Settings) -> str:
     knob = next((knob for knob in _PRECISION if settings.value(knob)), "")
-    return f"{knob} in {settings.said(knob)}" if knob else say("findings.default-precision")
+    if knob:
+        return f"{knob} in {settings.said(knob)}"
+    return say("findings.default-precision")
 
 
 COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {

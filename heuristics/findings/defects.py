@@ -72,7 +72,9 @@ def defects_of(
 def _place(one: Defect, order: Mapping[str, int]) -> int:
     """Among its kind: rules that are refused in the order of the tables, all else as it was found."""
     places = [order[id] for id in one.of if id in order]
-    return -1 if one.kind in _REFUSED or not places else min(places)
+    if one.kind in _REFUSED or not places:
+        return -1
+    return min(places)
 
 
 def _add(entries: list[Defect], new: Defect, told: str | None) -> None:

@@ -18,7 +18,9 @@ _BACKEND: Final = "moe_flex_dispatcher_backend"
 def _backend(case: Case) -> str | None:
     """A backend of flex, whether or not flex itself is asked for."""
     backend = case.run.config.word(_BACKEND)
-    return backend if backend in FLEX else None
+    if backend in FLEX:
+        return backend
+    return None
 
 
 @fact
@@ -28,7 +30,9 @@ def chosen_backend(case: Case) -> str | None:
     if backend != DEFAULT_BACKEND:
         return backend
     knobs = [one for one in written.by_knob.values() if one.said != "default"]
-    return None if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value else backend
+    if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value:
+        return None
+    return backend
 
 
 @fact
@@ -54,7 +58,9 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
     past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
     rule, family = next(past, None), run.config.gpu_family
     on = say("findings.on-gpu", family=family.name) if family else ""
-    return (backend, f"{on}{rule.text}") if rule else (None, None)
+    if rule:
+        return (backend, f"{on}{rule.text}")
+    return (None, None)
 
 
 @fact

@@ -83,7 +83,9 @@ def difference(steps: Sequence[PassCount], expected: Configured) -> Difference |
     each = [(one.forward, one.backward) for one in steps]
     fits = [(count, count) for count in expected.passes]
     if len({*each}) == 1:
-        return None if each[0] in fits or len({*each[0]}) > 1 else _throughout(each[0][0], expected)
+        if each[0] in fits or len({*each[0]}) > 1:
+            return None
+        return _throughout(each[0][0], expected)
     if _is_cut(each[0], each[1:], fits):
         return Difference(*each[0], "cut", which="the first")
     if _is_cut(each[-1], each[:-1], fits):
@@ -111,7 +113,9 @@ def _reason(one: Difference) -> str:
 
 
 def _between(counts: tuple[int, ...]) -> str:
-    return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    if len(counts) == 1:
+        return f"{counts[0]:,}"
+    return f"{counts[0]:,} to {counts[-1]:,}"
 
 
 def is_finding(kernel: UnknownKernel) -> bool:

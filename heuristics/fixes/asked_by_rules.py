@@ -34,7 +34,9 @@ def _of_releases(run: Run, fix: str, change: Change, values: Values) -> Needs:
     of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
     known = _known_since(run, of_knobs, change.since)
     about = _rules_about(on)
-    return (*_judged(run, fix, values, about), *known) if about else known
+    if about:
+        return (*_judged(run, fix, values, about), *known)
+    return known
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> Needs:

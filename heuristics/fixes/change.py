@@ -76,7 +76,9 @@ def sentences(change: Change, run: Run) -> Texts:
 
 
 def _name(knob: Knob, framework: Framework) -> str:
-    return knob.bridge if framework == "megatron_bridge" else knob.flag
+    if framework == "megatron_bridge":
+        return knob.bridge
+    return knob.flag
 
 
 _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}

@@ -82,7 +82,9 @@ def other_backends(run: Run) -> list[str]:
 @fact
 def ends_waiting(run: Run) -> str:
     """What makes ranks wait less: where the late rank is known its repair, else even routing."""
-    return next(iter(run.repairs), say("fixes.repair-of-late-rank")) if run.late else "COM-11"
+    if run.late:
+        return next(iter(run.repairs), say("fixes.repair-of-late-rank"))
+    return "COM-11"
 
 
 @fact
@@ -131,7 +133,9 @@ def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
         return "p2p", ()
     inner = _inside(run, run.config.cp)
     outer = run.config.cp // inner
-    return ("a2a+p2p", (inner, outer)) if inner > 1 and outer > 1 else ("a2a", ())
+    if inner > 1 and outer > 1:
+        return ("a2a+p2p", (inner, outer))
+    return ("a2a", ())
 
 
 def _heads(run: Run) -> int | None:
@@ -151,7 +155,9 @@ def _inside(run: Run, cp: int) -> int:
 def deeper_fits(run: Run) -> bool | None:
     """Whether a layout of more stages fits the layers."""
     known = run.config.positive("num_layers") is not None and run.config.pp is not None
-    return next(deeper(run), None) is not None if known else None
+    if known:
+        return next(deeper(run), None) is not None
+    return None
 
 
 @fact

@@ -38,7 +38,9 @@ def recommended(run: Run) -> Change:
 def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
     others = () if run.tells("dispatcher_guide").first else other_backends(run)
-    return {backend: set_to(run, backend) for backend in others} if len(others) > 1 else {}
+    if len(others) > 1:
+        return {backend: set_to(run, backend) for backend in others}
+    return {}
 
 
 def set_to(run: Run, backend: str) -> Change:

@@ -109,7 +109,9 @@ def graphs_configured(run: Run) -> bool:
 def graphs_held(run: Run) -> str:
     """What these graphs hold, in words."""
     *first, last = (_NAMES[module] for module in run.tells("partial_graphs").modules)
-    return " and ".join((", ".join(first), last)) if first else last
+    if first:
+        return " and ".join((", ".join(first), last))
+    return last
 
 
 # ---- of the whole iteration ----

@@ -79,7 +79,9 @@ def modules_then(run: Run) -> Texts | None:
     now = run.config.offloads() or ()
     if not run.tells("offload_turned_down"):
         return (*now, *run.tells("offload_left"))
-    return None if len(now) == 1 else now[:-1] or ("expert_fc1",)
+    if len(now) == 1:
+        return None
+    return now[:-1] or ("expert_fc1",)
 
 
 @fact

@@ -45,7 +45,9 @@ def even_stages(run: Run) -> Change:
         return _by_layout(run, *(layout or (LAYOUT, 0)))
     layers = "num_layers_per_virtual_pipeline_stage"
     filled_in = Change(megatron_lm={layers: "N"}, megatron_bridge={VIRTUAL_STAGES: "N"}, harness=())
-    return filled_in if layout is None else Change()
+    if layout is None:
+        return filled_in
+    return Change()
 
 
 def _by_layout(run: Run, named: str, virtual: int) -> Change:
@@ -84,7 +86,9 @@ def more_ranks(run: Run) -> Change:
     widest = cuts[-1] if cuts else {}
     cuts += ({**widest, **stages} for stages in deeper(run.changed(widest)))
     if not cuts:
-        return Change() if run.config.pp else Change({PP: "N"})
+        if run.config.pp:
+            return Change()
+        return Change({PP: "N"})
     cut = _first_that_fits(run, cuts)
     count = {knob: cut[knob] for knob in (VIRTUAL_STAGES,) if knob in cut}
     whole = {knob: value for knob, value in cut.items() if knob not in count}
@@ -134,7 +138,9 @@ def fewer_ranks(run: Run) -> Change:
 def cuts_left(run: Run) -> bool | None:
     """Whether one of the parallel sizes can be smaller."""
     sizes = (run.config.tp, run.config.pp, run.config.cp)
-    return None if None in sizes else bool(fewer_ranks(run).set)
+    if None in sizes:
+        return None
+    return bool(fewer_ranks(run).set)
 
 
 # ---- more work in a launch ----

@@ -163,7 +163,9 @@ def backend_notes(run: Run, backend: str) -> Texts:
 
 def sm_knob(run: Run, backend: str) -> str:
     """The knob of a backend's SM count in the run's release."""
-    return SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB
+    if run.config.core_before("0.19.0"):
+        return SM_KNOBS[backend]
+    return SHARED_SM_KNOB
 
 
 def _sm_knob(run: Run, backend: str, value: str) -> str:
@@ -176,7 +178,9 @@ def _sm_knob(run: Run, backend: str, value: str) -> str:
 def _spelled(run: Run, knob: str, value: str = "") -> str:
     """A knob, with its value, as the run's framework takes it."""
     if run.settings.framework == "megatron_bridge":
-        return f"{knobs()[knob].bridge}={value}" if value else knobs()[knob].bridge
+        if value:
+            return f"{knobs()[knob].bridge}={value}"
+        return knobs()[knob].bridge
     return f"{knobs()[knob].flag} {value}".strip()
 
 

@@ -88,12 +88,16 @@ class Use:
     @property
     def least_frac(self) -> float:
         """The least that it may be: an estimate has its error."""
-        return self.used_frac * (1 - ERROR.value) if self.is_estimated else self.used_frac
+        if self.is_estimated:
+            return self.used_frac * (1 - ERROR.value)
+        return self.used_frac
 
     @property
     def most_frac(self) -> float:
         """The most that it may be."""
-        return self.used_frac * (1 + ERROR.value) if self.is_estimated else self.used_frac
+        if self.is_estimated:
+            return self.used_frac * (1 + ERROR.value)
+        return self.used_frac
 
 
 def peak_bytes(run: Run) -> int | None:
@@ -139,7 +143,9 @@ def segments_suffice(run: Run) -> bool | None:
     Segments that expand give back what is reserved and not allocated, and no more. None where no error has
     the numbers.
     """
-    return pieces_suffice(run.log) if run.log else None
+    if run.log:
+        return pieces_suffice(run.log)
+    return None
 
 
 ASK_MEMORY: Final = say("guides.memory-report")
@@ -204,7 +210,9 @@ def stage_memory(run: Run) -> StageMemory | None:
 def _bytes(run: Run, changes: Values) -> tuple[int, ...] | None:
     config = run.config
     found = by_stage(config.settings.changed(changes, "change"), config.core_text, config.precision)
-    return None if isinstance(found, Missing) else tuple(one.total_bytes for one in found)
+    if isinstance(found, Missing):
+        return None
+    return tuple(one.total_bytes for one in found)
 
 
 def _with(run: Run, stages: Sequence[str]) -> tuple[int, ...] | None:
@@ -232,4 +240,6 @@ def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:
 
 def _one_more(stage: str) -> str:
     """A stage with one more layer: after the embedding, before MTP and the loss."""
-    return stage[:1] + _LAYER + stage[1:] if stage[:1] == "E" else _LAYER + stage
+    if stage[:1] == "E":
+        return stage[:1] + _LAYER + stage[1:]
+    return _LAYER + stage

@@ -23,4 +23,6 @@ def mfu_band(mfu_frac: float, family: str | None, gpu: str | None, precision: st
         return "untuned"
     if mfu_frac < RECIPES["mfu_tuned_from"].value:
         return "between"
-    return "tuned" if mfu_frac <= RECIPES["mfu_tuned_to"].value else "above"
+    if mfu_frac <= RECIPES["mfu_tuned_to"].value:
+        return "tuned"
+    return "above"

@@ -37,7 +37,9 @@ class Module(Struct, frozen=True, forbid_unknown_fields=True):
 def latent_attention(run: Run) -> bool | None:
     """Whether attention has a latent projection: by the configuration, else by the family."""
     configured = run.config.on("multi_latent_attention")
-    return by_family(run.config.family, MLA, QWEN) if configured is None else configured
+    if configured is None:
+        return by_family(run.config.family, MLA, QWEN)
+    return configured
 
 
 @fact
@@ -45,7 +47,9 @@ def gated_delta_net(run: Run) -> bool | None:
     """Whether attention is a gated delta net: by the configuration, else by the family."""
     variant = run.config.first("experimental_attention_variant")
     of_family = by_family(run.config.family, _GDN, (*MLA, *NO_SHARED))
-    return of_family if variant is None else variant in _GDN_NAMES
+    if variant is None:
+        return of_family
+    return variant in _GDN_NAMES
 
 
 CORE_ATTENTION: Final = "core_attn"
@@ -68,7 +72,9 @@ MODULES: Final = read_keyed("heuristics.guides", "modules.toml", Module, RUNS.re
 def meets(label: str, run: Run) -> bool | None:
     """Whether a run meets what a label needs; None where unknown."""
     legal = MODULES[label].legal
-    return legal.holds(run) if legal else None
+    if legal:
+        return legal.holds(run)
+    return None
 
 
 def recomputed_now(run: Run) -> frozenset[str]:

@@ -27,7 +27,9 @@ def sequence_length(run: Run) -> int | None:
 
 def guided_cp(length: int) -> int:
     """The CP to start with: 1 for short sequences."""
-    return 1 if length < LONG.value else 2 ** round(log2(length / RECIPES["tokens_a_context_rank"].value))
+    if length < LONG.value:
+        return 1
+    return 2 ** round(log2(length / RECIPES["tokens_a_context_rank"].value))
 
 
 def wider_cp(run: Run) -> int | None:

@@ -104,7 +104,9 @@ def _held(run: Run, labels: Sequence[str]) -> int | None:
         "recompute_modules": tuple(labels),
     }
     found = estimated(run.changed(changes))
-    return None if isinstance(found, Missing) else found.total_bytes
+    if isinstance(found, Missing):
+        return None
+    return found.total_bytes
 
 
 def _takes(run: Run, label: str) -> bool:

@@ -31,7 +31,9 @@ LARGE_EP: Final = Limit(
 
 
 def _share(run: Run, cost_ns: int | None) -> float | None:
-    return None if cost_ns is None or not run.window_ns else cost_ns / run.window_ns
+    if cost_ns is None or not run.window_ns:
+        return None
+    return cost_ns / run.window_ns
 
 
 def ep_share(run: Run) -> float | None:
@@ -50,7 +52,9 @@ def graphed_frac(run: Run) -> float | None:
 def waited_frac(run: Run) -> float | None:
     """The part of a step that waits for data: by the log, else by what was recorded."""
     logged = loading_frac(run.log, steady_step(run.log)) if run.log else None
-    return logged if logged is not None else (run.observed.absent_frac or {}).get("data")
+    if logged is not None:
+        return logged
+    return (run.observed.absent_frac or {}).get("data")
 
 
 @fact
@@ -59,7 +63,9 @@ def pipeline_dominates(run: Run) -> bool | None:
     others = (SENDRECV,) if run.active.sendrecv_of_experts is False else ()
     pipeline_ns = run.cost_ns("communication", (*PP_KINDS, *others))
     expert_ns = run.cost_ns("communication", EP_KINDS)
-    return None if pipeline_ns is None or expert_ns is None else pipeline_ns > expert_ns
+    if pipeline_ns is None or expert_ns is None:
+        return None
+    return pipeline_ns > expert_ns
 
 
 # ---- the run ----
@@ -81,7 +87,9 @@ enter("tokens", sequence_length)
 def cp_start(run: Run) -> int | None:
     """The CP to start with."""
     length = sequence_length(run)
-    return None if length is None else guided_cp(length)
+    if length is None:
+        return None
+    return guided_cp(length)
 
 
 enter("wider_cp", wider_cp)
@@ -105,4 +113,6 @@ def ran_out_in(run: Run) -> frozenset[str]:
 @fact
 def log_lines(run: Run) -> frozenset[str]:
     """Ids of the lines that the log has of those that we know."""
-    return frozenset(one.id for one in run.log.messages) if run.log else frozenset()
+    if run.log:
+        return frozenset(one.id for one in run.log.messages)
+    return frozenset()

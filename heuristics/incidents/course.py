@@ -12,7 +12,9 @@ from traces.training_log.log import Message
 def drift(run: Run) -> Drift | None:
     """How its steps move from the first to the last, by the log; None where too few of them are logged."""
     steady = steady_step(run.log)
-    return drift_of_steps(steady.used) if steady else None
+    if steady:
+        return drift_of_steps(steady.used)
+    return None
 
 
 @fact
@@ -27,7 +29,9 @@ def ran_a_step(run: Run) -> bool | None:
 @fact
 def collective_timeout(run: Run) -> Message | None:
     """The line of the first collective that timed out."""
-    return run.log.first("collective-timeout") if run.log else None
+    if run.log:
+        return run.log.first("collective-timeout")
+    return None
 
 
 @fact

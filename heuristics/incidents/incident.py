@@ -98,7 +98,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def on_gpu(self, run: Run) -> bool | None:
         gpu = run.gpu
-        return None if self.gpus and gpu is None else not self.gpus or gpu in self.gpus
+        if self.gpus and gpu is None:
+            return None
+        return not self.gpus or gpu in self.gpus
 
     def released(self, run: Run) -> bool | None:
         """Whether a package that is known is of an affected release; None where none of them is known."""
@@ -114,7 +116,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
     config = run.config
-    return config.container if package == "container" else config.version_text(package)
+    if package == "container":
+        return config.container
+    return config.version_text(package)
 
 
 @cache

@@ -181,7 +181,9 @@ def _written(values: Values) -> dict[str, Value]:
 def _other(told_by: Mapping[str, str], id: str) -> str:
     """The entry of the defects that tells it, where that is another's."""
     entry = told_by.get(id, "")
-    return "" if entry == id else entry
+    if entry == id:
+        return ""
+    return entry
 
 
 def _failure(
@@ -280,4 +282,6 @@ def _memory(run: Run) -> MemoryEstimate | Missing:
     if peak is not None and peak.allocated_bytes is not None:
         return calibrated(found, peak.allocated_bytes)
     other = run.active.peak_bytes
-    return found if other is None else calibrated(found, other, say("findings.other-peak"))
+    if other is None:
+        return found
+    return calibrated(found, other, say("findings.other-peak"))

@@ -85,7 +85,9 @@ class Judgement:
     def known(self) -> Given:
         """All that is known of the run beside its trace: as given, and as its files configure it."""
         run = self.run
-        return run.given if self.from_files is None else given_and_configured(run.given, run.config)
+        if self.from_files is None:
+            return run.given
+        return given_and_configured(run.given, run.config)
 
     @property
     def forced_routing(self) -> bool:
@@ -181,7 +183,9 @@ def _completed(evidence: RunEvidence) -> Verdict:
     bucket, part = evidence.largest or (no_budget, no_budget)
 
     def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
-        return Missing("", reason, cure) if value is None and cure else value
+        if value is None and cure:
+            return Missing("", reason, cure)
+        return value
 
     return structs.replace(
         verdict,

@@ -44,7 +44,9 @@ def apart(cost_ns: FloatArray) -> tuple[int, ...]:
 def deviation(values: FloatArray) -> float:
     """The standard deviation of most of them, whatever the others are."""
     told = values[~np.isnan(values)]
-    return _SCALED * float(np.median(np.abs(told - np.median(told)))) if len(told) else 0.0
+    if len(told):
+        return _SCALED * float(np.median(np.abs(told - np.median(told))))
+    return 0.0
 
 
 def standing_out(run: MeasuredRun, table: FloatArray) -> FloatArray:

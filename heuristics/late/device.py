@@ -41,7 +41,9 @@ def _across(run: MeasuredRun) -> FloatArray:
     if len(run.alike) < 2 or (run.nodes == run.nodes[0]).all():
         return unknown
     factor = device_factors(run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),))
-    return factor if is_node(run, apart(np.nan_to_num(factor, nan=1.0))) else unknown
+    if is_node(run, apart(np.nan_to_num(factor, nan=1.0))):
+        return factor
+    return unknown
 
 
 def slowed(run: MeasuredRun) -> FloatArray:

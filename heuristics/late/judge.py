@@ -77,16 +77,22 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
         return None
     paused = edit.cause is Cause.ROTATING_JITTER
     worth_ns = found.saved_ns if paused else max(found.saved_ns, found.cost_ns)
-    return _with_all(run, found) if worth_ns >= _least(found, several).value * run.step_ns else None
+    if worth_ns >= _least(found, several).value * run.step_ns:
+        return _with_all(run, found)
+    return None
 
 
 def _least(found: Tried, several: bool) -> Limit:
     """Half a wall, of what comes once, of what any rank has now and then, and of what cannot be replayed."""
-    return HALF_A_WALL if not several or found.edit.now_and_then or found.replayed is None else COST
+    if not several or found.edit.now_and_then or found.replayed is None:
+        return HALF_A_WALL
+    return COST
 
 
 def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
-    return at_least(values, edit) if several else mean(values)
+    if several:
+        return at_least(values, edit)
+    return mean(values)
 
 
 def _surely_saved(found: Tried, several: bool) -> float:
@@ -123,7 +129,9 @@ def _times(run: MeasuredRun, edit: Edit) -> int:
 
 def mean(values: FloatArray) -> float:
     """Of what is known; 0 without any."""
-    return float(np.nanmean(values)) if _known(values) else 0.0
+    if _known(values):
+        return float(np.nanmean(values))
+    return 0.0
 
 
 def _known(values: FloatArray) -> int:

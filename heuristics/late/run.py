@@ -136,7 +136,9 @@ def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
     run, used = judged.measured, judged.measured.together.used
     matched, seen = run.together.matched, run.together.all_ranks_seen
     found = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
-    return found if isinstance(found, Missing) else replace(found, host=_host(run, found.indices))
+    if isinstance(found, Missing):
+        return found
+    return replace(found, host=_host(run, found.indices))
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:

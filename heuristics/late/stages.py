@@ -40,4 +40,6 @@ def _microbatches(run: MeasuredRun) -> tuple[int, ...]:
     together, grid = run.together, run.grid
     found = pipeline_of(together.used, together.matched, run.waits, grid)
     one = known(found.microbatches) if isinstance(found, Pipeline) else None
-    return (one,) if one else microbatches_of_two(together.matched, own_step_of(together.matched, grid))
+    if one:
+        return (one,)
+    return microbatches_of_two(together.matched, own_step_of(together.matched, grid))

@@ -148,7 +148,9 @@ class Fitting:
         """The memory of each pipeline rank; none where the layout cannot be estimated."""
         changes = {**sizes.changes(), **recompute.changes()}
         found = by_stage(self._settings.changed(changes, "plan"), self._core, self._precision)
-        return () if isinstance(found, Missing) else found
+        if isinstance(found, Missing):
+            return ()
+        return found
 
     def _too_large(self, size: int) -> None:
         self.least = size if self.least is None else min(self.least, size)

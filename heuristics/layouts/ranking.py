@@ -82,7 +82,9 @@ def domains(of: Ranking, one: Fitted) -> int:
 def _token_bytes(of: Ranking) -> int:
     """Of one copy of a token through all MoE layers: dispatch and combine, forward and backward, in BF16."""
     experts = of.model.experts
-    return 0 if experts is None else 4 * 2 * experts.hidden_size * of.model.moe_layer_count
+    if experts is None:
+        return 0
+    return 4 * 2 * experts.hidden_size * of.model.moe_layer_count
 
 
 def _copies(of: Ranking, ways: int) -> float:

@@ -85,8 +85,12 @@ def shown(
 
 def _room(filled_frac: float) -> Room:
     if filled_frac > 1 - HEAD_ROOM.value:
-        return "none" if filled_frac > 1 else "tight"
-    return "tight" if filled_frac > NEARLY_ALL.value else "room"
+        if filled_frac > 1:
+            return "none"
+        return "tight"
+    if filled_frac > NEARLY_ALL.value:
+        return "tight"
+    return "room"
 
 
 def _text(id: str, one: Fitted, ranking: Ranking) -> str:

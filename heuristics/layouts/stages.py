@@ -79,7 +79,9 @@ def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
         last = 0
     counts = [*written, last]
     if min(written) < 1:
-        return None if equal is None else Stages(None, uneven_of(work, equal, pp))
+        if equal is None:
+            return None
+        return Stages(None, uneven_of(work, equal, pp))
     ragged = len({*written}) > 1
     return Stages(_letters(counts, work.prediction > 0), uneven_of(work, counts, pp), ragged)
 
@@ -96,7 +98,9 @@ def _letters(counts: Sequence[int], predicts: bool) -> str:
 
 
 def _layers(count: int) -> str:
-    return f"t*{count}" if count > 2 else "t" * count
+    if count > 2:
+        return f"t*{count}"
+    return "t" * count
 
 
 def uneven_of(work: Work, counts: Sequence[int], pp: int) -> float:

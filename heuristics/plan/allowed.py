@@ -55,14 +55,18 @@ class Permits:
             return Allowed((), ())
         alone = self._broken_by((change,))
         after = () if not alone else self._stands_on(change, before)
-        return Allowed((), alone) if after is None else self._beside(change, before, after)
+        if after is None:
+            return Allowed((), alone)
+        return self._beside(change, before, after)
 
     def _stands_on(self, change: Values, before: Mapping[str, Values]) -> Texts | None:
         """The one earlier fix that mends what it breaks, else all of them; None where they do not."""
         for name, other in before.items():
             if not self._broken_by((other, change)):
                 return (name,)
-        return tuple(before) if before and not self._broken_by((*before.values(), change)) else None
+        if before and not self._broken_by((*before.values(), change)):
+            return tuple(before)
+        return None
 
     def _beside(self, change: Values, before: Mapping[str, Values], after: Texts) -> Allowed:
         """Whether it goes with all that comes before it; else with which it does not, the last if several."""

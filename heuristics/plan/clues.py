@@ -78,12 +78,16 @@ def _first(run: Run, wall: WallId) -> Clue | None:
 def why_first(run: Run, wall: WallId, fix: str) -> str:
     """Why a clue puts a fix first, with its source; empty where none does."""
     clue = _first(run, wall)
-    return f"{clue.reason} ({clue.source})" if clue and clue.fix == fix else ""
+    if clue and clue.fix == fix:
+        return f"{clue.reason} ({clue.source})"
+    return ""
 
 
 def first_by_clue(run: Run, wall: WallId) -> str | None:
     clue = _first(run, wall)
-    return clue.fix if clue else None
+    if clue:
+        return clue.fix
+    return None
 
 
 def before_tuning(run: Run) -> tuple[str, ...]:

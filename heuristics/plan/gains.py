@@ -141,7 +141,9 @@ def made(run: Run, planned: Planned) -> Planned:
 
 def wins_of(fix: Fix) -> Kinds:
     """The kinds of its wall's cost that a fix can win; empty means all."""
-    return fix.kinds if fix.wins is None else fix.wins
+    if fix.wins is None:
+        return fix.kinds
+    return fix.wins
 
 
 def is_direct(run: Run, fix: Fix) -> bool:
@@ -154,7 +156,9 @@ def is_direct(run: Run, fix: Fix) -> bool:
 
 def share_of(run: Run, wall: WallId, kinds: Kinds) -> float | None:
     whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, with_perhaps(run, kinds))
-    return None if not whole or part is None else part / whole
+    if not whole or part is None:
+        return None
+    return part / whole
 
 
 def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
@@ -166,13 +170,17 @@ def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
         "ep_a2a": run.active.sendrecv_of_experts is False,
         "dp_all_gather": not run.active.gathers_unresolved,
     }
-    return None if is_other.get(kind) else PERHAPS[kind]
+    if is_other.get(kind):
+        return None
+    return PERHAPS[kind]
 
 
 def with_perhaps(run: Run, kinds: Kinds) -> Kinds:
     """With some kinds goes the communication of no known purpose that may be theirs."""
     perhaps = _perhaps(run, kinds)
-    return (*kinds, perhaps[0]) if perhaps else kinds
+    if perhaps:
+        return (*kinds, perhaps[0])
+    return kinds
 
 
 def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
@@ -180,8 +188,12 @@ def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
     if ns is None or total_ns is None:
         return None
     if frac is None:
-        return min(1.0, ns / run.window_ns) if run.window_ns else None
-    return min(1.0, frac * ns / total_ns) if total_ns else 0.0
+        if run.window_ns:
+            return min(1.0, ns / run.window_ns)
+        return None
+    if total_ns:
+        return min(1.0, frac * ns / total_ns)
+    return 0.0
 
 
 def unmet(planned: Planned) -> list[Precondition]:
@@ -199,7 +211,9 @@ def repairs(run: Run, wall: WallId, catalogue: Catalogue) -> tuple[Fix, ...]:
 
 
 def before_others(run: Run) -> Kinds:
-    return run.repairs if run.late and comes_first(run.late.saved_frac) else ()
+    if run.late and comes_first(run.late.saved_frac):
+        return run.repairs
+    return ()
 
 
 def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> Kinds:

@@ -75,7 +75,9 @@ def _in_order(
     unlocking = {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue}
     never = {*ids_of(plan.refused)} | unlocking - {*ids_of(plan.fixes)}
     waiting = [one.unlocked_by for one in plan.refused if one.kind == "needs" and one.is_turn]
-    return _plan(run, walls, catalogue, gains, rejected, never) if never & {*waiting} else plan
+    if never & {*waiting}:
+        return _plan(run, walls, catalogue, gains, rejected, never)
+    return plan
 
 
 def _plan(
@@ -119,7 +121,9 @@ def _without_dead_ends(refused: Sequence[Refused]) -> tuple[Refused, ...]:
 
 def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
     left = tuple(one for one in planned.preconditions if not (one.order and one.met_by in never))
-    return planned if left == planned.preconditions else replace(planned, preconditions=left)
+    if left == planned.preconditions:
+        return planned
+    return replace(planned, preconditions=left)
 
 
 def _wanted(
@@ -144,7 +148,9 @@ def _before(
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
     first = [made(run, planned_of(run, catalogue[number], gains)) for number in dict.fromkeys(aside)]
-    return [] if any(unmet(one) for one in first) else first
+    if any(unmet(one) for one in first):
+        return []
+    return first
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:

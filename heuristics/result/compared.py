@@ -134,7 +134,9 @@ class ComparedSize(Section, frozen=True):
     def ends_ns(self) -> Ends | None:
         """Both ends of the interval of `delta_ns`; None without one."""
         low, high = known(self.low_ns), known(self.high_ns)
-        return None if low is None or high is None else (low, high)
+        if low is None or high is None:
+            return None
+        return (low, high)
 
 
 class ComparedRow(Section, frozen=True):
@@ -315,7 +317,9 @@ _OPEN: Final[dict[ComparisonVerdict, Exit]] = {
 def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
     """The exit code: of a gate its answer alone, else whether there is a verdict."""
     if gate is not None:
-        return Exit.DONE if gate.lets_pass else Exit.NO
+        if gate.lets_pass:
+            return Exit.DONE
+        return Exit.NO
     return _OPEN.get(verdict, Exit.DONE)
 
 

@@ -22,4 +22,6 @@ class Gate(Section, frozen=True):
     @property
     def lets_pass(self) -> bool:
         """Whether it lets pass; an earlier result, which has no answer, does so where its state is passed."""
-        return self.state == "passed" if self.answer is UNSET else self.answer == "pass"
+        if self.answer is UNSET:
+            return self.state == "passed"
+        return self.answer == "pass"

@@ -106,7 +106,9 @@ def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:
 
 def late_rank(result: Result) -> Late | None:
     """The rank that the others wait for; None where nobody can tell."""
-    return None if result.run is UNSET else known(result.run.late)
+    if result.run is UNSET:
+        return None
+    return known(result.run.late)
 
 
 def index_of(result: Result, rank: Rank) -> int:

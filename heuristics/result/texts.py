@@ -56,7 +56,9 @@ def _in_struct(value: R, change: Change) -> R:
             raise error.within(f".{name}") from None
         if one is not old:
             new[name] = one
-    return replace(value, **new) if new else value
+    if new:
+        return replace(value, **new)
+    return value
 
 
 def _gap(value: Missing, change: Change) -> Missing:
@@ -92,12 +94,18 @@ def _walk(kind: inspect.Type) -> _Walk | None:
             may_lack = any(isinstance(one, inspect.NoneType) for one in types)
             if inner:
                 return _of_union(inner[0])
-            return _if_gap if may_lack else None
+            if may_lack:
+                return _if_gap
+            return None
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            return _of_list(each) if (each := _walk(item)) else None
+            if each := _walk(item):
+                return _of_list(each)
+            return None
         case inspect.TupleType(item_types=items):
             walks = [*filter(None, map(_walk, items))]
-            return _of_list(next((one for one in walks if one is not _if_gap), _if_gap)) if walks else None
+            if walks:
+                return _of_list(next((one for one in walks if one is not _if_gap), _if_gap))
+            return None
         case inspect.DictType(key_type=key, value_type=inner_type):
             return _of_table(_walk(key), _walk(inner_type))
     return None
@@ -105,14 +113,18 @@ def _walk(kind: inspect.Type) -> _Walk | None:
 
 def _if_gap(value: Any, change: Change) -> Any:
     """A value without texts but for why it is not known."""
-    return _gap(value, change) if isinstance(value, Missing) else value
+    if isinstance(value, Missing):
+        return _gap(value, change)
+    return value
 
 
 def _of_union(walk: _Walk) -> _Walk:
     def of(value: Any, change: Change) -> Any:
         if value is None or value is UNSET or isinstance(value, int | float):
             return value
-        return _gap(value, change) if isinstance(value, Missing) else walk(value, change)
+        if isinstance(value, Missing):
+            return _gap(value, change)
+        return walk(value, change)
 
     return of
 
@@ -150,7 +162,9 @@ def _of_table(key: _Walk | None, inner: _Walk | None) -> _Walk | None:
                 new[shown] = one if inner is None else inner(one, change)
             except Refused as error:
                 raise error.within("") from None
-        return value if all(new.get(name, one) is one for name, one in value.items()) else new
+        if all(new.get(name, one) is one for name, one in value.items()):
+            return value
+        return new
 
     return of
 

@@ -102,13 +102,19 @@ class Condition:
     def _shown(self, term: Term, config: Config) -> str:
         name, value = term.name, term.of(config)
         if value is None or value is NULL or value == "":
-            return "not known" if value is None else "not set"
+            if value is None:
+                return "not known"
+            return "not set"
         if isinstance(value, bool):
-            return "on" if value else "off"
+            if value:
+                return "on"
+            return "off"
         known = {*self.words, *(knobs()[name].choices if name in knobs() else ())}
         if isinstance(value, tuple):
             return ", ".join(str(one) for one in value if one in known) or ("others" if value else "none")
-        return str(value) if not isinstance(value, str) or value in known else "another value"
+        if not isinstance(value, str) or value in known:
+            return str(value)
+        return "another value"
 
 
 def _itself(asked: Any) -> Any:
@@ -165,13 +171,17 @@ class Language:
         """What a fact of the table says; None where none of its cases holds."""
         for case in cases:
             if not case.when or self.condition(case.when).holds(of):
-                return self.filled(case.text, of) if case.text else self.condition(case.value).term.of(of)
+                if case.text:
+                    return self.filled(case.text, of)
+                return self.condition(case.value).term.of(of)
         return None
 
     def value(self, text: str, of: Any) -> object:
         """The value of a part of a condition; None also where it is null."""
         found = self.condition(text).term.of(of)
-        return None if found is NULL else found
+        if found is NULL:
+            return None
+        return found
 
     def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
         """A text with the values of the parts of conditions that it has in braces.
@@ -183,11 +193,15 @@ class Language:
             if words and field[1] in words:
                 return self.filled(words[field[1]], of, words)
             if limit := _limit(field[1]):
-                return chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
+                if limit.unit.startswith("fraction"):
+                    return chosen(limit.value)
+                return f"{limit.value:g}"
             found = self.condition(field[1]).term.of(of)
             if found is None:
                 return "?"
-            return ", ".join(found) if isinstance(found, tuple) else spelled(field[1], found)
+            if isinstance(found, tuple):
+                return ", ".join(found)
+            return spelled(field[1], found)
 
         return _FIELD.sub(value, text)
 
@@ -272,7 +286,9 @@ def _question(name: str) -> Evaluated:
 def _value(name: str, config: Config) -> object:
     """What a knob is set to."""
     found = config.value(name)
-    return NULL if found is None and config.known(name) else found
+    if found is None and config.known(name):
+        return NULL
+    return found
 
 
 def _field(of: Evaluated, path: str, asked: Any) -> object:
@@ -311,12 +327,16 @@ def _knobs(condition: Condition) -> tuple[str, ...]:
 def _unknown(term: Term, of: Asked) -> list[Term]:
     if term.of(of) is not None:
         return []
-    return [term] if term.name else [one for part in term.parts for one in _unknown(part, of)]
+    if term.name:
+        return [term]
+    return [one for part in term.parts for one in _unknown(part, of)]
 
 
 def _tells(term: Term, config: Config) -> tuple[str, ...]:
     if term.fact is None:
-        return () if config.known(term.name) else (term.name,)
+        if config.known(term.name):
+            return ()
+        return (term.name,)
     unknown = tuple(knob for knob in term.fact.knobs if not config.known(knob))
     option = not_given(term.fact.option, config.given)
     asks = (*unknown, option) if option else unknown
@@ -324,7 +344,9 @@ def _tells(term: Term, config: Config) -> tuple[str, ...]:
 
 
 def _named(term: Term) -> list[Term]:
-    return [term] if term.name else [one for part in term.parts for one in _named(part)]
+    if term.name:
+        return [term]
+    return [one for part in term.parts for one in _named(part)]
 
 
 def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
@@ -348,6 +370,8 @@ def _both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term
 
     def of(asked: Any) -> object:
         found, beside = one.of(asked), other.of(asked)
-        return None if found is None or beside is None else compute(found, beside)
+        if found is None or beside is None:
+            return None
+        return compute(found, beside)
 
     return Term(of, (one, other))

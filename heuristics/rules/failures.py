@@ -43,7 +43,9 @@ def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
     if log.out_of_memory and in_pieces(log) is not None:
         return (log.out_of_memory[0].line,)
     most = None if log.out_of_memory else most_unallocated(log)
-    return (most.line,) if most and most.unallocated_frac >= QUARTER.value else None
+    if most and most.unallocated_frac >= QUARTER.value:
+        return (most.line,)
+    return None
 
 
 def in_pieces(log: TrainingLog) -> LoggedMemory | None:
@@ -57,14 +59,20 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
         return None
     asked = max((one.requested_bytes or 0 for one in silent), default=0)
     if asked:
-        return report if report.inactive_bytes >= asked else None
+        if report.inactive_bytes >= asked:
+            return report
+        return None
     reserved = report.reserved_bytes or report.peak_reserved_bytes or 0
-    return report if reserved and report.inactive_bytes / reserved >= QUARTER.value else None
+    if reserved and report.inactive_bytes / reserved >= QUARTER.value:
+        return report
+    return None
 
 
 def _too_much(log: TrainingLog, config: Config) -> Seen | None:
     """More was asked for than all that the allocator could have had."""
-    return (log.out_of_memory[0].line,) if pieces_suffice(log) is False else None
+    if pieces_suffice(log) is False:
+        return (log.out_of_memory[0].line,)
+    return None
 
 
 def _graph_memory(log: TrainingLog, config: Config) -> Seen | None:

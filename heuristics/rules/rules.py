@@ -149,18 +149,24 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def met_by(self) -> str:
         """The catalogue's fix that meets it, else its cure in words."""
-        return self.cure if self.fix[:3] in ("", "CFG", "ENV", "CAP") else self.fix
+        if self.fix[:3] in ("", "CFG", "ENV", "CAP"):
+            return self.cure
+        return self.fix
 
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
         cure = alternatives(way for way, needed in self.cures.items() if needed.holds(config)) or self.cure
         example = DICTIONARY[self.example].of(config) if self.example else None
-        return say("rules.in-this-run", cure=cure, example=example) if example else cure
+        if example:
+            return say("rules.in-this-run", cure=cure, example=example)
+        return cure
 
     @property
     def all_lines(self) -> Texts:
         """Ids of all lines that it prints."""
-        return (self.id, *self.lines) if self.message else self.lines
+        if self.message:
+            return (self.id, *self.lines)
+        return self.lines
 
     @property
     def line(self) -> KnownLine:
@@ -180,13 +186,17 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def asked(self, config: Config) -> bool | None:
         """Whether the configuration has what the rule is about."""
-        return True if self.feature is None else self.feature.holds(config)
+        if self.feature is None:
+            return True
+        return self.feature.holds(config)
 
     def holds(self, config: Config) -> bool | None:
         """Whether what it asks for is so, of a run that has the feature."""
         if self.needs:
             return self.needs.holds(config)
-        return negated(self.forbids.holds(config)) if self.forbids else None
+        if self.forbids:
+            return negated(self.forbids.holds(config))
+        return None
 
     def broken(self, config: Config) -> bool | None:
         """Whether a configuration breaks it, in a release that has it."""
@@ -196,7 +206,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         holds = self.holds(config)
         if holds:
             return False
-        return None if holds is None or asked is None else True
+        if holds is None or asked is None:
+            return None
+        return True
 
     def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
@@ -211,7 +223,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether the releases have it; None where the release is unknown and the newest has it no more."""
         release = of.bridge if self.by == "megatron_bridge" else of.core
         if release is None:
-            return None if self.until else True
+            if self.until:
+                return None
+            return True
         return (self.since is None or self.since <= release) and (self.until is None or release < self.until)
 
     def applies(self, of: Releases) -> bool | None:
@@ -220,7 +234,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if of_framework and of.framework not in (None, self.by):
             return False
         forced = self.in_force(of)
-        return None if forced and of_framework and of.framework is None else forced
+        if forced and of_framework and of.framework is None:
+            return None
+        return forced
 
     def verdict(self, config: Config) -> bool | None:
         """Whether a configuration breaks it in its version and framework; None where unknown.
@@ -229,7 +245,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         applies = self.applies(releases_of(config))
         broken = applies is not False and self.broken(config)
-        return broken if applies or broken is False else None
+        if applies or broken is False:
+            return broken
+        return None
 
 
 def alternatives(ways: Iterable[str]) -> str:

@@ -46,7 +46,9 @@ ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = {
 def truth(value: object) -> bool | None:
     if isinstance(value, str):
         return value.lower() not in OFF
-    return None if value is None else bool(value)
+    if value is None:
+        return None
+    return bool(value)
 
 
 def comparison(op: type[ast.cmpop], is_set: bool) -> Callable[[Any, Any], object]:
@@ -66,7 +68,9 @@ def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) 
         return compare(one, Version(str(other)))
     if isinstance(other, tuple | frozenset):
         return compare(as_set(one), as_set(other))
-    return compare(one, other) if _is_number(one) and _is_number(other) else None
+    if _is_number(one) and _is_number(other):
+        return compare(one, other)
+    return None
 
 
 def computed(compute: Callable[[Any, Any], object], one: object, other: object) -> object:
@@ -78,7 +82,9 @@ def computed(compute: Callable[[Any, Any], object], one: object, other: object) 
 
 
 def as_set(value: object) -> frozenset[object]:
-    return frozenset(value) if isinstance(value, tuple | frozenset) else frozenset()
+    if isinstance(value, tuple | frozenset):
+        return frozenset(value)
+    return frozenset()
 
 
 def _is_number(value: object, kind: Any = int | float) -> bool:

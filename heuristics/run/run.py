@@ -86,7 +86,9 @@ class Run(Remembering):
     @property
     def repairs(self) -> Texts:
         """Ids of the fixes that remove what makes ranks wait, the first to try first."""
-        return REPAIRS[self.late.cause].fixes if self.late else ()
+        if self.late:
+            return REPAIRS[self.late.cause].fixes
+        return ()
 
     def changed(self, changes: Values) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.
@@ -106,7 +108,9 @@ class Run(Remembering):
 
     def seen_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together; None where its costs are not told apart by kind."""
-        return self.cost_ns(wall, kinds) if self.cost_by_kind_ns.get(wall) else None
+        if self.cost_by_kind_ns.get(wall):
+            return self.cost_ns(wall, kinds)
+        return None
 
     def cost_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together, all of them if none is named; None where not measured."""
@@ -116,4 +120,6 @@ class Run(Remembering):
         if not by_kind:
             return self.total_ns.get(wall)
         total_ns = self.total_ns.get(wall, sum(by_kind.values()))
-        return min(total_ns, sum(ns for kind, ns in by_kind.items() if kind in kinds)) if kinds else total_ns
+        if kinds:
+            return min(total_ns, sum(ns for kind, ns in by_kind.items() if kind in kinds))
+        return total_ns

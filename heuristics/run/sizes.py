@@ -23,7 +23,9 @@ _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
 def doubled_micro_batch(run: Run) -> int | None:
-    return 2 * run.config.micro_batch if run.config.micro_batch else None
+    if run.config.micro_batch:
+        return 2 * run.config.micro_batch
+    return None
 
 
 def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
@@ -41,7 +43,9 @@ def experts_divide(run: Run, ep: int) -> bool | None:
     parted = world is not None and etp is not None and pp is not None and world % (ep * etp * pp)
     if parted or (experts and experts % ep):
         return False
-    return None if experts is None else True
+    if experts is None:
+        return None
+    return True
 
 
 @fact
@@ -51,7 +55,9 @@ def wider_ep(run: Run) -> int | None:
     if not run.tells("seems_moe") or ep is None or domain is None:
         return None
     fits = 2 * ep * (run.config.expert_tensor_size or 1) <= domain
-    return 2 * ep if fits and experts_divide(run, 2 * ep) is not False else None
+    if fits and experts_divide(run, 2 * ep) is not False:
+        return 2 * ep
+    return None
 
 
 def deeper(run: Run) -> Iterator[dict[str, Value]]:
@@ -87,7 +93,9 @@ def fewer_stages(run: Run) -> int | None:
     if pp is None or pp % 2 or run.config.pp_layout:
         return None
     each = 1 if pp == 2 else pp // 2 * vpp
-    return None if layers is not None and layers % each else pp // 2
+    if layers is not None and layers % each:
+        return None
+    return pp // 2
 
 
 def _ranks_allow(run: Run, pp: int) -> bool:
@@ -109,7 +117,9 @@ def virtual_stages(run: Run) -> int | None:
         return None
     each = layers // pp
     divisors = [size for size in range(2, each + 1) if not each % size]
-    return divisors[(len(divisors) - 1) // 2] if divisors else None
+    if divisors:
+        return divisors[(len(divisors) - 1) // 2]
+    return None
 
 
 def present_layout(run: Run) -> str | None:

@@ -26,4 +26,6 @@ def judge_walls(ranks: Ranks, prices: Mapping[WallId, Priced]) -> tuple[Wall, ..
 
 def replayed_price(costs: RunCosts, wall: WallId) -> Priced:
     told, doubted = price(costs, wall), _DOUBTED.get(wall)
-    return doubted(costs, told) if doubted and isinstance(told, Price) else told
+    if doubted and isinstance(told, Price):
+        return doubted(costs, told)
+    return told

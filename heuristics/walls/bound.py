@@ -98,7 +98,9 @@ def largest_bucket(ranks: Ranks) -> tuple[Bucket, float] | None:
     total_ns = {name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)}
     name: Bucket = max(total_ns, key=lambda bucket: total_ns[bucket])
     known = any(rank.budget_ns for rank in ranks)
-    return (name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None
+    if known:
+        return (name, total_ns[name] / sum(rank.window_ns for rank in ranks))
+    return None
 
 
 NO_WALL: Final = say("walls.lever")
@@ -132,10 +134,14 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     """How much points at a wall, and what it is."""
     idle = frac_of(ranks, "idle_ns") or 0.0
     if wall == "host_overhead":
-        return (idle, say("walls.sign-idle", part_frac=idle)) if idle >= WALL.value else None
+        if idle >= WALL.value:
+            return (idle, say("walls.sign-idle", part_frac=idle))
+        return None
     if wall == "communication":
         rest = frac_of(ranks, "neither_ns") or 0.0
-        return (rest, say("walls.sign-neither", part_frac=rest)) if rest >= WALL.value else None
+        if rest >= WALL.value:
+            return (rest, say("walls.sign-neither", part_frac=rest))
+        return None
     if wall == "compute":
         return None
     memories = [rank.memory for rank in ranks]
@@ -143,4 +149,6 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     if paid := paid_ns / sum(rank.window_ns for rank in ranks):
         return paid, say("walls.sign-paid", part_frac=paid)
     used = max(one.peak_frac or 0.0 for one in memories)
-    return (0.0, say("walls.sign-full", used_frac=used)) if used >= NEARLY_ALL.value else None
+    if used >= NEARLY_ALL.value:
+        return (0.0, say("walls.sign-full", used_frac=used))
+    return None

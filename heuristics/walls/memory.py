@@ -76,7 +76,9 @@ def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
     if isinstance(used, Missing):
         why = Missing("", say("evidence.room-unknown"), used.cure)
         return unmeasurable("memory", why, wall.evidence, known(wall.at_most_frac))
-    return without_price(wall) if used >= NEARLY_ALL.value else None
+    if used >= NEARLY_ALL.value:
+        return without_price(wall)
+    return None
 
 
 def _used_frac(ranks: Ranks) -> float | Missing:
@@ -123,7 +125,9 @@ def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
     gap = gaps[0][1]
     why = Missing("memory", say("walls.recompute-unknown", reason=gap.reason), gap.cure)
     bounded = unmeasurable("memory", why, evidence, most)
-    return structs.replace(bounded, at_least_frac=told.frac) if isinstance(told, Price) else bounded
+    if isinstance(told, Price):
+        return structs.replace(bounded, at_least_frac=told.frac)
+    return bounded
 
 
 def doubted(costs: RunCosts, told: Price) -> Price:

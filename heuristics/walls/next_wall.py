@@ -77,4 +77,6 @@ def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float | No
     if not told:
         return None
     window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
-    return min(1.0, sum(cost.ns for cost in told) / window_ns) if window_ns else 0.0
+    if window_ns:
+        return min(1.0, sum(cost.ns for cost in told) / window_ns)
+    return 0.0

@@ -62,13 +62,17 @@ class RankCosts:
         if wall != "communication" or not self.unnamed_ns:
             return bound
         bound = cost.ns if cost is not None and self._is_proven else bound
-        return None if bound is None else min(bound + self.unnamed_ns, self.start.judged_ns)
+        if bound is None:
+            return None
+        return min(bound + self.unnamed_ns, self.start.judged_ns)
 
     def proven_ns(self, wall: WallId) -> int | None:
         """What the wall costs, where nothing leaves it open that it is more."""
         cost = self.by_wall.get(wall)
         is_open = wall == "communication" and self.unnamed_ns > 0
-        return cost.ns if cost is not None and self._is_proven and not is_open else None
+        if cost is not None and self._is_proven and not is_open:
+            return cost.ns
+        return None
 
     @property
     def _is_proven(self) -> bool:
@@ -108,7 +112,9 @@ class RunCosts:
         most = [one.most_ns(wall) if ns is None else ns for one, ns in zip(self.ranks, proven, strict=True)]
         told = [ns for ns in most if ns is not None]
         whole_ns = sum(one.start.judged_ns for one in self.ranks)
-        return None if len(told) < len(most) else sum(told) / whole_ns
+        if len(told) < len(most):
+            return None
+        return sum(told) / whole_ns
 
 
 def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
@@ -144,12 +150,16 @@ def _most_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
     if wall == "memory":
         return rank.steps.windows.total_ns
     bound = _bound_ns(rank, start, wall)
-    return rank.bounds.communication_seen if wall == "communication" and bound is None else bound
+    if wall == "communication" and bound is None:
+        return rank.bounds.communication_seen
+    return bound
 
 
 def _capped(cost: Cost, bound: int | None) -> Cost:
     """A cost within its bound: what a replay saves in steps that are left out is no cost of the others."""
-    return cost if bound is None else replace(cost, ns=min(cost.ns, bound))
+    if bound is None:
+        return cost
+    return replace(cost, ns=min(cost.ns, bound))
 
 
 @frozen
@@ -237,7 +247,9 @@ def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
         return unnamed
     replays = [one.replays for one in ranks if one.replays is not None]
     doubted = [one for one in replays if one.at_least is not None]
-    return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least if doubted else None
+    if doubted:
+        return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least
+    return None
 
 
 def unnamed_doubt(ranks: Sequence[RankCosts]) -> Missing | None:
@@ -297,7 +309,9 @@ def held(
 def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
     """The row's length as part of the windows, over the ranks that tell it; nothing where none does."""
     frac = frac_of(ranks, MEASURES[measure].of)
-    return [] if frac is None else [shown(measure, frac)]
+    if frac is None:
+        return []
+    return [shown(measure, frac)]
 
 
 def only_in_first_step(wall: Wall) -> bool:
@@ -345,7 +359,9 @@ def wall_of(row: str) -> WallId | None:
     head, _, rest = row.partition(".")
     if head == "moe":
         module, _, direction = rest.partition(".")
-        return "memory" if direction == "recompute" else _ROWS["module"].get(module)
+        if direction == "recompute":
+            return "memory"
+        return _ROWS["module"].get(module)
     if head == "blocking" and rest in COMM_KINDS:
         return "communication"
     return _ROWS["row"].get(row, _ROWS["group"].get(head))

@@ -123,7 +123,9 @@ def _blind(walls: Walls) -> Texts:
 
 def _most(wall: Wall) -> str:
     most = known(wall.at_most_frac)
-    return "" if most is None or most >= 1.0 else say("walls.most", part_frac=most)
+    if most is None or most >= 1.0:
+        return ""
+    return say("walls.most", part_frac=most)
 
 
 def _kind(wall: Wall) -> str | None:

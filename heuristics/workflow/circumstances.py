@@ -28,7 +28,9 @@ def memory_errors(run: Run) -> str | None:
 def memory_stage(run: Run) -> str | None:
     """The stage of training of the first of them."""
     errors = run.log.out_of_memory if run.log else ()
-    return errors[0].stage.replace("_", " ") if errors else None
+    if errors:
+        return errors[0].stage.replace("_", " ")
+    return None
 
 
 @fact
@@ -42,7 +44,9 @@ def labels(run: Run) -> tuple[str, ...]:
 def on_cpu(run: Run) -> str | None:
     """What is moved to the CPU."""
     on = " and ".join(what for knob, what in OFFLOADS.items() if run.config.on(knob))
-    return None if not on and any(run.config.on(knob) is None for knob in OFFLOADS) else on
+    if not on and any(run.config.on(knob) is None for knob in OFFLOADS):
+        return None
+    return on
 
 
 @fact

@@ -123,7 +123,9 @@ def _after(run: Run, wall: WallId) -> str:
         largest = max(others, key=lambda one: others[one])
         return say("workflow.largest-next", wall=spoken(largest), cost_frac=others[largest])
     following = WALL_IDS[WALL_IDS.index(wall) + 1 :]
-    return say("workflow.usual-next", wall=spoken(following[0])) if following else say("workflow.no-larger")
+    if following:
+        return say("workflow.usual-next", wall=spoken(following[0]))
+    return say("workflow.no-larger")
 
 
 def _winner(run: Run) -> Experiment:

@@ -100,11 +100,15 @@ def _by_rule(rule: Rule, run: Run) -> Judged:
     asked, holds = rule.asked(config), rule.holds(config)
     if asked is False or (asked is None and holds is not True):
         figures = rule.feature.figures(config) if rule.feature else ""
-        return _unknown(figures, rule, config) if asked is None else Judged("not_applicable", figures)
+        if asked is None:
+            return _unknown(figures, rule, config)
+        return Judged("not_applicable", figures)
     figures = ", ".join(one.figures(config) for one in (rule.needs, rule.forbids) if one)
     if holds is None:
         return _unknown(figures, rule, config)
-    return Judged("met", figures) if holds else Judged("violated", figures, rule.cure_of(config), rule.fix)
+    if holds:
+        return Judged("met", figures)
+    return Judged("violated", figures, rule.cure_of(config), rule.fix)
 
 
 def _unknown(figures: str, rule: Rule, config: Config) -> Judged:

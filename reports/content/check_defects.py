@@ -84,7 +84,9 @@ def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
 
 def cure_with_fix(one: configured.Defect | configured.Incident) -> str:
     """The cure, with the fix that is one where it does not name it."""
-    return f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
+    if one.fix and one.fix not in one.cure:
+        return f"{one.cure.rstrip('.')} ({one.fix})"
+    return one.cure
 
 
 def defect_words(one: Defect, detail: Detail) -> Words:

@@ -53,7 +53,9 @@ def _weight(one: WorkflowStep) -> int:
 
 def _state(one: WorkflowStep) -> State:
     """A rule that a guide alone asks for is not violated: the run differs from the guide."""
-    return "differs" if one.state == "violated" and one.guide_only else one.state
+    if one.state == "violated" and one.guide_only:
+        return "differs"
+    return one.state
 
 
 def step_words(one: WorkflowStep) -> Words:

@@ -113,7 +113,9 @@ def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_a
 
 def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
     of_releases = known(result.rules)
-    return of_releases.undecided if of_releases else ()
+    if of_releases:
+        return of_releases.undecided
+    return ()
 
 
 def other_program(configuration: Configuration) -> str:

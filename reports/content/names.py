@@ -31,12 +31,16 @@ def statement(said: Span | Words, label: str = "", tone: Tone = Tone.PLAIN, whol
 
 def around(before: Span, inner: Words, after: Span = "") -> Words:
     """Words between two spans; nothing where there are none."""
-    return words(before, inner, after) if inner else ()
+    if inner:
+        return words(before, inner, after)
+    return ()
 
 
 def share_of(share: float | None, hue: Hue = Hue.OTHER) -> Quantity:
     """A share as a quantity with its bar."""
-    return Quantity("unknown") if share is None else Quantity(percent(share), share, hue)
+    if share is None:
+        return Quantity("unknown")
+    return Quantity(percent(share), share, hue)
 
 
 def joined(several: Iterable[Words], between: str = ", ") -> Words:
@@ -59,7 +63,9 @@ Known = TypeVar("Known")
 
 
 def told(value: OrMissing[Known], written: Callable[[Known], str] = str) -> str:
-    return "unknown" if (one := known(value)) is None else written(one)
+    if (one := known(value)) is None:
+        return "unknown"
+    return written(one)
 
 
 def optional(text: str, value: OrMissing[Known] | UnsetType, written: Callable[[Known], object] = str) -> str:
@@ -72,7 +78,9 @@ def optional(text: str, value: OrMissing[Known] | UnsetType, written: Callable[[
 
 def when(holds: object, text: str) -> str:
     """A text that stands only where something holds."""
-    return text if holds else ""
+    if holds:
+        return text
+    return ""
 
 
 def beyond(count: int, shown: int, text: str = " and {} more", *nouns: str) -> str:
@@ -89,7 +97,9 @@ def rank_numbers(ranks: Sequence[int]) -> str:
 
 def ended(text: str) -> str:
     """A text with one full stop, or its question mark."""
-    return text if text.endswith("?") else f"{text.rstrip('.')}."
+    if text.endswith("?"):
+        return text
+    return f"{text.rstrip('.')}."
 
 
 def sentence(text: str) -> str:
@@ -119,9 +129,13 @@ _FAMILIES: Final = {"comm": "communication", "copy": "copies"}
 def name_of(key: str) -> str:
     """The name of a key, or of one after a family: `launch_starved.python`, `compute.gemm`."""
     if known := named(key):
-        return f"longest {known[0].title}" if key.startswith("longest_") else known[0].title
+        if key.startswith("longest_"):
+            return f"longest {known[0].title}"
+        return known[0].title
     family, dot, last = key.rpartition(".")
-    return name_of(last) if dot and family else _FAMILIES.get(key, key.replace("_", " "))
+    if dot and family:
+        return name_of(last)
+    return _FAMILIES.get(key, key.replace("_", " "))
 
 
 VERSION: Final = "version"
@@ -162,7 +176,9 @@ def _span(key: str) -> Span | None:
         return version_of(last)
     if named(key) or (family and named(last)):
         return Term(key)
-    return Code(key) if key in knobs() else None
+    if key in knobs():
+        return Code(key)
+    return None
 
 
 def capital(text: str) -> str:
@@ -186,7 +202,9 @@ def unknown_words(gap: Missing) -> str:
 def settings_of(result: Result) -> tuple[Setting, ...]:
     """The settings of the configuration; none without one."""
     configuration = known(result.configuration)
-    return configuration.settings if configuration else ()
+    if configuration:
+        return configuration.settings
+    return ()
 
 
 def is_set(result: Result, knob: str) -> bool:
@@ -216,12 +234,16 @@ def kernel_code(recorded: str, width: int = KERNEL_WIDTH) -> Code:
 
 
 def _first(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 3] + "..."
+    if len(name) <= width:
+        return name
+    return name[: width - 3] + "..."
 
 
 def gpu_of(of: Rank | Side) -> str:
     gpu = known(of.gpu)
-    return "GPU model not recorded" if gpu is None else gpu_model(gpu)
+    if gpu is None:
+        return "GPU model not recorded"
+    return gpu_model(gpu)
 
 
 def who(of: Rank | Side | Place) -> str:
@@ -245,7 +267,9 @@ def plain(said: Words) -> str:
 
 def cell_text(cell: Cell) -> str:
     """The text of a quantity, or the words of a cell."""
-    return cell.text if isinstance(cell, Quantity) else plain(cell)
+    if isinstance(cell, Quantity):
+        return cell.text
+    return plain(cell)
 
 
 def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:

@@ -56,7 +56,9 @@ def _text(value: Any, line: str) -> str:
         return repr(value)
     if kind is str:
         return _word(value)
-    return "null" if value is None else _ENCODE(value)
+    if value is None:
+        return "null"
+    return _ENCODE(value)
 
 
 @lru_cache(maxsize=4096)

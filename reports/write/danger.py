@@ -38,7 +38,9 @@ class Dangers:
         """The text with each of them escaped."""
 
         def replaced(found: Match) -> str:
-            return escaped(found[0]) if self._is_one(text, found.start()) else found[0]
+            if self._is_one(text, found.start()):
+                return escaped(found[0])
+            return found[0]
 
         return self._any.sub(replaced, text)
 

@@ -72,7 +72,9 @@ def title_of(key: str) -> str:
     family, _, kind = key.partition(".")
     if family == "host":
         return _HOST[kind]
-    return f"wait for {name_of(key)}" if family == "blocking" else name_of(key)
+    if family == "blocking":
+        return f"wait for {name_of(key)}"
+    return name_of(key)
 
 
 def longest(lane: Drawn, count: int) -> Drawn:

@@ -232,7 +232,9 @@ def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
 
 
 def _share(cell: blocks.Cell) -> float:
-    return abs(cell.share or 0.0) if isinstance(cell, Quantity) else 0.0
+    if isinstance(cell, Quantity):
+        return abs(cell.share or 0.0)
+    return 0.0
 
 
 _NAMED: Final = 12

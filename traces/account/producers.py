@@ -202,7 +202,9 @@ class _Waits:
         for place in range(known + 1, last + 1):
             before = self._so_far[place - 1] if place > first else {}
             self._so_far[place] = _merged(before, self._own[place])
-        return self._so_far[last] if first <= last else {}
+        if first <= last:
+            return self._so_far[last]
+        return {}
 
 
 def _with_those_before(rows: Activities) -> IntArray:

@@ -155,11 +155,15 @@ def _chosen(
 
 
 def _kind(preferred: tuple[FrameKind, ...], level: int) -> FrameKind:
-    return preferred[level] if level >= 0 else FrameKind.NONE
+    if level >= 0:
+        return preferred[level]
+    return FrameKind.NONE
 
 
 def _text(found: Mapping[FrameKind, Level], kind: FrameKind, name: int) -> str:
-    return found[kind].names[name] if name >= 0 else ""
+    if name >= 0:
+        return found[kind].names[name]
+    return ""
 
 
 def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[FrameKind, Level]) -> Addresses:

@@ -163,7 +163,9 @@ def _identity(number: int) -> tuple[int, int] | None:
         found = os.fstat(number)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    if stat.S_ISREG(found.st_mode):
+        return (found.st_dev, found.st_ino)
+    return None
 
 
 def _open_files() -> dict[int, tuple[int, int]]:

@@ -62,7 +62,9 @@ def is_surely_ours(path: Path) -> bool:
 
 def _way_from_above(path: Path) -> str | None:
     shared = next((one for one in _above(path) if _is_shared(one.stat())), None)
-    return None if shared is None else f"others can rename what is in {shared}"
+    if shared is None:
+        return None
+    return f"others can rename what is in {shared}"
 
 
 def _above(path: Path) -> Iterator[Path]:

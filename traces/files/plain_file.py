@@ -38,7 +38,9 @@ def no_file(path: Path) -> str | None:
 def _other_than_file(mode: int) -> str | None:
     if stat.S_ISDIR(mode):
         return "a folder"
-    return None if stat.S_ISREG(mode) else "a pipe or a device"
+    if stat.S_ISREG(mode):
+        return None
+    return "a pipe or a device"
 
 
 def read_bytes(path: Path, most: int) -> bytes:

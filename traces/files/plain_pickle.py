@@ -234,4 +234,6 @@ def _unfolded(value: Any) -> float:
 
 
 def _plain_size(value: object) -> float:
-    return 1 + len(value) / _CHARACTERS if isinstance(value, str) else 1
+    if isinstance(value, str):
+        return 1 + len(value) / _CHARACTERS
+    return 1

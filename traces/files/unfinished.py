@@ -71,4 +71,6 @@ def _number(found: os.stat_result) -> list[int]:
 
 
 def _inodes(told: object) -> object:
-    return {key: one[-1:] for key, one in told.items()} if isinstance(told, dict) else None
+    if isinstance(told, dict):
+        return {key: one[-1:] for key, one in told.items()}
+    return None

@@ -69,7 +69,9 @@ def collector_version(path: Path) -> str | None:
         )
     found = [*_VERSION_IN_TAIL.finditer(tail.decode("latin-1"))]
     version = found[-1] if found else _VERSION_IN_HEAD.match(head.decode("latin-1"))
-    return ".".join(version.groups()) if version else None
+    if version:
+        return ".".join(version.groups())
+    return None
 
 
 _NEWER: Final = compiled(r"missing required fields|Version number is invalid")
@@ -115,7 +117,9 @@ def start_of_export_ns(export: Path) -> int | None:
             row = database.execute(f"SELECT {column} FROM {table}").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
-    return row[0] if row and isinstance(row[0], int) else None
+    if row and isinstance(row[0], int):
+        return row[0]
+    return None
 
 
 def _failure(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended) -> MoeDiagError:
@@ -168,7 +172,9 @@ def _fault(export: Path) -> str | None:
             verdict = database.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return "its export is no whole SQLite file"
-    return None if verdict == ("ok",) else "its export is no whole SQLite file"
+    if verdict == ("ok",):
+        return None
+    return "its export is no whole SQLite file"
 
 
 def _connect(export: Path, how: str = "") -> sqlite3.Connection:

@@ -144,9 +144,13 @@ def _gpu(given: Event) -> Gpu:
 def _of_run(run: Mapping[str, object], key: str) -> int | None:
     """A rank or a number of them, where a run may have it."""
     number = _count(run, key)
-    return None if number is None or number > MOST_RANKS.value else number
+    if number is None or number > MOST_RANKS.value:
+        return None
+    return number
 
 
 def _count(given: Mapping[str, object], key: str) -> int | None:
     number = whole(given.get(key))
-    return number if number >= 0 else None
+    if number >= 0:
+        return number
+    return None

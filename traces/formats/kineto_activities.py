@@ -94,7 +94,9 @@ def device_ids(found: Table) -> IntArray:
 
 def _word(name: str, place: int) -> str:
     words = name.split()
-    return words[place] if len(words) > place else ""
+    if len(words) > place:
+        return words[place]
+    return ""
 
 
 _LOW_24 = 0xFFFFFF

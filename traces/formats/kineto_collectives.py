@@ -66,7 +66,9 @@ def sizes(kernels: Table) -> IntArray:
 
 def ranks(text: str) -> tuple[int, ...] | None:
     """All ranks of a list in a text; None where it is cut, or none."""
-    return tuple(int(rank) for rank in compiled(r"\d+").findall(text)) if _RANKS.fullmatch(text) else None
+    if _RANKS.fullmatch(text):
+        return tuple(int(rank) for rank in compiled(r"\d+").findall(text))
+    return None
 
 
 def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
@@ -83,7 +85,9 @@ def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
 def _groups(header: Mapping[str, object]) -> list[Event]:
     distributed = header.get("distributedInfo")
     groups = distributed.get("pg_config") if isinstance(distributed, dict) else None
-    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+    if isinstance(groups, list):
+        return [group for group in groups if isinstance(group, dict)]
+    return []
 
 
 def fingerprint(words: str) -> int:
@@ -143,7 +147,9 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
 
 
 def _told(column: IntArray) -> IntArray | None:
-    return None if (column == NOTHING).all() else column
+    if (column == NOTHING).all():
+        return None
+    return column
 
 
 def _array(numbers: Iterable[int]) -> IntArray:
@@ -165,4 +171,6 @@ def descriptions_of(header: Mapping[str, object]) -> dict[str, str]:
 def text_of(given: Event, key: str) -> str:
     """A text of an event or a group; empty where there is none."""
     value = given.get(key)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""

@@ -135,7 +135,9 @@ def _rows(part: bytes) -> list[Row] | None:
         events = parsed(text.decode("utf-8", "replace"))
     except _UNREADABLE:
         return None
-    return kineto_rows.rows_of(events) if isinstance(events, list) else None
+    if isinstance(events, list):
+        return kineto_rows.rows_of(events)
+    return None
 
 
 def _header(without_events: bytes) -> Mapping[str, object] | None:
@@ -145,8 +147,12 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
     except _UNREADABLE:
         return None
     if isinstance(document, dict):
-        return document if document.get("traceEvents") == [0] else None
-    return {} if document == [0] else None
+        if document.get("traceEvents") == [0]:
+            return document
+        return None
+    if document == [0]:
+        return {}
+    return None
 
 
 def _added(parts: _Parts, rows: list[Row] | None) -> bool:

@@ -48,7 +48,9 @@ def _shape(dims: object) -> tuple[int, ...] | None:
     if not isinstance(dims, list) or len(dims) > _SIDES:
         return None
     told = all(type(side) is int and 0 <= side < _LARGEST for side in dims)
-    return tuple(dims) if told else None
+    if told:
+        return tuple(dims)
+    return None
 
 
 def _texts(given: object, count: int) -> tuple[str, ...]:

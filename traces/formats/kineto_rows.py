@@ -23,7 +23,9 @@ def whole(value: object, scale: int = 1) -> int:
     """A number, or a text that is one, times `scale` and rounded to an integer; NULL for all else."""
     if type(value) is int:
         scaled = value * scale
-        return scaled if -_LARGEST < scaled < _LARGEST else NULL
+        if -_LARGEST < scaled < _LARGEST:
+            return scaled
+        return NULL
     if not isinstance(value, str):
         return NULL
     try:
@@ -75,7 +77,9 @@ def _decimals(values: Sequence[object], scale: int) -> IntArray | None:
     if (before < 1).any() or (after < 1).any() or (places < 0).any():
         return None
     found, power = np.fromstring(text.replace(".", ""), dtype=np.int64, sep=" "), 10**places
-    return found * power if (found < _LARGEST // scale * scale // power).all() else None
+    if (found < _LARGEST // scale * scale // power).all():
+        return found * power
+    return None
 
 
 def first_told(*columns: IntArray) -> IntArray:
@@ -162,8 +166,12 @@ class Row(msgspec.Struct, gc=False):
     def table(self) -> str | None:
         """Name of a complete event's category, if we know it, or of memory events; None for all else."""
         if self.ph == "X":
-            return schema.TABLE_OF.get(self.cat) if isinstance(self.cat, str) else None
-        return schema.MEMORY if self.ph == "i" and self.name == schema.MEMORY_EVENT else None
+            if isinstance(self.cat, str):
+                return schema.TABLE_OF.get(self.cat)
+            return None
+        if self.ph == "i" and self.name == schema.MEMORY_EVENT:
+            return schema.MEMORY
+        return None
 
 
 _NO_ARGUMENTS: Final = Arguments()

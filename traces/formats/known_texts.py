@@ -41,7 +41,9 @@ _DIAGNOSTICS: Final = compiled_rows(
 
 def version(text: object) -> str | None:
     """A dotted version, or None where the text is anything else."""
-    return text if isinstance(text, str) and _VERSION.fullmatch(text) else None
+    if isinstance(text, str) and _VERSION.fullmatch(text):
+        return text
+    return None
 
 
 def gpu_name(text: object) -> str | None:
@@ -51,7 +53,9 @@ def gpu_name(text: object) -> str | None:
     if _GPU_NAME.fullmatch(text):
         return text
     product = product_named(text)
-    return product.name if product else None
+    if product:
+        return product.name
+    return None
 
 
 def diagnostic(text: object) -> str | None:

@@ -201,7 +201,9 @@ def _object(given: object) -> Mapping[str, Any]:
 
 def _text(given: Mapping[str, Any], key: str) -> str:
     value = given.get(key)
-    return value[:_LETTERS] if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value[:_LETTERS]
+    return ""
 
 
 def _number(given: Mapping[str, Any], key: str, below: int) -> int:

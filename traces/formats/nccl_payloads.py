@@ -158,4 +158,6 @@ def _decode(
 
 
 def _number(value: object) -> int:
-    return value if isinstance(value, int) else NULL
+    if isinstance(value, int):
+        return value
+    return NULL

@@ -132,7 +132,9 @@ def _gpu(row: list[object]) -> Gpu:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
+    if isinstance(value, int) and value >= 0:
+        return value
+    return None
 
 
 _DOMAIN_TYPES: Final = (75, 76)

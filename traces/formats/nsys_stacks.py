@@ -93,7 +93,9 @@ def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntA
 
 def _spelled(symbol: str, module: str) -> str:
     """A frame as the PyTorch profiler spells it, a native one by its library."""
-    return f"{module}(0): {symbol}" if module.endswith(".py") else f"{module}: {symbol}"
+    if module.endswith(".py"):
+        return f"{module}(0): {symbol}"
+    return f"{module}: {symbol}"
 
 
 def _nearest(time_ns: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:

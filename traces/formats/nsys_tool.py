@@ -158,7 +158,9 @@ def _candidates() -> list[Path]:
 
 def _version_in_path(path: str) -> list[int]:
     found = compiled(r"\d+(?:\.\d+)+").search(path)
-    return [*map(int, found[0].split("."))] if found else []
+    if found:
+        return [*map(int, found[0].split("."))]
+    return []
 
 
 def _answer(path: Path, *words: str) -> Ended | None:
@@ -172,7 +174,9 @@ def _answer(path: Path, *words: str) -> Ended | None:
 def _ask_version(path: Path) -> Nsys | None:
     answer = _answer(path, "--version")
     found = _VERSION.search(answer.output) if answer and answer.code == 0 else None
-    return Nsys(path, tuple(map(int, found[1].split("."))), found[0]) if found else None
+    if found:
+        return Nsys(path, tuple(map(int, found[1].split("."))), found[0])
+    return None
 
 
 _BLOBS: Final = "--include-blobs"

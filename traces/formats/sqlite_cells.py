@@ -75,7 +75,9 @@ def local_bytes(size: int, usable: int) -> int:
         return size
     least = (usable - 12) * 32 // 255 - 23
     kept = least + (size - least) % (usable - 4)
-    return kept if kept <= most else least
+    if kept <= most:
+        return kept
+    return least
 
 
 SPARE_BYTES: Final = 32
@@ -125,7 +127,9 @@ def decode_record(
         slot = slot_of[column]
         if slot >= 0:
             if value_at + length > first + local:
-                return 1 if size > local else UNUSUAL
+                if size > local:
+                    return 1
+                return UNUSUAL
             if slot >= integers:
                 if kind != 0 and (kind < 12 or kind & 1 == 0):
                     return UNUSUAL

@@ -325,7 +325,9 @@ class PageTables(SqliteTables):
         """Which readers ran: `pages`, `sqlite3`, or `pages, sqlite3 for` the tables that it read."""
         if self._pages is None:
             return super().reader
-        return f"pages, {super().reader} for {', '.join(self._left)}" if self._left else "pages"
+        if self._left:
+            return f"pages, {super().reader} for {', '.join(self._left)}"
+        return "pages"
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW

@@ -186,7 +186,9 @@ class SqliteTables:
             found = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
         except (*_FAILED, MemoryError):  # of damaged pages too; what reads them answers
             return None
-        return found[0] if found and isinstance(found[0], int) and found[0] > 0 else None
+        if found and isinstance(found[0], int) and found[0] > 0:
+            return found[0]
+        return None
 
     def strings(self, ids: IntArray) -> Mapping[int, str]:
         """Texts of `StringIds` for the distinct ids given; ids that are not there are left out."""
@@ -242,7 +244,9 @@ class SqliteTables:
             selected = f"{_condition(only)}, {_selected(integers, texts)}"
             found = self._db.execute(f"SELECT {selected} FROM {_quoted(table)} WHERE _rowid_ = ?", (rowid,))
             row = found.fetchone()
-        return None if row is None else (bool(row[0]), row[1:])
+        if row is None:
+            return None
+        return (bool(row[0]), row[1:])
 
     def _whole(self, table: str, column: str, values: tuple[Any, ...]) -> IntArray:
         try:

@@ -172,7 +172,9 @@ class TextStore:
 def names(codes: IntArray, values: Iterable[str]) -> Texts:
     """The column of these codes, with each text once; each is cut where no name is so long."""
     kept = tuple(map(cut_name, values))
-    return Texts(codes, kept) if len({*kept}) == len(kept) else in_order(codes, kept)
+    if len({*kept}) == len(kept):
+        return Texts(codes, kept)
+    return in_order(codes, kept)
 
 
 def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:

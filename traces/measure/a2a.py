@@ -137,7 +137,9 @@ def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) ->
     if took_ns:
         return max(took_ns, key=took_ns.__getitem__)
     could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
-    return "unknown" if could_be or rank.activities.is_replay.any() else "none"
+    if could_be or rank.activities.is_replay.any():
+        return "unknown"
+    return "none"
 
 
 def _dispatchers(

@@ -92,7 +92,9 @@ def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int
         return account.launch_starved_ns.get("allocator", 0)
     seen = call_kinds(rank.columns.call_names)[rank.columns.calls.name]
     none = len(seen) and not np.isin(seen, (CallKind.FREE, CallKind.ALLOCATE)).any()
-    return 0 if none else absent_ns
+    if none:
+        return 0
+    return absent_ns
 
 
 def _large_copies(subject: Subject) -> BoolArray:

@@ -57,7 +57,9 @@ def loads_apart(range_texts: Sequence[str]) -> bool | None:
     """Whether processes of their own load, by the iterator that PyTorch names; None with none or both."""
     texts = "\n".join(range_texts)
     found = {apart for name, apart in _ITERATORS.items() if name in texts}
-    return found.pop() if len(found) == 1 else None
+    if len(found) == 1:
+        return found.pop()
+    return None
 
 
 def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:
@@ -91,4 +93,6 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
             return count
     # with one loader, or none, each step waits, but for a few at the ends
     steady = float((waits > np.median(waits) / 2).mean())
-    return 1 if len(waits) >= 2 * FEWEST.value and steady >= NEARLY_ALL.value else None
+    if len(waits) >= 2 * FEWEST.value and steady >= NEARLY_ALL.value:
+        return 1
+    return None

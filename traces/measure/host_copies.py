@@ -131,7 +131,9 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
     found = at[weights]
     if not steps.used:
         _, _, filled_ns, _ = copy_use(rank, found, steps.windows)
-        return found if filled_ns > WALL.value * steps.windows.total_ns else at[:0]
+        if filled_ns > WALL.value * steps.windows.total_ns:
+            return found
+        return at[:0]
     often = RECURS.value * len(steps.used)
     if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
         return at[:0]

@@ -45,7 +45,9 @@ class Cut(Lasting):
 
 def borders_of(steps: Steps) -> Borders:
     """The used steps; where there are none, the one window."""
-    return Borders(*steps.borders_ns) if steps.used else Borders(steps.windows.start_ns, steps.windows.end_ns)
+    if steps.used:
+        return Borders(*steps.borders_ns)
+    return Borders(steps.windows.start_ns, steps.windows.end_ns)
 
 
 def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:

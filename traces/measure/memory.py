@@ -37,7 +37,9 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     their first event: reserved memory is rarely given back. A sum is none where it can be too small.
     """
     found = _in_use(rank, windows)
-    return found if isinstance(found, Missing) else _peak(*found, windows)
+    if isinstance(found, Missing):
+        return found
+    return _peak(*found, windows)
 
 
 def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
@@ -191,4 +193,6 @@ def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | Non
             since = freed[np.searchsorted(freed, first) :][:1]
             later = allocated[np.searchsorted(allocated, since[0]) :][:1] if len(since) else since
             seen.append(bool(len(later)) and int(later[0]) <= last)
-    return sum(seen) / len(seen) if seen else None
+    if seen:
+        return sum(seen) / len(seen)
+    return None

@@ -78,7 +78,9 @@ class _Done:
 
     @property
     def at_peak_s(self) -> float | None:
-        return None if self.peak_tflops is None else self.work.flop / (self.peak_tflops * 1e12)
+        if self.peak_tflops is None:
+            return None
+        return self.work.flop / (self.peak_tflops * 1e12)
 
 
 def _matrix(rank: RankTimeline, windows: Spans, gpu: str | None, memory: int | None) -> MatrixRates | Missing:
@@ -165,7 +167,9 @@ def _precision(work: OperatorWork, kernel: str, rank: RankTimeline) -> Precision
     wide = wide_format(kernel, classify_kernel(kernel))
     if wide is None and has_tf32(rank.gpu) is False:
         return "fp32"
-    return None if wide == "3xtf32" else wide
+    if wide == "3xtf32":
+        return None
+    return wide
 
 
 def _by_class(

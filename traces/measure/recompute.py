@@ -53,12 +53,16 @@ class Recompute:
 
     @property
     def missing(self) -> Missing | None:
-        return self.recompute_ns if isinstance(self.recompute_ns, Missing) else None
+        if isinstance(self.recompute_ns, Missing):
+            return self.recompute_ns
+        return None
 
     @property
     def unseen_ns(self) -> int | None:
         """The most that runs a second time beside what is known; None where nothing bounds it."""
-        return 0 if self.missing is None else self.at_most_ns
+        if self.missing is None:
+            return 0
+        return self.at_most_ns
 
     @property
     def again(self) -> tuple[str, ...]:

@@ -260,7 +260,9 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
         longest = same[again][order_of(-length_ns[same[again]])]
         result[compute[longest[: summed(~again)]]] = True
     products = rank.of_class(*_PRODUCTS)
-    return result if (result & products).any() else np.zeros_like(result)
+    if (result & products).any():
+        return result
+    return np.zeros_like(result)
 
 
 def _backward_by_name(rank: RankTimeline) -> BoolArray:

@@ -173,7 +173,9 @@ def _ran_ns(kernels: Activities, which: BoolArray, windows: Spans, samples: GpuS
 
 def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:
     there = ~np.isnan(values) & (ran_ns > 0)
-    return float(np.average(values[there], weights=ran_ns[there])) if there.any() else NONE_SEEN
+    if there.any():
+        return float(np.average(values[there], weights=ran_ns[there]))
+    return NONE_SEEN
 
 
 _USE: Final = LaunchUse.__struct_fields__

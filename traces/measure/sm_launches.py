@@ -143,7 +143,9 @@ def measure_launches(
 
 
 def _why(share: float | Missing | None) -> Missing:
-    return share if isinstance(share, Missing) else NONE_SEEN
+    if isinstance(share, Missing):
+        return share
+    return NONE_SEEN
 
 
 def _nothing_judged(rank: RankTimeline, also: str = "") -> Missing:

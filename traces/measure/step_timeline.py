@@ -111,7 +111,9 @@ def _functions(columns: Columns) -> Iterator[HostKind]:
 
     def public(text: str) -> str | None:
         frame = public_frame(text)
-        return frame.name if frame else None
+        if frame:
+            return frame.name
+        return None
 
     yield HostKind("functions", rows, rows.text, frames.names, public)
 

@@ -97,13 +97,17 @@ def has_half(rank: RankTimeline, gpu: Gpu | None) -> bool | None:
 
 def has_tf32(gpu: Gpu | None) -> bool | None:
     """Whether a GPU's tensor cores multiply TF32; None where its capability is unknown."""
-    return _numbers(gpu.capability) >= TF32_SINCE if gpu and gpu.capability else None
+    if gpu and gpu.capability:
+        return _numbers(gpu.capability) >= TF32_SINCE
+    return None
 
 
 def tensor_frac(gpu: Gpu | None) -> float | None:
     """What an FP32 GEMM would take in TF32 at best, as part of its time; None where unknown, or no less."""
     frac = fp32_to_tf32_frac(gpu.name) if gpu and has_tf32(gpu) else None
-    return frac if frac is not None and frac < 1 else None
+    if frac is not None and frac < 1:
+        return frac
+    return None
 
 
 def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:

@@ -55,7 +55,9 @@ def _shown(file: str, function: str) -> str:
     known = public_file(file)
     if known is not None and _FUNCTION.fullmatch(function):
         return f"{known}: {function}"
-    return function if _OURS.fullmatch(function) else OWN_CODE
+    if _OURS.fullmatch(function):
+        return function
+    return OWN_CODE
 
 
 def category_at_peak(frames: Sequence[tuple[str, str]], *, began: bool, kept: bool) -> str:
@@ -64,7 +66,11 @@ def category_at_peak(frames: Sequence[tuple[str, str]], *, began: bool, kept: bo
     if where in ("optimizer", "gradients", "parameters"):
         return where
     if where == "backward":
-        return "gradients" if kept else "temporary"
+        if kept:
+            return "gradients"
+        return "temporary"
     if where == "forward":
         return "activations"
-    return "unknown" if began else "before_recording"
+    if began:
+        return "unknown"
+    return "before_recording"

@@ -97,7 +97,9 @@ _MOST_OWN: Final = 16
 def recorder_of(path: PurePath) -> tuple[str, ...]:
     """The machine after which the PyTorch profiler names a file by itself: HOST_PID.TIME.pt.trace.json."""
     found = _BY_PROFILER.match(path.name)
-    return own_words([found[1]]) if found else ()
+    if found:
+        return own_words([found[1]])
+    return ()
 
 
 def own_words(names: Iterable[str]) -> tuple[str, ...]:

@@ -98,7 +98,9 @@ def public_frame(text: str) -> Frame | None:
         kind, name = FrameKind.NATIVE, _of_library(found["path"], found["symbol"])
     else:
         return None
-    return Frame(kind, name) if name else None
+    if name:
+        return Frame(kind, name)
+    return None
 
 
 def _of_python(path: str, function: str) -> str | None:
@@ -115,7 +117,9 @@ def _of_python(path: str, function: str) -> str | None:
         module = module[:-1]
     if not all(map(_is_name, module)):
         return None
-    return ".".join(module) if function == _WHOLE_FILE else ".".join((*module, function))
+    if function == _WHOLE_FILE:
+        return ".".join(module)
+    return ".".join((*module, function))
 
 
 @cache
@@ -124,7 +128,9 @@ def public_file(path: str) -> str | None:
     inside = _from_package(path.replace("\\", "/"))
     parts = inside.removesuffix(".py").split("/")
     known = inside.endswith(".py") and parts[0] in _known("packages") and all(map(_is_name, parts))
-    return inside if known else None
+    if known:
+        return inside
+    return None
 
 
 def _from_package(path: str) -> str:
@@ -161,7 +167,9 @@ def _of_library(path: str, symbol: str) -> str | None:
         return None
     name = _without_brackets(symbol).strip().rpartition(" ")[2]
     parts = [part for part in name.split("::") if part]
-    return "::".join(parts) if parts and all(map(_is_name, parts)) else None
+    if parts and all(map(_is_name, parts)):
+        return "::".join(parts)
+    return None
 
 
 def _without_brackets(symbol: str) -> str:
@@ -182,7 +190,9 @@ _OPERATOR: Final = compiled(
 def public_span(text: str) -> Frame | None:
     """An operator or a range that names what a thread does; None for a step's own range and private ones."""
     said = public_range(text)
-    return None if said is None else _span(said)
+    if said is None:
+        return None
+    return _span(said)
 
 
 @cache
@@ -196,4 +206,6 @@ def _span(said: str) -> Frame | None:
 @cache
 def public_os_call(text: str) -> Frame | None:
     """A call of the operating system that we know."""
-    return Frame(FrameKind.OS_CALL, text) if text in _known("os_calls") else None
+    if text in _known("os_calls"):
+        return Frame(FrameKind.OS_CALL, text)
+    return None

@@ -36,7 +36,9 @@ class Product(TableRow, frozen=True):
 
     @property
     def memory_bytes(self) -> int | None:
-        return None if self.memory_gib is None else self.memory_gib << 30
+        if self.memory_gib is None:
+            return None
+        return self.memory_gib << 30
 
 
 @cache
@@ -49,7 +51,9 @@ def products() -> Mapping[str, Product]:
 def product_named(name: str) -> Product | None:
     """The product of a name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where the table has it not."""
     found = longest_within(name, tuple(products()))
-    return products()[found] if found else None
+    if found:
+        return products()[found]
+    return None
 
 
 def memory_rate(name: str | None, memory_bytes: int | None) -> int | None:
@@ -61,13 +65,17 @@ def memory_rate(name: str | None, memory_bytes: int | None) -> int | None:
     if product is None or product.memory_bytes is None:
         return None
     smaller = memory_bytes is not None and memory_bytes < NEARLY_ALL.value * product.memory_bytes
-    return None if smaller else product.memory_gb_per_s
+    if smaller:
+        return None
+    return product.memory_gb_per_s
 
 
 def link_rate(name: str | None) -> int | None:
     """NVLink of a GPU in GB/s, in one direction; None of one that has none, or may have none."""
     product = product_named(name) if name and "pcie" not in name.lower() else None
-    return product.nvlink_gb_per_s if product else None
+    if product:
+        return product.nvlink_gb_per_s
+    return None
 
 
 _FORMS: Final = r"SXM|PCIE|NVL|OAM|HBM|DGXS"
@@ -198,4 +206,6 @@ def capability_at_least(kernel_names: Iterable[str]) -> str | None:
     known = [
         (int(text[:-1]), int(text[-1])) for text in spoken if f"{text[:-1]}.{text[-1]}" in _BY_CAPABILITY
     ]
-    return "{}.{}".format(*max(known)) if known else None
+    if known:
+        return "{}.{}".format(*max(known))
+    return None

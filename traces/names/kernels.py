@@ -146,7 +146,9 @@ def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
         return _dispatch(name, kernel)
     if kernel.class_ == "router":
         found = _TOPK.search(name)
-        return ("router", "fwd" if found[1] == "forward" else "bwd") if found else None
+        if found:
+            return ("router", "fwd" if found[1] == "forward" else "bwd")
+        return None
     if kernel.class_ in MODULES and kernel.subclass in ("fwd", "bwd") and not _HELPERS.search(name):
         return kernel.class_, kernel.subclass
     return None
@@ -163,7 +165,9 @@ def _dispatch(name: str, kernel: KernelClass) -> tuple[str, str] | None:
     if hybrid := _HYBRID.search(name):
         return "dispatch", "fwd" if hybrid[1] in ("true", "1") else "bwd"
     cached = _CACHED.search(name)
-    return ("dispatch", "bwd") if cached and cached[1] in ("true", "1") else None
+    if cached and cached[1] in ("true", "1"):
+        return ("dispatch", "bwd")
+    return None
 
 
 _WRITTEN_SO: Final = compiled(

@@ -29,13 +29,17 @@ def _row(description: str) -> _Row | None:
 
 def known_group(description: str) -> str | None:
     """The description where it is one that we know, else None."""
-    return description if _row(description) else None
+    if _row(description):
+        return description
+    return None
 
 
 def settings_of(description: str) -> tuple[str, ...]:
     """The settings, by Megatron-Core's names, that make a group as large as it is."""
     found = _row(description)
-    return found.settings if found else ()
+    if found:
+        return found.settings
+    return ()
 
 
 _OPERATIONS: Final = (

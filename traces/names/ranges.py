@@ -125,7 +125,9 @@ _LENGTH: Final = 100
 def public_call(text: str) -> str | None:
     """A call of the CUDA runtime or driver without its version; None for any other text."""
     found = _CALL.fullmatch(text)
-    return found[1] if found else None
+    if found:
+        return found[1]
+    return None
 
 
 def public_range(text: str) -> str | None:
@@ -140,7 +142,9 @@ def _if_known(said: str) -> str | None:
     if _OF_FRAMEWORKS.fullmatch(said):
         return said
     words = _WORD.findall(said)
-    return said if any(map(str.isalpha, words)) and all(map(_is_known, words)) else None
+    if any(map(str.isalpha, words)) and all(map(_is_known, words)):
+        return said
+    return None
 
 
 def _is_known(word: str) -> bool:

@@ -146,7 +146,9 @@ def communication_of(rank: RankTimeline) -> Communication:
 
 def _operation(subclass: str) -> int:
     """Place in `OPERATIONS` of what a subclass does, `UNTOLD` where it does not say."""
-    return OPERATIONS.index(_OPERATION[subclass]) if subclass in _OPERATION else UNTOLD
+    if subclass in _OPERATION:
+        return OPERATIONS.index(_OPERATION[subclass])
+    return UNTOLD
 
 
 def _told(rank: RankTimeline, rows: Activities) -> IntArray:

@@ -34,7 +34,9 @@ def spread_frac(duration_ns: IntArray) -> float | None:
     if len(duration_ns) < ENOUGH.value:
         return None
     low, middle, high = np.percentile(duration_ns, (10, 50, 90))
-    return float((high - low) / middle) if middle else None
+    if middle:
+        return float((high - low) / middle)
+    return None
 
 
 _OF_SEVERAL_USES: Final = (

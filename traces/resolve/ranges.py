@@ -96,4 +96,6 @@ def _phase(text: str) -> str | None:
     if "Checkpoint" in text:
         return None
     said = [phase for phase, pattern in _PHASES if pattern.search(text)]
-    return said[0] if len(said) == 1 else None
+    if len(said) == 1:
+        return said[0]
+    return None

@@ -72,4 +72,6 @@ def note_releases(draft: Draft, at_least: Release, before: Release | None) -> No
 
 def spelled(core: Release) -> str:
     """A release as text."""
-    return "main" if core == MAIN else ".".join(str(part) for part in core)
+    if core == MAIN:
+        return "main"
+    return ".".join(str(part) for part in core)

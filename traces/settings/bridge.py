@@ -48,7 +48,9 @@ def _value(knob: Knob, raw: Raw) -> Value:
     """A knob's value; layouts have two spellings, and recipes are registered with dashes too."""
     if knob.id == "mixed_precision" and isinstance(raw, str):
         raw = raw.replace("-", "_")
-    return _layout(knob, raw) if knob.id == "pipeline_model_parallel_layout" else value_of(knob, raw)
+    if knob.id == "pipeline_model_parallel_layout":
+        return _layout(knob, raw)
+    return value_of(knob, raw)
 
 
 def _layout(knob: Knob, raw: Raw) -> str | None:
@@ -161,7 +163,9 @@ def take_path(
 
 
 def _words(raw: Raw) -> list[str]:
-    return [str(one) for one in raw] if isinstance(raw, list) else [str(raw)]
+    if isinstance(raw, list):
+        return [str(one) for one in raw]
+    return [str(raw)]
 
 
 def plain_path(path: str) -> str:

@@ -101,7 +101,9 @@ class Flag:
     @property
     def raw(self) -> Raw:
         texts: list[Raw] = [word.text for word in self.words]
-        return texts[0] if len(texts) == 1 else texts
+        if len(texts) == 1:
+            return texts[0]
+        return texts
 
 
 def take_script(draft: Draft, text: str, core: Release | None) -> bool:

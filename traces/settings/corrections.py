@@ -83,7 +83,9 @@ def alias(name: str, said: str) -> Correction | None:
         return None
     word = said.strip().lower()
     sets = next((found for words, found in row.by_word.items() if word in words.split()), row.sets)
-    return None if sets is None else Correction(tuple(sets.items()))
+    if sets is None:
+        return None
+    return Correction(tuple(sets.items()))
 
 
 def is_alias(name: str) -> bool:

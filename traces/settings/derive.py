@@ -85,7 +85,9 @@ def _virtual_stages(draft: Draft, is_complete: bool) -> None:
 
 
 def _more_than_one(size: int) -> int | None:
-    return size if size > 1 else None
+    if size > 1:
+        return size
+    return None
 
 
 def with_ranks(settings: Settings) -> Settings:

@@ -155,7 +155,9 @@ def recipe(name: str) -> dict[str, Value]:
     """Fields of a mixed-precision recipe; empty where there is none of that name."""
     table = read_table("traces.settings", "precision_recipes.toml", _Recipes)
     base = table.base["fp16" if name.startswith("fp16") else "bf16"]
-    return {**table.default, **base, **table.recipe[name]} if name in table.recipe else {}
+    if name in table.recipe:
+        return {**table.default, **base, **table.recipe[name]}
+    return {}
 
 
 def of_precision(name: Value, own: Mapping[str, Value]) -> dict[str, Value]:

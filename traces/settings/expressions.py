@@ -53,7 +53,9 @@ def _result(op: ast.operator, one: int, other: int) -> int | None:
             return one * other
         case ast.Div() | ast.Mod():  # as the shell: towards zero
             quotient = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-            return quotient if isinstance(op, ast.Div) else one - quotient * other
+            if isinstance(op, ast.Div):
+                return quotient
+            return one - quotient * other
     return None
 
 

@@ -211,7 +211,9 @@ def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
         return {}
     each = draft.view.count(VIRTUAL_STAGES) or 1
     layout = _table().stages.get(name, {}).get(str(stages * each))
-    return {} if layout is None else {STAGE_LAYOUT: layout}
+    if layout is None:
+        return {}
+    return {STAGE_LAYOUT: layout}
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):

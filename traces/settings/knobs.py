@@ -93,9 +93,13 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     def default_in(self, core: Release | None) -> tuple[Value] | None:
         """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is given."""
         if core is None:
-            return (self.defaults[0][1],) if len(self.defaults) == 1 else None
+            if len(self.defaults) == 1:
+                return (self.defaults[0][1],)
+            return None
         found = [value for since, value in self.defaults if since <= core]
-        return (found[-1],) if found else None
+        if found:
+            return (found[-1],)
+        return None
 
     def name_in(self, core: Release | None) -> str:
         """Its field's name in a release; the newest where none is given."""

@@ -28,4 +28,6 @@ def as_word(text: str) -> str:
     """A value as one word of a line: as it is, letters of stages in quotes, any other as `VALUE`."""
     if is_layout(text) and not is_bare(text):
         return f'"{text}"'
-    return (text or '""') if is_bare(text) else VALUE
+    if is_bare(text):
+        return text or '""'
+    return VALUE

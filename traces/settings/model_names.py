@@ -52,7 +52,9 @@ def model_names() -> tuple[str, ...]:
 def name_of(id: str) -> str:
     """The publisher's name of a recipe's model; the recipe's own where the table has none."""
     names = _names().names.get(id)
-    return names[0] if names else id
+    if names:
+        return names[0]
+    return id
 
 
 def model_names_by_id() -> Mapping[str, str]:

@@ -86,7 +86,9 @@ def open_groups() -> frozenset[str]:
 def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NEAR) -> str:
     """What is meant by a file's name, of its first ones alone: a file with more is of another kind."""
     draft.looked_up += 1
-    return nearest(name, known, near.value) if draft.looked_up <= MOST_PROBLEMS.value else ""
+    if draft.looked_up <= MOST_PROBLEMS.value:
+        return nearest(name, known, near.value)
+    return ""
 
 
 @cache

@@ -39,7 +39,9 @@ def low_bytes(precision: str | None) -> float | None:
     The element alone: block scales (1/32 of MXFP8, 1/16 of NVFP4) are left out.
     """
     bits = bits_of(precision)
-    return None if bits is None or bits > 8 else bits / 8
+    if bits is None or bits > 8:
+        return None
+    return bits / 8
 
 
 def configured_precision(view: KnobView) -> str | None:
@@ -61,4 +63,6 @@ def configured_precision(view: KnobView) -> str | None:
     halves = {name: view.on(name) for name in ("bf16", "fp16")}
     if True in halves.values():
         return next(name for name, is_on in halves.items() if is_on)
-    return None if None in halves.values() else "fp32"
+    if None in halves.values():
+        return None
+    return "fp32"

@@ -69,4 +69,6 @@ def _off_value(knob: Knob, is_off: bool) -> Value:
     if knob.kind == "bool":
         return is_off
     last = knob.defaults[-1][1] if knob.defaults else None
-    return last if isinstance(last, tuple) else None
+    if isinstance(last, tuple):
+        return last
+    return None

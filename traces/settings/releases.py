@@ -40,7 +40,9 @@ def stay_of_path(path: str) -> Stay | None:
     knob = by_path().get(path)
     if knob is None:
         field = core_fields().sometimes.get(name) if path.startswith("model.") else None
-        return None if field is None else Stay(release(field.since) or FIRST)
+        if field is None:
+            return None
+        return Stay(release(field.since) or FIRST)
     if path != knob.bridge or knob.source.startswith("megatron/training"):
         return None
     return Stay(max([knob.since, *(old.until for old in knob.older)]), knob.until, knob.id)
@@ -92,4 +94,6 @@ def _came_with(name: str, since: Release) -> tuple[str, str]:
 
 
 def _text(since: Release) -> str:
-    return "0.20" if since == MAIN else ".".join(map(str, since))
+    if since == MAIN:
+        return "0.20"
+    return ".".join(map(str, since))

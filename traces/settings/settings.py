@@ -55,11 +55,15 @@ class Settings:
 
     def value(self, knob: str) -> Value:
         found = self.by_knob.get(knob)
-        return None if found is None else found.value
+        if found is None:
+            return None
+        return found.value
 
     def said(self, knob: str) -> str:
         found = self.by_knob.get(knob)
-        return "" if found is None else found.said
+        if found is None:
+            return ""
+        return found.said
 
     def under(self, other: Settings) -> Settings:
         """These, overlaid with others, which win."""
@@ -109,39 +113,59 @@ class KnobView:
         """
         value = self.first(*knobs)
         if value is None:
-            return False if any(map(self.known, knobs)) else None
-        return value.lower() not in OFF if isinstance(value, str) else bool(value)
+            if any(map(self.known, knobs)):
+                return False
+            return None
+        if isinstance(value, str):
+            return value.lower() not in OFF
+        return bool(value)
 
     def any_on(self, *knobs: str) -> bool | None:
         """True where one is on, False where all that are known are off and one is known."""
         states = {*map(self.on, knobs)} - {None}
-        return True in states if states else None
+        if states:
+            return True in states
+        return None
 
     def null(self, knob: str) -> bool | None:
-        return self.value(knob) is None if self.known(knob) else None
+        if self.known(knob):
+            return self.value(knob) is None
+        return None
 
     def one_of(self, knob: str, *values: Value) -> bool | None:
-        return self.value(knob) in values if self.known(knob) else None
+        if self.known(knob):
+            return self.value(knob) in values
+        return None
 
     def number(self, knob: str) -> float | None:
         value = self.value(knob)
-        return value if type(value) is int or type(value) is float else None
+        if type(value) is int or type(value) is float:
+            return value
+        return None
 
     def count(self, knob: str) -> int | None:
         value = self.value(knob)
-        return value if type(value) is int else None
+        if type(value) is int:
+            return value
+        return None
 
     def positive(self, *knobs: str) -> int | None:
         """A whole number above zero, of the first of these that has a value; else None."""
         value = self.first(*knobs)
-        return value if type(value) is int and value > 0 else None
+        if type(value) is int and value > 0:
+            return value
+        return None
 
     def above(self, knob: str, limit: float) -> bool | None:
-        return False if self.null(knob) else of_known(gt, self.number(knob), limit)
+        if self.null(knob):
+            return False
+        return of_known(gt, self.number(knob), limit)
 
     def word(self, knob: str) -> str | None:
         value = self.value(knob)
-        return value if isinstance(value, str) else None
+        if isinstance(value, str):
+            return value
+        return None
 
     def names(self, knob: str) -> tuple[str, ...] | None:
         """Its list of names, one text as well; null is the empty list, None is unknown."""
@@ -150,7 +174,9 @@ class KnobView:
             return None
         if isinstance(value, str):
             return tuple(compiled(r"[^\s,\[\]'\"]+").findall(value))
-        return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
+        if isinstance(value, tuple):
+            return tuple(str(name) for name in value)
+        return ()
 
     def holds(self, knob: str, name: str) -> bool | None:
         return of_known(contains, self.names(knob), name)
@@ -160,18 +186,24 @@ class KnobView:
         knob = f"env.{name}"
         if not self.known(knob):
             return None
-        return "" if self.null(knob) else str(self.value(knob))
+        if self.null(knob):
+            return ""
+        return str(self.value(knob))
 
     def env_is(self, name: str, text: str) -> bool | None:
         return of_known(eq, self.env(name), text)
 
     def size(self, knob: str) -> int | None:
         """Ranks of a parallel dimension; null is 1."""
-        return 1 if self.null(knob) else self.positive(knob)
+        if self.null(knob):
+            return 1
+        return self.positive(knob)
 
     def where(self, knob: str) -> str:
         place = self.settings.said(knob)
-        return "the framework's defaults" if place == "default" else place or "the options"
+        if place == "default":
+            return "the framework's defaults"
+        return place or "the options"
 
 
 MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
@@ -239,7 +271,9 @@ class Draft:
         return KnobView(Settings(self.by_knob))
 
     def where(self, line: int | None) -> str:
-        return self.name if line is None else f"{self.name}:{line}"
+        if line is None:
+            return self.name
+        return f"{self.name}:{line}"
 
     def put(self, knob: str, value: Value, line: int | None) -> None:
         """Take a value; a later one wins, as in the frameworks."""

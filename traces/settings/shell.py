@@ -227,7 +227,9 @@ class _Reader:
         if part.text in self.arrays:
             return self._counted(self.arrays[part.text])
         pieces = self._part(Part("name", part.text, part.line, part.quoted, part.instead))
-        return (_joined(pieces, part.line),) if pieces else ()
+        if pieces:
+            return (_joined(pieces, part.line),)
+        return ()
 
     def _pieces(self, parts: Iterable[Part]) -> Pieces:
         return tuple(chain.from_iterable(map(self._part, parts)))
@@ -262,7 +264,9 @@ class _Reader:
 
     def _number(self, name: str) -> int | None:
         whole = _joined(self.texts.get(name, ()), 0)
-        return int(whole.text) if whole.sure and compiled(r"\s*\d{1,15}\s*").fullmatch(whole.text) else None
+        if whole.sure and compiled(r"\s*\d{1,15}\s*").fullmatch(whole.text):
+            return int(whole.text)
+        return None
 
     def _counted(self, pieces: Pieces) -> Pieces:
         self.left -= sum(len(piece.text) + 1 for piece in pieces)

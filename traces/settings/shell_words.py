@@ -45,13 +45,17 @@ class Token:
     def plain(self) -> str:
         """Its text where it is nothing but unquoted text; else empty."""
         is_plain = all(part.kind == "text" and not part.quoted for part in self.parts)
-        return "".join(part.text for part in self.parts) if is_plain else ""
+        if is_plain:
+            return "".join(part.text for part in self.parts)
+        return ""
 
     @property
     def assigns(self) -> tuple[str, str, str]:
         """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty texts."""
         found = _ASSIGNED.fullmatch(self.parts[0].text) if self.parts else None
-        return (found[1], found[2], found[3]) if found else ("", "", "")
+        if found:
+            return (found[1], found[2], found[3])
+        return ("", "", "")
 
 
 _ARRAY: Final = compiled(r"[A-Za-z_]\w*\+?=")
@@ -181,14 +185,18 @@ class Lexer:
             if opening == "{":
                 return _braced(inside, line, quoted)
             is_sum = inside.startswith("(") and inside.endswith(")")
-            return Part("sum", inside[1:-1], line, quoted) if is_sum else Part("unknown", "", line, quoted)
+            if is_sum:
+                return Part("sum", inside[1:-1], line, quoted)
+            return Part("unknown", "", line, quoted)
         found = self._eat(_VARIABLE)
         name = found[1] if found else None
         if name is None:
             return Part("text", "$", line, quoted)
         if name in ("@", "*"):
             return Part("arguments", "", line, quoted)
-        return Part("name", name, line, quoted) if name.isidentifier() else Part("unknown", "", line, quoted)
+        if name.isidentifier():
+            return Part("name", name, line, quoted)
+        return Part("unknown", "", line, quoted)
 
     def _closing(self, opening: str) -> int:
         closing, depth = {"(": ")", "{": "}"}[opening], 0

@@ -26,7 +26,9 @@ def spelled(value: object) -> str:
         case None:
             return "none"
         case bool():
-            return "on" if value else "off"
+            if value:
+                return "on"
+            return "off"
         case tuple() | list():
             return " ".join(map(str, value)) or "none"
     return str(value)
@@ -55,13 +57,17 @@ def in_section(changes: Mapping[str, Value], settings: Settings) -> dict[str, Va
     reduces = any(f"comm_overlap.{name}" in settings for name in _REDUCTIONS)
     found = {_in_section(knob, reduces): value for knob, value in changes.items()}
     kept = {knob: True for knob, value in section.items() if value is True and knob not in found}
-    return {**found, **kept} if is_new and set(section) & set(found) else found
+    if is_new and set(section) & set(found):
+        return {**found, **kept}
+    return found
 
 
 def _in_section(knob: str, reduces: bool) -> str:
     name = knob.removeprefix("ddp.")
     moves = knob in _SECTION or (reduces and name in _REDUCTIONS)
-    return f"comm_overlap.{name}" if moves else knob
+    if moves:
+        return f"comm_overlap.{name}"
+    return knob
 
 
 def harness_line(knob_id: str, value: Value) -> str:
@@ -116,11 +122,15 @@ def spell(
 def _line(knob: Knob, value: Value, framework: Framework, core: Release | None) -> str:
     if knob.id.startswith("env."):
         name = knob.id.removeprefix("env.")
-        return f"(leave out {name})" if value is None else f"{name}={_word(value)}"
+        if value is None:
+            return f"(leave out {name})"
+        return f"{name}={_word(value)}"
     if framework == "megatron_bridge":
         group, _, newest = knob.bridge.rpartition(".")
         name = knob.name_in(core) if knob.older else newest
-        return f"{group}.{name}={_override(value)}" if group else f"{newest}={_override(value)}"
+        if group:
+            return f"{group}.{name}={_override(value)}"
+        return f"{newest}={_override(value)}"
     return _flag_line(knob, value, core)
 
 
@@ -145,9 +155,13 @@ def _override(value: Value) -> str:
         return f"[{','.join(_override(one) for one in value)}]"
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else _word(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _word(value)
 
 
 def _word(value: Value) -> str:
     text = str(value)
-    return f'"{text}"' if text == LAYOUT else as_word(text)
+    if text == LAYOUT:
+        return f'"{text}"'
+    return as_word(text)

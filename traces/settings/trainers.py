@@ -240,7 +240,9 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -
 def _group(trainer: Trainer, path: str) -> str:
     """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings do."""
     above = max((one for one in trainer.under if path.startswith(f"{one}.")), key=len, default="")
-    return f"{trainer.under[above]}{path[len(above) :]}" if above else ""
+    if above:
+        return f"{trainer.under[above]}{path[len(above) :]}"
+    return ""
 
 
 def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:
@@ -256,7 +258,9 @@ def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> Non
 def _size(said: Said) -> int:
     """A count; 0 where it is not told."""
     text = str(said.raw).strip() if said.is_told else ""
-    return int(text) if _SIZE.fullmatch(text) else 0
+    if _SIZE.fullmatch(text):
+        return int(text)
+    return 0
 
 
 def _take_model(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:

@@ -25,13 +25,17 @@ def unrolled(layout: str) -> str | None:
         if longer + len(text) > LONGEST.value:
             return None
         text = pattern.sub(lambda found: found[1] * int(found[2]), text)
-    return text if compiled(r"[EtmL|]+").fullmatch(text) else None
+    if compiled(r"[EtmL|]+").fullmatch(text):
+        return text
+    return None
 
 
 def stage_count(layout: str) -> int | None:
     """Pipeline stages times virtual stages of a layout; None where it is none."""
     text = unrolled(layout)
-    return None if text is None else text.count("|") + 1
+    if text is None:
+        return None
+    return text.count("|") + 1
 
 
 def layout_of(stages: Sequence[Sequence[str]]) -> str | None:
@@ -85,7 +89,9 @@ def value_of(knob: Knob, raw: Raw) -> Value:
         NotAValue: the knob does not take it.
     """
     if knob.kind == "given":
-        return None if raw in (None, [], *NULLS) else GIVEN
+        if raw in (None, [], *NULLS):
+            return None
+        return GIVEN
     raw = _plain(raw)
     is_null = isinstance(raw, str) and raw.strip() in NULLS and knob.kind != "str"
     if raw is None or is_null or raw in ("null", "None", "~"):
@@ -110,7 +116,9 @@ def _plain(raw: Raw) -> Raw:
         raise NotAValue("takes a plain value")
     if isinstance(raw, list):
         return [_plain(one) for one in raw]
-    return DTYPES.get(raw, raw) if isinstance(raw, str) else raw
+    if isinstance(raw, str):
+        return DTYPES.get(raw, raw)
+    return raw
 
 
 def _of_kind(kind: Kind, raw: Raw) -> Value:
@@ -123,7 +131,9 @@ def _of_kind(kind: Kind, raw: Raw) -> Value:
     entries = _layers(raw) if single == "int" else _entries(raw)
     values = tuple(read(_only(one)) for one in entries)
     is_listed = isinstance(raw, list) or (isinstance(raw, str) and "[" in raw)
-    return values[0] if len(values) == 1 and not (single == "int" and is_listed) else values
+    if len(values) == 1 and not (single == "int" and is_listed):
+        return values[0]
+    return values
 
 
 def _only(raw: Raw) -> Raw:
@@ -161,7 +171,9 @@ def _str(raw: Raw) -> str:
     if isinstance(raw, list | dict) or raw is None:
         raise ValueError
     text = str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
-    return found[1] if (found := _ENUM.fullmatch(text)) else text
+    if found := _ENUM.fullmatch(text):
+        return found[1]
+    return text
 
 
 _READERS: Final[Mapping[str, Callable[[Raw], Scalar]]] = {
@@ -176,7 +188,9 @@ def _scalar(raw: Raw) -> Scalar:
     if isinstance(raw, bool | int | float):
         return raw
     text = _str(raw)
-    return int(text) if compiled(r"[+-]?\d{1,18}").fullmatch(text) else text
+    if compiled(r"[+-]?\d{1,18}").fullmatch(text):
+        return int(text)
+    return text
 
 
 def _entries(raw: Raw) -> list[Raw]:
@@ -198,7 +212,9 @@ def _layers(raw: Raw) -> list[Raw]:
     """One entry a layer, from a list or from Megatron-LM's `([0]*3+[1]*58)`; a single number stays one."""
     if isinstance(raw, str) and "[" in raw:
         return list[Raw](pattern_of(raw))
-    return raw if isinstance(raw, list) else [raw]
+    if isinstance(raw, list):
+        return raw
+    return [raw]
 
 
 def _chosen(knob: Knob, value: Value) -> Value:

@@ -102,7 +102,9 @@ def _acts_on(module: str, part: Part, model: ModelSize, moe: bool) -> bool:
     if module == "layernorm":
         # A norm fused into the linear layer after it cannot be recomputed alone: only MLA and MoE layers have
         # norms of their own (gpt_layer_specs.py).
-        return model.latent is not None if part == "attention_norm" else moe
+        if part == "attention_norm":
+            return model.latent is not None
+        return moe
     if module == "mla_up_proj":
         return model.latent is not None
     return module != "mlp" or not moe

@@ -39,12 +39,16 @@ class Knobs(KnobView):
     def fraction(self, knob: str, default: float) -> float:
         """A part from 0 to 1; the default where it was not said."""
         value = self.number(knob)
-        return default if value is None else min(1.0, max(0.0, float(value)))
+        if value is None:
+            return default
+        return min(1.0, max(0.0, float(value)))
 
     def dtype_bytes(self, knob: str, default: float) -> float:
         word = self.word(knob) or ""
         bits = bits_of(DTYPES.get(word, word))
-        return default if bits is None else bits / 8
+        if bits is None:
+            return default
+        return bits / 8
 
     def gap(self, path: str) -> Missing | None:
         """What is missing, naming the knobs; None where nothing is."""

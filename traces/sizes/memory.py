@@ -119,7 +119,9 @@ def delta(before: MemoryEstimate | Missing, after: MemoryEstimate | Missing) -> 
     """Bytes that a change adds to the heaviest rank; below zero is what it frees."""
     if isinstance(before, Missing):
         return before
-    return after if isinstance(after, Missing) else after.total_bytes - before.total_bytes
+    if isinstance(after, Missing):
+        return after
+    return after.total_bytes - before.total_bytes
 
 
 def _of_rank(

@@ -90,7 +90,9 @@ class ModelSize:
 
     @property
     def expert_count(self) -> int | None:
-        return self.experts.count if self.experts else None
+        if self.experts:
+            return self.experts.count
+        return None
 
     @property
     def mtp_is_moe(self) -> bool:

@@ -158,7 +158,9 @@ def _is_true(problem: Problem, place: int) -> bool:
 
 
 def _value(problem: Problem, place: int) -> str:
-    return problem.values[place] if place < len(problem.values) else ""
+    if place < len(problem.values):
+        return problem.values[place]
+    return ""
 
 
 def _number(problem: Problem, place: int) -> int:
@@ -176,7 +178,9 @@ def _numbers(problem: Problem, place: int, count: int) -> list[int]:
     found = [int(one) for one in compiled(r"\d+").findall(value)]
     if len(found) not in (1, count):
         raise _Unknown
-    return found * count if len(found) == 1 else found
+    if len(found) == 1:
+        return found * count
+    return found
 
 
 _RULES: Final[Mapping[Rule, Callable[[Problem, tuple[int, ...]], tuple[int, int]]]] = {

@@ -51,7 +51,9 @@ def peaks() -> Mapping[tuple[str, Precision], Peak]:
 
 def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
     """The peak of a GPU family (such as H100) at a precision; None where either is unknown or unpublished."""
-    return peaks().get((gpu, precision)) if gpu and precision else None
+    if gpu and precision:
+        return peaks().get((gpu, precision))
+    return None
 
 
 def fastest(gpu: str | None) -> Peak | None:
@@ -103,16 +105,22 @@ def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:
 def peak_of_product(product: str | None, precision: Precision | None) -> Peak | None:
     """The peak of a product such as "NVIDIA A100" at a precision; None where its own is not in the table."""
     listed, known = _listed(product), product_named(product) if product else None
-    return peak(listed, precision) if known and known.name == listed else None
+    if known and known.name == listed:
+        return peak(listed, precision)
+    return None
 
 
 def _listed(product: str | None) -> str | None:
-    return longest_within(product, tuple(dict.fromkeys(gpu for gpu, _ in peaks()))) if product else None
+    if product:
+        return longest_within(product, tuple(dict.fromkeys(gpu for gpu, _ in peaks())))
+    return None
 
 
 def _frac(gpu: str | None, now: Precision, then: Precision) -> float | None:
     slow, fast = peak(gpu, now), peak(gpu, then)
-    return min(1.0, slow.tflops / fast.tflops) if slow and fast else None
+    if slow and fast:
+        return min(1.0, slow.tflops / fast.tflops)
+    return None
 
 
 def peak_precision(precision: str | None) -> Precision | None:

@@ -78,9 +78,13 @@ def _passes(settings: Settings) -> int | None:
     granularity, modules = (settings.value(f"recompute_{name}") for name in ("granularity", "modules"))
     if granularity == "full":
         every = settings.value("recompute_method") == "uniform"
-        return 4 if every else None
+        if every:
+            return 4
+        return None
     again = granularity == "selective" and isinstance(modules, tuple | list) and "moe" in modules
-    return 4 if again else 3
+    if again:
+        return 4
+    return 3
 
 
 def flops_per_step(model: ModelSize, global_batch: int) -> float:

@@ -26,7 +26,9 @@ def _held(angle: float, freedom: int) -> float:
     for power in range(1 + is_odd, freedom, 2):
         added += term
         term *= cos(angle) ** 2 * power / (power + 1)
-    return (angle + sin(angle) * added) * 2 / pi if is_odd else sin(angle) * added
+    if is_odd:
+        return (angle + sin(angle) * added) * 2 / pi
+    return sin(angle) * added
 
 
 def welch(first: Sequence[int], second: Sequence[int], level: float) -> tuple[int, int]:

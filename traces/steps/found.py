@@ -111,7 +111,9 @@ class Steps:
     @property
     def median_ns(self) -> int | None:
         lengths = self.lengths_ns()
-        return median_ns(lengths) if lengths else None
+        if lengths:
+            return median_ns(lengths)
+        return None
 
     @property
     def hiccups_ns(self) -> int:
@@ -161,7 +163,9 @@ def one_window(source: StepSource, what: str, start_ns: int, end_ns: int) -> Ste
 
 def drop(step: Step, reason: str) -> Step:
     """The step, left out for a reason; a first reason stays."""
-    return step if step.dropped else replace(step, dropped=reason)
+    if step.dropped:
+        return step
+    return replace(step, dropped=reason)
 
 
 def median_ns(lengths_ns: list[int]) -> int:

@@ -73,7 +73,9 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
         merits = (len(found) > 1, found.thread_launches, enclosed, -len(found))
         if enough:
             several.append((merits, found))
-    return max(several, key=itemgetter(0))[1] if several else None
+    if several:
+        return max(several, key=itemgetter(0))[1]
+    return None
 
 
 def nvtx_steps(rank: RankTimeline, order: HostOrder) -> Found | None:

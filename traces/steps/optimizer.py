@@ -64,7 +64,9 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
     left = len(head) - cuts
     alike = _shared(head, step)[cuts] >= (1 - HALF_A_WALL.value) * np.maximum(left, len(step))
     cuts, left = cuts[alike], left[alike]
-    return int(cuts[np.argmin(np.abs(left - len(step)))]) if len(cuts) else 0
+    if len(cuts):
+        return int(cuts[np.argmin(np.abs(left - len(step)))])
+    return 0
 
 
 def _shared(head: IntArray, step: IntArray) -> IntArray:

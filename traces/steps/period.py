@@ -258,7 +258,9 @@ def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
         return drop(step, f"partial: {count} kernels where the others have {lag}")
     if alike < NEARLY_ALL.value:
         return drop(step, f"other work: {percent(alike)} of its kernels are as in the others")
-    return step if step.length_ns > 0 else drop(step, "no GPU work")
+    if step.length_ns > 0:
+        return step
+    return drop(step, "no GPU work")
 
 
 def _is_step(periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, lag: int) -> bool:

@@ -103,7 +103,9 @@ def _moved(settings: Settings, name: str, lines_before: int) -> Settings:
     def place(said: str) -> str:
         head, _, line = said.rpartition(":")
         number = whole_number(line)
-        return f"{name}:{number + lines_before}" if head == name and number is not None else said
+        if head == name and number is not None:
+            return f"{name}:{number + lines_before}"
+        return said
 
     moved = {knob: Setting(one.value, place(one.said)) for knob, one in settings.by_knob.items()}
     return Settings(moved, settings.framework)

@@ -103,7 +103,9 @@ def _same(step_time: Iteration, iteration: Iteration) -> bool:
 
 
 def _positive(found: Match | None) -> float | None:
-    return (float(found[1]) or None) if found else None
+    if found:
+        return float(found[1]) or None
+    return None
 
 
 FIRST: Final = Limit(
@@ -237,7 +239,9 @@ def _covered(first_lines: Sequence[Iteration]) -> int:
     """
     indexes = [iteration.index for iteration in first_lines]
     interval = indexes[-1] - indexes[-2] if len(indexes) > 1 else 1
-    return interval if interval > 0 and indexes[0] % interval == 0 else 1
+    if interval > 0 and indexes[0] % interval == 0:
+        return interval
+    return 1
 
 
 def _graph_warm_up(settings: Settings) -> int:
@@ -253,7 +257,9 @@ def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
     profilers = ("profiling.use_nsys_profiler", "profiling.use_pytorch_profiler")
     start, end = settings.value("profiling.profile_step_start"), settings.value("profiling.profile_step_end")
     on = any(settings.value(knob) is True for knob in profilers)
-    return (start, end) if on and isinstance(start, int) and isinstance(end, int) else None
+    if on and isinstance(start, int) and isinstance(end, int):
+        return (start, end)
+    return None
 
 
 def _lines(log: TrainingLog, *ids: str) -> list[int]:

@@ -65,4 +65,6 @@ class KnownLines:
 
 def _said(known: KnownLine, text: str) -> dict[str, str]:
     found = known.says.search(text) if known.says else None
-    return {} if found is None else {name: word for name, word in found.groupdict().items() if word}
+    if found is None:
+        return {}
+    return {name: word for name, word in found.groupdict().items() if word}

@@ -48,7 +48,9 @@ _STAGES: Final[Mapping[Stage, Pattern]] = {
 def rank_of(text: str) -> int | None:
     """The rank that a line's prefix names: `[rank3]:` of torchrun, `3: ` of srun; None where it has none."""
     found = _RANK.match(text)
-    return None if found is None else int(found[1] or found[2])
+    if found is None:
+        return None
+    return int(found[1] or found[2])
 
 
 class Tracebacks:
@@ -266,7 +268,9 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
     """
     rooms = [(one.requested_bytes, _room(one)) for one in log.out_of_memory]
     held = [asked <= room for asked, room in rooms if asked and room]
-    return all(held) if held else None
+    if held:
+        return all(held)
+    return None
 
 
 def _room(one: OutOfMemory) -> int | None:

@@ -55,7 +55,9 @@ def batch_ns_in(text: str) -> int | None:
     """How long the slowest rank took to make its batches of a step: a timer of Megatron's, in ms."""
     found = _BATCH.search(text) if _BATCH_TIMER in text else None
     try:
-        return None if found is None else round(float(found[2]) * 1e6)
+        if found is None:
+            return None
+        return round(float(found[2]) * 1e6)
     except ValueError:  # dots alone
         return None
 

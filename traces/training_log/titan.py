@@ -89,4 +89,6 @@ def _number(text: str) -> float:
 
 def _share(found: Match | None) -> float | None:
     percent = float(found[1]) if found else None
-    return None if percent is None or percent > 100 else percent / 100
+    if percent is None or percent > 100:
+        return None
+    return percent / 100

@@ -52,19 +52,27 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def _count(value: object) -> int | None:
     """A whole number from 0, as itself or as text."""
     if isinstance(value, str):
         value = whole_number(value)
-    return value if type(value) is int and 0 <= value < 1 << 63 else None
+    if type(value) is int and 0 <= value < 1 << 63:
+        return value
+    return None
 
 
 def _text(value: object) -> str:
     """A text, or a whole number as one; empty for what is neither: parts of it may stand in it many times."""
-    return cut_name(value) if isinstance(value, str) else str(value) if _count(value) is not None else ""
+    if isinstance(value, str):
+        return cut_name(value)
+    if _count(value) is not None:
+        return str(value)
+    return ""
 
 
 def _ranks(said: object) -> tuple[int, ...]:

@@ -50,7 +50,9 @@ class _Stuck:
     @property
     def certainty(self) -> int:
         """0 where a rank is known to be elsewhere, 1 where dumps are missing, 2 where all ranks are there."""
-        return 2 if self.kind is HangKind.TRANSFER else int(not (self.missing or self.others))
+        if self.kind is HangKind.TRANSFER:
+            return 2
+        return int(not (self.missing or self.others))
 
     @property
     def since_ns(self) -> int:
@@ -71,7 +73,9 @@ def find_hang(dumps: Sequence[Dump]) -> Hang | None:
 
 
 def _number(key: GroupKey) -> str:
-    return key[0] if key[0].isascii() and key[0].isdigit() and len(key[0]) < 8 else "without a known name"
+    if key[0].isascii() and key[0].isdigit() and len(key[0]) < 8:
+        return key[0]
+    return "without a known name"
 
 
 def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
@@ -137,10 +141,14 @@ def _is_last(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bo
 def _differ(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> HangKind | None:
     operations = {one.operation for one in entered.values()}
     if len(operations) > 1:
-        return HangKind.OTHER_ORDER if _crossed(group, sequence, entered) else HangKind.OTHER_OPERATION
+        if _crossed(group, sequence, entered):
+            return HangKind.OTHER_ORDER
+        return HangKind.OTHER_OPERATION
     sizes = {one.elements for one in entered.values() if one.elements}
     if len(sizes) > 1 and operations <= _SAME_SIZE:
-        return HangKind.OTHER_ORDER if _crossed(group, sequence, entered) else HangKind.OTHER_SIZE
+        if _crossed(group, sequence, entered):
+            return HangKind.OTHER_ORDER
+        return HangKind.OTHER_SIZE
     return None
 
 

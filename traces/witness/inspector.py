@@ -55,7 +55,9 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 1 << 50 else None
+    if type(value) is int and 0 <= value < 1 << 50:
+        return value
+    return None
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:

@@ -24,7 +24,9 @@ class Cause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     next: str
 
     def titled(self, mirrored: bool) -> str:
-        return self.mirrored if mirrored else self.title
+        if mirrored:
+            return self.mirrored
+        return self.title
 
 
 @cache

@@ -99,7 +99,9 @@ class _Group:
 
 def _bucket(kind: Kind) -> str:
     """Communication for different purposes does not stand for each other either."""
-    return kind.key if _has_purpose(kind.key) else kind.key.partition(".")[0]
+    if _has_purpose(kind.key):
+        return kind.key
+    return kind.key.partition(".")[0]
 
 
 def _has_purpose(key: str) -> bool:
@@ -227,7 +229,9 @@ def kind_name(kind: Kind) -> Name:
 def _phase(phases: Iterable[Phase | None]) -> Phase | None:
     """The one that is known of them; None where several are."""
     known_ones = set(phases) - {None}
-    return known_ones.pop() if len(known_ones) == 1 else None
+    if len(known_ones) == 1:
+        return known_ones.pop()
+    return None
 
 
 def _stretches(sides: _Sides) -> Iterator[Block]:
@@ -314,10 +318,14 @@ def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
 
 def _change(group: _Group) -> ExchangeChange:
     if not group.base or not group.new:
-        return "gone" if group.base else "new"
+        if group.base:
+            return "gone"
+        return "new"
     if {name for name, _ in group.base.counts} != {name for name, _ in group.new.counts}:
         return "exchanged"
-    return "more" if group.new.count > group.base.count else "fewer"
+    if group.new.count > group.base.count:
+        return "more"
+    return "fewer"
 
 
 def _key(group: _Group) -> str:

@@ -228,7 +228,9 @@ def _comm_blocks(rank: Rank) -> dict[str, int]:
 def _per_step(rank: Rank, total: OrMissing[int]) -> float | None:
     """A count over the used steps as one per step; None where there are no steps to count by."""
     count = known(total)
-    return None if count is None or not rank.steps.found else count / len(rank.lengths_ns)
+    if count is None or not rank.steps.found:
+        return None
+    return count / len(rank.lengths_ns)
 
 
 def way(change: ComparedChange) -> int:

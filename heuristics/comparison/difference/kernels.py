@@ -85,7 +85,9 @@ def _is_listed(kernels: Kernels | None, end_ns: Fraction) -> bool:
 def _apart(base: Kernels | None, new: Kernels | None) -> KernelChange:
     if base is None:
         return "new"
-    return "gone" if new is None else "grid"
+    if new is None:
+        return "gone"
+    return "grid"
 
 
 def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
@@ -100,8 +102,12 @@ def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
     if not by_count_ns and not by_each_ns:
         return None
     if by_count_ns > by_each_ns:
-        return "more" if more > 0 else "fewer"
-    return "slower" if longer_ns > 0 else "faster"
+        if more > 0:
+            return "more"
+        return "fewer"
+    if longer_ns > 0:
+        return "slower"
+    return "faster"
 
 
 def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) -> bool:
@@ -219,7 +225,9 @@ def _by_work(kernels: Kernels) -> tuple[Fraction, tuple[int, ...]]:
 
 
 def _added(side: Sequence[Kernels]) -> Kernels | None:
-    return replace(_sum(side), grid=None) if side else None
+    if side:
+        return replace(_sum(side), grid=None)
+    return None
 
 
 def _sum(same: Sequence[Kernels]) -> Kernels:

@@ -121,7 +121,9 @@ def _added(sides: Sequence[OneSide]) -> OneSide:
 def _one_wall(sides: Iterable[OneSide]) -> WallId | None:
     """The one wall that is named; None where there is none, or more than one."""
     named = {side.wall for side in sides if side.wall is not None}
-    return named.pop() if len(named) == 1 else None
+    if len(named) == 1:
+        return named.pop()
+    return None
 
 
 def _group(rank: Rank, group: Group) -> list[LedgerRow]:
@@ -192,7 +194,9 @@ def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
     """How many of some exposed exchanges are of one kind; None where there are none."""
     counts = {row.row: row.count for row in _group(rank, "budget")}
     number = sum(counts.get(f"exposed_comm.{one}", 0) for one in whole)
-    return counts.get(f"exposed_comm.{kind}", 0) / number if number else None
+    if number:
+        return counts.get(f"exposed_comm.{kind}", 0) / number
+    return None
 
 
 def _renamed(kind: str, whole: tuple[str, ...], row: str) -> str:

@@ -105,7 +105,9 @@ def _worth(one: Kind, other: Kind) -> int:
         return ALIKE
     if one.key != other.key:
         return 0
-    return RELATED if _subclass(name) == _subclass(their_name) else FAMILY
+    if _subclass(name) == _subclass(their_name):
+        return RELATED
+    return FAMILY
 
 
 @cache

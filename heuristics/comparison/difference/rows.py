@@ -111,7 +111,9 @@ def attribute(base: Rank, new: Rank) -> Attribution:
 
 def step_count(rank: Rank) -> int:
     """How many steps its figures are of; 0 where they are of one window."""
-    return len(rank.lengths_ns) if rank.steps.found else 0
+    if rank.steps.found:
+        return len(rank.lengths_ns)
+    return 0
 
 
 def _adding_up(rows: Sequence[Matched], step_ns: Fraction, no_interval: Missing) -> tuple[ComparedRow, ...]:
@@ -141,7 +143,9 @@ def part_of(ns: int, whole_ns: int) -> float | None:
     """Of nothing there is no part; never -0.0, which would not mirror."""
     if not whole_ns:
         return None
-    return ns / whole_ns if ns else 0.0
+    if ns:
+        return ns / whole_ns
+    return 0.0
 
 
 def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> tuple[ComparedRow, ...]:
@@ -271,7 +275,9 @@ def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
 
 def _range_ns(side: OneSide) -> int:
     steps = side.per_step_ns
-    return max(steps) - min(steps) if steps else 0
+    if steps:
+        return max(steps) - min(steps)
+    return 0
 
 
 def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:

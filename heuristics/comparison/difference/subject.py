@@ -124,4 +124,6 @@ def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], as
 
 
 def _plain(value: Any) -> Value:
-    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return value

@@ -100,7 +100,9 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
 
 
 def _section(side: FileSide) -> FilesLog | None:
-    return None if side.log is None else section(side.log)
+    if side.log is None:
+        return None
+    return section(side.log)
 
 
 def _longer(count: int) -> str:
@@ -128,7 +130,9 @@ def _side(side: FileSide, log_: FilesLog | None, other: FileSide) -> FilesSide:
 
 
 def _drift(log_: FilesLog | None) -> DriftOf | None:
-    return None if log_ is None else known(log_.drift)
+    if log_ is None:
+        return None
+    return known(log_.drift)
 
 
 def _measured(base: FileSide, new: FileSide, logs: Logs) -> ComparedSize | None:

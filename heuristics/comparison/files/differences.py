@@ -90,7 +90,9 @@ def _same(one: Setting | None, other: Setting | None) -> bool:
 
 
 def _plain(value: Value) -> Any:
-    return frozenset(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return frozenset(value)
+    return value
 
 
 def _told_elsewhere(knob: str, named: set[str]) -> bool:
@@ -110,7 +112,9 @@ def _idle(knob: str, *sides: Config) -> str:
 
 
 def _listed(shown: Any) -> Any:
-    return list(shown) if isinstance(shown, tuple) else shown
+    if isinstance(shown, tuple):
+        return list(shown)
+    return shown
 
 
 def _hides(shown: Any, value: Value) -> bool:

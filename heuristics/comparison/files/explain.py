@@ -105,7 +105,9 @@ class Made:
     def range(self) -> Range | None:
         """What it does to a step by the nearest measurements; None without one."""
         times = [one.times for here, one in self.nearest if here == self.here and one.times is not None]
-        return (log(min(times)), log(max(times))) if times else None
+        if times:
+            return (log(min(times)), log(max(times)))
+        return None
 
     @cached_property
     def wide(self) -> Range | None:
@@ -137,7 +139,9 @@ class Made:
 
 def _generation(gpu: str | None) -> str | None:
     family = family_named(gpu or "")
-    return None if family is None else family.hardware
+    if family is None:
+        return None
+    return family.hardware
 
 
 def made_changes(base: Config, new: Config, changed: Sequence[EffectiveChange]) -> list[Made]:
@@ -184,7 +188,9 @@ class _Held:
         overlaps = wide[0] <= ratio[2] and ratio[1] <= wide[1]
         if overlaps and (not self.size.is_certain or self.is_toward):
             return "covers"
-        return "direction" if self.is_toward else "against"
+        if self.is_toward:
+            return "direction"
+        return "against"
 
     @cached_property
     def explains(self) -> tuple[Explained, ...]:
@@ -219,7 +225,9 @@ class _Held:
             return "medium"
         if self.fit != "covers" or self.made.here == "other":
             return "low"
-        return "high" if self.made.here == "same" and not several else "medium"
+        if self.made.here == "same" and not several:
+            return "high"
+        return "medium"
 
     @property
     def because(self) -> Iterator[str]:

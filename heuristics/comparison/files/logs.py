@@ -126,12 +126,16 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
 def _steady(log: TrainingLog) -> list[tuple[int, int]]:
     """Number and length of its steady iterations."""
     steady = steady_step(log)
-    return [(one.index, one.length_ns) for one in steady.used] if steady else []
+    if steady:
+        return [(one.index, one.length_ns) for one in steady.used]
+    return []
 
 
 def _typical(rates: Iterable[float | None]) -> float | Missing:
     printed = [rate for rate in rates if rate is not None]
-    return median(printed) if printed else _UNPRINTED
+    if printed:
+        return median(printed)
+    return _UNPRINTED
 
 
 def _batch(log: TrainingLog) -> int | Missing:

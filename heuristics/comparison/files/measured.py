@@ -63,10 +63,14 @@ class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def memory_times(self) -> float | None:
         """How many times as large the memory is; None where that was not measured."""
-        return self._way(self.memory[1] / self.memory[0]) if self.memory else None
+        if self.memory:
+            return self._way(self.memory[1] / self.memory[0])
+        return None
 
     def _way(self, times: float) -> float:
-        return 1 / times if self.is_turned else times
+        if self.is_turned:
+            return 1 / times
+        return times
 
 
 class Known(Cause, frozen=True, kw_only=True):

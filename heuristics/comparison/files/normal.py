@@ -105,7 +105,9 @@ def held_against(
 def _standing(found: NormalThroughput, tokens: float) -> Standing:
     if tokens < found.tokens_low:
         return "below"
-    return "above" if tokens > found.tokens_high else "inside"
+    if tokens > found.tokens_high:
+        return "above"
+    return "inside"
 
 
 def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
@@ -156,7 +158,9 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
     family = _FAMILIES.get(id, _FAMILY)
     line = f"python run_script.py -m {family} -mr {id} -g {gpu.lower()} -c {code} -ng {gpus}"
     read = configuration_of(line, "preset.sh").settings
-    return read if KnobView(read).on("launcher.recipe_values_known") else None
+    if KnobView(read).on("launcher.recipe_values_known"):
+        return read
+    return None
 
 
 def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:

@@ -37,7 +37,9 @@ def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str
 
     def both(view: View) -> str | None:
         shown = pair(name, view)
-        return None if None in shown else view.arrow(*map(spelled, shown))
+        if None in shown:
+            return None
+        return view.arrow(*map(spelled, shown))
 
     enter_sided(View, _SIDES, name, of)
     enter(f"both.{name}", both)
@@ -63,7 +65,9 @@ def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
 
     def per_step(side: Subject) -> float | None:
         value = known(getattr(side.rank.memory, field))
-        return None if value is None else value / len(side.rank.lengths_ns)
+        if value is None:
+            return None
+        return value / len(side.rank.lengths_ns)
 
     _enter(name, per_step, spelled)
 
@@ -79,7 +83,9 @@ def _rounded_ms(time_ns: float) -> str:
 @shows()
 def dispatcher(side: Subject) -> str | None:
     name = side.rank.detected.dispatcher
-    return None if name == "unknown" else name
+    if name == "unknown":
+        return None
+    return name
 
 
 @shows()
@@ -90,7 +96,9 @@ def asked(side: Subject) -> str | None:
     backend = side.value("moe_flex_dispatcher_backend")
     if not is_off(backend):
         return str(backend)
-    return "deepep" if side.value("moe_enable_deepep") else None
+    if side.value("moe_enable_deepep"):
+        return "deepep"
+    return None
 
 
 @shows(percent)
@@ -107,13 +115,17 @@ def waiting(side: Subject) -> int | None:
 def _a_step(side: Subject, path: str) -> int | None:
     """A time of all steps as one of each."""
     whole_ns = known_of(side, path)
-    return None if whole_ns is None else whole_ns // len(side.rank.lengths_ns)
+    if whole_ns is None:
+        return None
+    return whole_ns // len(side.rank.lengths_ns)
 
 
 @shows(in_ms)
 def waited(side: Subject) -> int | None:
     own = rank_in_run(side.result, side.rank)
-    return None if own is None else own.waited_ns
+    if own is None:
+        return None
+    return own.waited_ns
 
 
 @shows(whole)
@@ -140,7 +152,9 @@ def workers(side: Subject) -> int | None:
 @shows()
 def data_waits(side: Subject) -> str | None:
     steps = known_of(side, "rank.data_loading.waiting_steps")
-    return None if steps is None else f"{steps} of {len(side.rank.lengths_ns)}"
+    if steps is None:
+        return None
+    return f"{steps} of {len(side.rank.lengths_ns)}"
 
 
 @shows(percent)
@@ -148,13 +162,17 @@ def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
     copies = known_of(side, "rank.data_loading.input_copies")
     count = known_of(side, "rank.data_loading.input_copies_pageable")
-    return count / copies if copies and count is not None else None
+    if copies and count is not None:
+        return count / copies
+    return None
 
 
 @shows(percent)
 def wide(side: Subject) -> float | None:
     whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
-    return wide_ns / whole_ns if whole_ns else None
+    if whole_ns:
+        return wide_ns / whole_ns
+    return None
 
 
 @shows(in_ms)

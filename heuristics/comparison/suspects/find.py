@@ -234,7 +234,9 @@ def _value(value: Value, is_said: bool = True) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 @cache

@@ -42,7 +42,9 @@ TF32_BITS: Final = 19
 
 def _delta(name: str, view: View) -> float | None:
     before, after = pair(name, view)
-    return None if before is None or after is None else after - before
+    if before is None or after is None:
+        return None
+    return after - before
 
 
 def _skipped(before: Subject, after: Subject) -> bool:
@@ -65,7 +67,9 @@ def graphs_untouched(view: View) -> bool:
 @fact
 def precisions(view: View) -> str | None:
     changes = view.changes(["detected.precision"])
-    return view.arrow(str(changes[0].base), str(changes[0].new)) if changes else None
+    if changes:
+        return view.arrow(str(changes[0].base), str(changes[0].new))
+    return None
 
 
 @fact
@@ -84,7 +88,9 @@ def narrowed(view: View) -> bool | None:
             return None
     for change in view.changes(["detected.precision"]):
         return {1: True, -1: False}.get(way(change))
-    return False if precisions[0] is not None and precisions[0] == precisions[1] else None
+    if precisions[0] is not None and precisions[0] == precisions[1]:
+        return False
+    return None
 
 
 def _mean_bits(shares: Mapping[str, float]) -> float | None:
@@ -98,7 +104,9 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
 
 def _grew(name: str, view: View) -> bool | None:
     more_ns, steps = _delta(name, view), view.before.rank.lengths_ns
-    return None if more_ns is None else more_ns >= SMALL_FRAC.value * sum(steps) / len(steps)
+    if more_ns is None:
+        return None
+    return more_ns >= SMALL_FRAC.value * sum(steps) / len(steps)
 
 
 def _gpu_ns(view: View) -> int:
@@ -110,7 +118,9 @@ def overlap_costs(view: View) -> str | None:
     cost_ns = view.delta_ns(named("@host", "launch_starved.sync"))
     hidden_ns = max(-view.delta_ns(named("@ep")), 0)
     more = cost_ns > hidden_ns
-    return say("comparison.overlap-costs", cost_ns=cost_ns, hidden_ns=hidden_ns) if more else None
+    if more:
+        return say("comparison.overlap-costs", cost_ns=cost_ns, hidden_ns=hidden_ns)
+    return None
 
 
 @fact
@@ -177,7 +187,9 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
             return "buckets"
     part = main_part(patterns, view)
     is_more = after > before and not is_same and seen_alike(view)
-    return part if part != "count" or is_more else None
+    if part != "count" or is_more:
+        return part
+    return None
 
 
 def _each(patterns: Iterable[str], view: View) -> str | None:
@@ -197,7 +209,9 @@ def _each(patterns: Iterable[str], view: View) -> str | None:
 def loader_kept(view: View) -> str | None:
     """The number of workers where both sides show the same one."""
     before, after = pair("workers", view)
-    return None if before is None or before != after else str(before)
+    if before is None or before != after:
+        return None
+    return str(before)
 
 
 @fact
@@ -206,7 +220,9 @@ def workers_fell(view: View) -> bool | None:
     fell, (before, after) = _delta("workers", view), pair("apart", view)
     if None not in (before, after) and before != after:
         return bool(before)
-    return None if fell is None else fell < 0
+    if fell is None:
+        return None
+    return fell < 0
 
 
 @fact
@@ -229,13 +245,17 @@ def _calls(patterns: Iterable[str], view: View) -> str:
 @fact
 def more_pageable(view: View) -> bool | None:
     """More of the input is copied from pageable memory."""
-    return None if (more := _delta("pageable", view)) is None else more >= MOST.value
+    if (more := _delta("pageable", view)) is None:
+        return None
+    return more >= MOST.value
 
 
 @fact
 def ungraphed(view: View) -> bool | None:
     """Less runs in graphs."""
-    return None if (more := _delta("graphs", view)) is None else -more >= HALF_A_WALL.value
+    if (more := _delta("graphs", view)) is None:
+        return None
+    return -more >= HALF_A_WALL.value
 
 
 @fact

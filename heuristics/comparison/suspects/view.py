@@ -83,7 +83,9 @@ class View(Remembering):
 
     def arrow(self, before: str, after: str) -> str:
         """A figure of both sides, always from base to new."""
-        return f"{before} -> {after}" if self.sign == 1 else f"{after} -> {before}"
+        if self.sign == 1:
+            return f"{before} -> {after}"
+        return f"{after} -> {before}"
 
 
 def turned(one: T) -> T:
@@ -92,7 +94,9 @@ def turned(one: T) -> T:
 
 
 def _other(name: str) -> str:
-    return name.replace("base", "new") if "base" in name else name.replace("new", "base")
+    if "base" in name:
+        return name.replace("base", "new")
+    return name.replace("new", "base")
 
 
 def _turned(name: str, value: Any) -> Any:
@@ -107,4 +111,6 @@ def _turned(name: str, value: Any) -> Any:
             return -high, -low
         case str() if name == "change":
             return _TURNED[value]  # type: ignore[index]  # a change is one of its texts
-    return -value if name.endswith(_SIGNED) else value
+    if name.endswith(_SIGNED):
+        return -value
+    return value

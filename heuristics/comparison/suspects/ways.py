@@ -69,7 +69,9 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
     moved = parts(rows)
     least_ns = MOST.value * delta_ns(rows)
     found = max(_PARTS, key=lambda part: moved.get(part, 0))
-    return found if moved and moved[found] >= least_ns else None
+    if moved and moved[found] >= least_ns:
+        return found
+    return None
 
 
 Way = Literal["more", "number", "exchanged", "grid", "slower"]
@@ -102,13 +104,19 @@ def way_of(row_name: str, view: View) -> Way | None:
     if not same_count(row.base_count, row.new_count):
         if part == "duration":
             return "number"
-        return "more" if part == "count" and row.new_count > row.base_count else None
+        if part == "count" and row.new_count > row.base_count:
+            return "more"
+        return None
     is_mixed = min(gone, came) > HALF_A_WALL.value or max(gone, came) >= QUARTER.value
-    return "slower" if part == "duration" and not is_mixed else None
+    if part == "duration" and not is_mixed:
+        return "slower"
+    return None
 
 
 def _part(ns: float, of_ns: int) -> float:
-    return ns / of_ns if of_ns else 0.0
+    if of_ns:
+        return ns / of_ns
+    return 0.0
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
@@ -125,13 +133,17 @@ def _kernel(view: View, kernel: KernelDelta) -> str:
 
 
 def _time(ns: int | None) -> str:
-    return "none" if ns is None else in_ms(ns)
+    if ns is None:
+        return "none"
+    return in_ms(ns)
 
 
 def _exchanges(view: View) -> tuple[Exchange, ...]:
     """What stands in the same places of both steps; nothing where these are not aligned."""
     aligned = known(view.facts.exchanged)
-    return aligned.rows if aligned else ()
+    if aligned:
+        return aligned.rows
+    return ()
 
 
 def places_of(row_name: str, view: View) -> tuple[str, ...]:
@@ -222,4 +234,6 @@ def unfused(view: View) -> bool | None:
         if kernel.key in named("@small"):
             gone += kernel.base_count if kernel.change == "gone" else 0.0
             came += kernel.new_count if kernel.change == "new" else 0.0
-    return True if 0 < gone < came else None
+    if 0 < gone < came:
+        return True
+    return None

@@ -218,7 +218,9 @@ def window_ns(values: Mapping[str, object]) -> float | None:
     window = budget.get("window") if isinstance(budget, dict) else None
     if window == 0:
         raise InputError("budget_ns.window is 0: a window without time cannot be judged")
-    return window if isinstance(window, int | float) else None
+    if isinstance(window, int | float):
+        return window
+    return None
 
 
 def in_parts(
@@ -256,7 +258,9 @@ def _part(value: object, window_ns: float | None, place: str) -> object:
     if not window_ns:
         raise InputError(f"{place} is in ns, so give budget_ns.window too, or give it as a part, with _frac")
     part = value / window_ns
-    return min(part, 1.0) if part <= ROUNDED else part
+    if part <= ROUNDED:
+        return min(part, 1.0)
+    return part
 
 
 def unread(values: Mapping[str, object]) -> Iterator[str]:

@@ -195,15 +195,17 @@ def _exposed(rank: Figures) -> Parts | None:
 
 def _at_most(kinds: Parts, most_ns: int) -> Parts:
     whole_ns = sum(kinds.values())
-    return (
-        {kind: round(ns * min(1.0, most_ns / whole_ns)) for kind, ns in kinds.items()} if whole_ns else kinds
-    )
+    if whole_ns:
+        return {kind: round(ns * min(1.0, most_ns / whole_ns)) for kind, ns in kinds.items()}
+    return kinds
 
 
 def _waits_ns(rank: Figures, late: Late | None) -> int:
     if late is None or late.cause not in _NO_TRANSFER:
         return 0
-    return 0 if rank.rank is not None and rank.rank == late.rank else round(late.wait_frac * WINDOW_NS)
+    if rank.rank is not None and rank.rank == late.rank:
+        return 0
+    return round(late.wait_frac * WINDOW_NS)
 
 
 def _host_overhead(symptoms: Symptoms) -> Priced:
@@ -228,7 +230,9 @@ def _memory(symptoms: Symptoms) -> Price:
     parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
     unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
     why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
-    return _price(symptoms, parts, "unfilled_ns", why) if unknown else _price(symptoms, parts)
+    if unknown:
+        return _price(symptoms, parts, "unfilled_ns", why)
+    return _price(symptoms, parts)
 
 
 def _memory_ns(rank: Figures) -> dict[str, int | None]:
@@ -290,8 +294,12 @@ def _empty_ns(rank: Figures) -> int | None:
     if rank.under_filled_ns is not None:
         return round(rank.under_filled_ns * (1.0 if fill is None else 1.0 - fill))
     if fill is not None:
-        return 0 if fill >= FILLED.value else round(busy_ns * (1.0 - fill))
-    return (rank.by_class_ns or {}).get("gemm", busy_ns) if _one_by_one(rank) else None
+        if fill >= FILLED.value:
+            return 0
+        return round(busy_ns * (1.0 - fill))
+    if _one_by_one(rank):
+        return (rank.by_class_ns or {}).get("gemm", busy_ns)
+    return None
 
 
 def _price(
@@ -312,7 +320,9 @@ def _price(
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
     price = Price(total_ns, total_ns / window_ns, shown if split else {})
-    return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more)) if more else price
+    if more:
+        return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more))
+    return price
 
 
 def _unpriced(symptoms: Symptoms, unknown: str, wall: WallId, absent: bool = False) -> Unpriced:

@@ -152,11 +152,15 @@ def figures_given(told: Rank) -> Figures:
 
 
 def _ns(part: float | None) -> int | None:
-    return None if part is None else round(part * WINDOW_NS)
+    if part is None:
+        return None
+    return round(part * WINDOW_NS)
 
 
 def _times(told: Mapping[str, float] | None, known: Collection[str], place: str) -> dict[str, int] | None:
-    return None if told is None else {key: ns for key, ns in _parts(told, known, place).items() if ns}
+    if told is None:
+        return None
+    return {key: ns for key, ns in _parts(told, known, place).items() if ns}
 
 
 def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
@@ -172,11 +176,15 @@ def _split(
     """Parts by key (any key where none is `known`); one figure for all stands under the plainest of them."""
     if isinstance(told, Mapping):
         return _parts(told, told if known is None else known, place)
-    return None if told is None else {plain: round(told * WINDOW_NS)}
+    if told is None:
+        return None
+    return {plain: round(told * WINDOW_NS)}
 
 
 def _of_experts(kinds: Parts | None) -> int | None:
-    return None if kinds is None else sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))
+    if kinds is None:
+        return None
+    return sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))
 
 
 def _memory(told: Rank) -> Memory:
@@ -234,7 +242,9 @@ def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | N
 
 
 def _is_full(modules: Texts | None) -> bool | None:
-    return None if modules is None else {*modules} >= _FULL
+    if modules is None:
+        return None
+    return {*modules} >= _FULL
 
 
 def _check_sums(found: Figures) -> None:
@@ -351,7 +361,9 @@ def _late(document: Document, ranks: tuple[Figures, ...]) -> Late | None:
 def _walls(document: Document) -> tuple[Wall, ...]:
     """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
     found = {wall.id: _open(wall) for wall in document.walls}
-    return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS) if found else ()
+    if found:
+        return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS)
+    return ()
 
 
 def _open(wall: Wall) -> Wall:

@@ -74,7 +74,9 @@ def _shown(text: str, fields: Values) -> str:
             if isinstance(part, str) and part in text and not _is_plain(part):
                 text = text.replace(part, f"<{name}>")
     most = int(LONGEST.value)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 1].rstrip()}…"
 
 
 def accepted(request: Request, tier: Tier, version: str, without: Iterable[str] = ()) -> Answer:

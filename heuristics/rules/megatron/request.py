@@ -32,7 +32,9 @@ _FULL_PRECISION: Final = ("fp32", "tf32")
 def count(fields: Values, name: str, default: int = 1) -> int:
     """A size that is said, else `default`."""
     value = fields.get(name)
-    return value if isinstance(value, int) else default
+    if isinstance(value, int):
+        return value
+    return default
 
 
 def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
@@ -213,4 +215,6 @@ def _virtual_stages(said: Values, run: Run) -> dict[str, Value]:
 def _version(said: str | None) -> str | None:
     """Numbers alone, so that nothing else of what was typed or logged is passed on."""
     parts = (0, 0, 0) if said is None else numbers(said)
-    return ".".join(map(str, parts)) if any(parts) else None
+    if any(parts):
+        return ".".join(map(str, parts))
+    return None

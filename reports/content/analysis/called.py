@@ -50,7 +50,9 @@ def _node(result: Result, rank: Rank) -> int | None:
     for one in result.ranks:
         recorded[one.trace].add(who(one))
     of_nodes = min(map(len, recorded.values())) > 1 and set.intersection(*recorded.values())
-    return [*recorded].index(rank.trace) if of_nodes else None
+    if of_nodes:
+        return [*recorded].index(rank.trace)
+    return None
 
 
 def called(result: Result, rank: Rank) -> str:

@@ -17,7 +17,9 @@ LABEL: Final = "Hang"
 def leading_hang(result: Result) -> Hang | None:
     """A hang that a second witness shows: before it, no wall matters. Of the log's, failures speak."""
     hang = known(result.hang)
-    return hang if hang and hang.source is not WitnessSource.LOG else None
+    if hang and hang.source is not WitnessSource.LOG:
+        return hang
+    return None
 
 
 def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[Sentence]:

@@ -167,7 +167,9 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
     """The kind that alone wins at least such a part of what the wall costs; None where no kind does."""
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
-    return largest if largest and cost_ns and kinds[largest] >= least * cost_ns else None
+    if largest and cost_ns and kinds[largest] >= least * cost_ns:
+        return largest
+    return None
 
 
 def cause(wall: Wall) -> str:
@@ -177,8 +179,12 @@ def cause(wall: Wall) -> str:
     classes = {one.name for one in measures().values() if is_compute and one.group == "class"}
     if kind := main_kind(wall, HALF):
         said = name_of(kind) + when(kind in classes, small)
-        return said if main_kind(wall) else f"{name_of(wall.id)}, mostly {said}"
-    return f"kernels{small}" if kinds and {*kinds} <= classes else name_of(wall.id)
+        if main_kind(wall):
+            return said
+        return f"{name_of(wall.id)}, mostly {said}"
+    if kinds and {*kinds} <= classes:
+        return f"kernels{small}"
+    return name_of(wall.id)
 
 
 def _startup(result: Result) -> str:
@@ -290,7 +296,9 @@ def _gpus(result: Result, model: str | None) -> str:
     count, processes = len(used), len(result.ranks)
     of = "model not recorded" if model is None else gpu_model(model)
     if count == processes:
-        return f"{count} GPUs, {of}" if model is None else f"{count} x {of}"
+        if model is None:
+            return f"{count} GPUs, {of}"
+        return f"{count} x {of}"
     if any(one.physical_gpu is UNSET for one in result.ranks):
         return f"{processes} processes, {of}"
     gpus = "one GPU" if count == 1 else f"{count} GPUs"

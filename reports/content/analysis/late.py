@@ -31,7 +31,9 @@ class Names:
 def leading(result: Result) -> Late | None:
     """Who makes others wait, where the repair comes before all other changes."""
     late = late_rank(result)
-    return late if late and late.repair_first else None
+    if late and late.repair_first:
+        return late
+    return None
 
 
 def late_words(run: Run, late: Late, called: Called) -> str:
@@ -51,7 +53,9 @@ def saved_words(run: Run, late: Late) -> str | None:
     if without is None:
         return None
     saved = percent(without.saved_frac)
-    return f"up to {saved}" if late.cause is Cause.PIPELINE_IMBALANCE else saved
+    if late.cause is Cause.PIPELINE_IMBALANCE:
+        return f"up to {saved}"
+    return saved
 
 
 def _ranks(run: Run, late: Late, called: Called) -> str:

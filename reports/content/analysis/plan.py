@@ -190,8 +190,12 @@ def _order(result: Result) -> Iterable[str]:
     """The spellings, those of the framework in use first: the configuration's, else what the trace shows."""
     configuration = known(result.configuration)
     if configuration is not None and known(configuration.framework) == "megatron_bridge":
-        return _SCRIPTS if any(one.knob == RECIPE for one in configuration.settings) else _BRIDGE
-    return SPELLINGS if result.framework == "megatron" else _PYTORCH
+        if any(one.knob == RECIPE for one in configuration.settings):
+            return _SCRIPTS
+        return _BRIDGE
+    if result.framework == "megatron":
+        return SPELLINGS
+    return _PYTORCH
 
 
 _GOES: Final = "("

@@ -105,7 +105,9 @@ def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
 
 def _share(value: OrMissing[float]) -> Quantity:
     share = known(value)
-    return Quantity("unknown") if share is None else Quantity(percent(share), min(1.0, share))
+    if share is None:
+        return Quantity("unknown")
+    return Quantity(percent(share), min(1.0, share))
 
 
 _WIDTH: Final = 64

@@ -166,7 +166,9 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
 
 def late_places(run: Run) -> tuple[int, ...]:
     late = known(run.late)
-    return late.places if late else ()
+    if late:
+        return late.places
+    return ()
 
 
 def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:

@@ -41,11 +41,15 @@ class Scale:
 
     @property
     def unit(self) -> str:
-        return f"ms/{self.whole}" if self.step_count else "ms"
+        if self.step_count:
+            return f"ms/{self.whole}"
+        return "ms"
 
     @property
     def whole(self) -> str:
-        return stretch_name(self.rank.steps) if self.step_count else "window"
+        if self.step_count:
+            return stretch_name(self.rank.steps)
+        return "window"
 
     @property
     def lengths(self) -> str:
@@ -72,7 +76,9 @@ def beside_mean(mean_ns: float, median_ns: float) -> str:
 
 
 def stretch_name(steps: Steps) -> str:
-    return "graph replay" if steps.unit == "replay" else steps.unit
+    if steps.unit == "replay":
+        return "graph replay"
+    return steps.unit
 
 
 def scale_of(rank: Rank) -> Scale:
@@ -131,7 +137,9 @@ def times_table(
 ) -> Table:
     """Times as ms per step with their share of the step."""
     made = table(title, ("", scale.unit, "share"), (_time_row(scale, time) for time in times), note=note)
-    return replace(made, total=_time_row(scale, total)) if total else made
+    if total:
+        return replace(made, total=_time_row(scale, total))
+    return made
 
 
 def _time_row(scale: Scale, time: Time) -> Row:
@@ -168,11 +176,15 @@ def figures_table(title: str, figures: Iterable[Figure], scale: Scale | None = N
 def written(value: float, unit: str, scale: Scale | None = None) -> str:
     """A value in the unit of its measure as people read it; times per step where a scale is given."""
     if unit.startswith("ns"):
-        return duration(value) if scale is None else f"{scale.ms(value)} {scale.unit}"
+        if scale is None:
+            return duration(value)
+        return f"{scale.ms(value)} {scale.unit}"
     if unit.startswith("fraction"):
         return percent(value)
     if unit == "bytes":
         return gigabytes(value)
     if unit in ("", "count"):
-        return f"{value:,}" if isinstance(value, int) or value.is_integer() else rounded(value)
+        if isinstance(value, int) or value.is_integer():
+            return f"{value:,}"
+        return rounded(value)
     return f"{rounded(value)} {unit}"

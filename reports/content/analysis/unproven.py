@@ -81,7 +81,9 @@ def open_walls(result: Result) -> list[Wall]:
 def most_frac(wall: Wall) -> float:
     """What a wall costs at most; all there is where nothing bounds it."""
     most = known(wall.at_most_frac)
-    return 1.0 if most is None else most
+    if most is None:
+        return 1.0
+    return most
 
 
 def at_most(wall: Wall) -> str:
@@ -188,7 +190,9 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
     part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
     is_large = part > MOST.value or cost * part >= WALL.value
-    return cost * part if cost_ns and is_large else 0.0
+    if cost_ns and is_large:
+        return cost * part
+    return 0.0
 
 
 def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:

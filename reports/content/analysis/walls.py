@@ -161,8 +161,12 @@ def _ceiling(result: Result, wall: Wall) -> float:
     """The share that a wall costs, its bound where even that is too small for one; unknown is below 0."""
     share, most = known(wall.cost_frac), known(wall.at_most_frac)
     if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
-        return most if share is None else max(share, most)
-    return -1.0 if share is None else share
+        if share is None:
+            return most
+        return max(share, most)
+    if share is None:
+        return -1.0
+    return share
 
 
 def _row(result: Result, wall: Wall) -> Row:

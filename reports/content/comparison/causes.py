@@ -73,7 +73,9 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
 def _how_sure(one: Suspect) -> str:
     if one.id.startswith(UNPROVEN):
         return "NO PROVEN CAUSE"
-    return "POSSIBLE CAUSE" if one.confidence == "low" else "LIKELY CAUSE"
+    if one.confidence == "low":
+        return "POSSIBLE CAUSE"
+    return "LIKELY CAUSE"
 
 
 def _cause(compared: Compared, suspect: Suspect) -> Words:

@@ -70,7 +70,9 @@ def listed_changes(lines: Sequence[Words], more: int) -> Items:
 
 def width_of(everything: bool) -> int:
     """How many letters of a value are shown."""
-    return _WHOLE if everything else _WIDTH
+    if everything:
+        return _WHOLE
+    return _WIDTH
 
 
 def change(name: Words, one: Change, base: Span | Words, new: Span | Words) -> Words:

@@ -96,13 +96,17 @@ def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
 
 def _name(compared: Compared, one: ComparedRank) -> str:
     found = next((pair.new for pair in compared.pairs if pair.new.index == one.new_index), None)
-    return f"rank {one.rank}" if found is None else who(found)
+    if found is None:
+        return f"rank {one.rank}"
+    return who(found)
 
 
 def _late(place: Place | None, cause: Cause | None) -> str:
     if cause is None:
         return "unknown"
-    return name_of(cause) if place is None else f"{who(place)}, {name_of(cause)}"
+    if place is None:
+        return name_of(cause)
+    return f"{who(place)}, {name_of(cause)}"
 
 
 def _moved(delta_ns: OrMissing[int]) -> str:
@@ -192,7 +196,9 @@ def _column(times_ns: Sequence[int], sum_ns: int, decimals: int) -> tuple[list[s
 
 
 def _count(count: int | None) -> str:
-    return "" if count is None else f"{count:,}"
+    if count is None:
+        return ""
+    return f"{count:,}"
 
 
 def _runs(runs: BetweenRuns) -> Table:
@@ -202,18 +208,24 @@ def _runs(runs: BetweenRuns) -> Table:
 
 def _ms(time_ns: OrMissing[int]) -> str:
     value = known(time_ns)
-    return "" if value is None else milliseconds(value)
+    if value is None:
+        return ""
+    return milliseconds(value)
 
 
 def _log(side: Side) -> str:
     log = known(side.log)
-    return "" if log is None else f"{log.name}: {log.count:,} iterations, mean {_ms(log.mean_ns)} ms"
+    if log is None:
+        return ""
+    return f"{log.name}: {log.count:,} iterations, mean {_ms(log.mean_ns)} ms"
 
 
 def _wall(side: Side) -> str:
     wall = known(side.wall)
     if wall is None:
-        return "none" if side.walls_told else "not measurable"
+        if side.walls_told:
+            return "none"
+        return "not measurable"
     return f"{name_of(wall)}, confidence {known(side.confidence) or 'unknown'}"
 
 

@@ -80,7 +80,9 @@ def _medians(base: Side, new: Side) -> str:
 
 
 def both(base: str, new: str) -> str:
-    return base if base == new else f"{base} -> {new}"
+    if base == new:
+        return base
+    return f"{base} -> {new}"
 
 
 def has_steps(compared: Compared) -> bool:
@@ -88,7 +90,9 @@ def has_steps(compared: Compared) -> bool:
 
 
 def unit(compared: Compared) -> str:
-    return f"ms/{repeated(compared)}" if has_steps(compared) else "ms"
+    if has_steps(compared):
+        return f"ms/{repeated(compared)}"
+    return "ms"
 
 
 def repeated(compared: Compared) -> str:
@@ -96,15 +100,21 @@ def repeated(compared: Compared) -> str:
     one, other = compared.base.steps.unit, compared.new.steps.unit
     if one == other != "window":
         return one
-    return "step" if "step" in (one, other) else "block"
+    if "step" in (one, other):
+        return "step"
+    return "block"
 
 
 def _steps(side: Side) -> str:
-    return counted(side.steps.count, _NAMES.get(side.steps.unit, "step")) if side.steps.count else _NO_STEPS
+    if side.steps.count:
+        return counted(side.steps.count, _NAMES.get(side.steps.unit, "step"))
+    return _NO_STEPS
 
 
 def _each(compared: Compared) -> str:
-    return f" per {repeated(compared)}" if has_steps(compared) else ""
+    if has_steps(compared):
+        return f" per {repeated(compared)}"
+    return ""
 
 
 def headline(compared: TwoRuns) -> Headline:
@@ -136,7 +146,9 @@ def _interval(size: ComparedSize) -> str:
 def _per(compared: TwoRuns, size: ComparedSize) -> str:
     if size.source == "log":
         return " per iteration"
-    return _each(compared) if isinstance(compared, Compared) else ""
+    if isinstance(compared, Compared):
+        return _each(compared)
+    return ""
 
 
 def _counts(compared: TwoRuns, size: ComparedSize) -> str:
@@ -264,4 +276,6 @@ def named(rows: Sequence[str], most: int = _NAMED) -> Words:
 
 def per_step(count: float) -> str:
     """A number of activities per step: `120`, `0.5`."""
-    return rounded(count) if count < 1000 else f"{count:,.0f}"
+    if count < 1000:
+        return rounded(count)
+    return f"{count:,.0f}"

@@ -35,7 +35,9 @@ def exchanged(compared: Compared) -> Iterator[Sentence]:
 
 def _rows(compared: Compared) -> tuple[Exchange, ...]:
     found = None if compared.exchanged is UNSET else known(compared.exchanged)
-    return found.rows if found else ()
+    if found:
+        return found.rows
+    return ()
 
 
 def _line(one: Exchange) -> str:
@@ -61,7 +63,9 @@ def _what(one: Exchange) -> str:
 
 def _number(count: float) -> str:
     """Of one step, whole but where its loops were cut."""
-    return f"{round(count):,}" if count == round(count) else per_step(count)
+    if count == round(count):
+        return f"{round(count):,}"
+    return per_step(count)
 
 
 def _names(worked: tuple[Worked, ...], count: float) -> str:
@@ -74,7 +78,9 @@ def _names(worked: tuple[Worked, ...], count: float) -> str:
 
 
 def _name(one: Worked) -> str:
-    return name_of(one.key) if one.name == one.key else kernel_name(one.name)
+    if one.name == one.key:
+        return name_of(one.key)
+    return kernel_name(one.name)
 
 
 def exchange_table(compared: Compared) -> Table:

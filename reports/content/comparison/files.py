@@ -62,14 +62,18 @@ def facts(compared: ComparedFiles) -> Words:
 
 def _release(side: FilesSide) -> str:
     core = side.versions.get("core")
-    return f"Megatron-Core {core}" if core else ""
+    if core:
+        return f"Megatron-Core {core}"
+    return ""
 
 
 def _settings(side: FilesSide) -> str:
     if not side.settings_count:
         return "no configuration"
     said = f"{counted(side.settings_count, 'setting')}, {side.defaults_count:,} of them defaults"
-    return f"{said}, NOT LEGAL" if side.legal is False else said
+    if side.legal is False:
+        return f"{said}, NOT LEGAL"
+    return said
 
 
 def found(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
@@ -110,7 +114,9 @@ def _of_log(log: FilesLog | None) -> dict[str, str]:
 
 def _time(value: OrMissing[int]) -> str:
     length = known(value)
-    return "" if length is None else duration(length)
+    if length is None:
+        return ""
+    return duration(length)
 
 
 def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
@@ -119,17 +125,23 @@ def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
     if drift.state == "none":
         return "none"
     moved = f"{spelled(drift.first)} -> {spelled(drift.last)} ({signed(percent(drift.change_frac))})"
-    return moved if drift.jump_at is None else f"{moved}, a jump at {drift.jump_at:,}"
+    if drift.jump_at is None:
+        return moved
+    return f"{moved}, a jump at {drift.jump_at:,}"
 
 
 def _rate(value: OrMissing[float]) -> str:
     rate = known(value)
-    return "" if rate is None else rounded(rate)
+    if rate is None:
+        return ""
+    return rounded(rate)
 
 
 def _memory(one: MemoryOf) -> str:
     most, moves = gigabytes(one.most_bytes), _trend(known(one.drift), gigabytes)
-    return most if moves in ("", "none") else f"{most}, {moves}"
+    if moves in ("", "none"):
+        return most
+    return f"{most}, {moves}"
 
 
 def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:

@@ -201,4 +201,6 @@ def _spelled(fix: Fix, run: Run) -> Iterator[Words]:
 
 
 def _titled(number: str) -> str:
-    return f"{number} {CATALOGUE[number].title}" if number in CATALOGUE else number
+    if number in CATALOGUE:
+        return f"{number} {CATALOGUE[number].title}"
+    return number

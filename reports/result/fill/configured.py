@@ -52,7 +52,9 @@ def _versions(run: "Run") -> typed.Versions:
 
 def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
-    return judgement.from_files.memory if judgement.from_files else NOT_GIVEN
+    if judgement.from_files:
+        return judgement.from_files.memory
+    return NOT_GIVEN
 
 
 def log(judgement: Judgement) -> OrMissing[typed.Log]:

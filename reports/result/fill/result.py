@@ -135,7 +135,9 @@ def _plain(result: Result, framework: Framework) -> Result:
     """With gaps that name no place but their own, and no flag of Megatron's where the run is not its."""
 
     def cure(one: Missing) -> str:
-        return one.cure if framework == "megatron" else _FLAG.sub("", one.cure)
+        if framework == "megatron":
+            return one.cure
+        return _FLAG.sub("", one.cure)
 
     def told(value: Any) -> Any:
         if isinstance(value, Missing):
@@ -143,9 +145,13 @@ def _plain(result: Result, framework: Framework) -> Result:
         if isinstance(value, Struct):
             fields = {name: getattr(value, name) for name in value.__struct_fields__}
             changed = {name: new for name, old in fields.items() if (new := told(old)) is not old}
-            return replace(value, **changed) if changed else value
+            if changed:
+                return replace(value, **changed)
+            return value
         if isinstance(value, Mapping):
-            return value if {*map(type, value.values())} <= _PLAIN else {k: told(v) for k, v in value.items()}
+            if {*map(type, value.values())} <= _PLAIN:
+                return value
+            return {k: told(v) for k, v in value.items()}
         if isinstance(value, tuple) and not {*map(type, value)} <= _PLAIN:
             return tuple(map(told, value))
         return value

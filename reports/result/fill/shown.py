@@ -36,7 +36,9 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
         or (knob == STAGE_LAYOUT and stage_count(value) is not None)
         or (knob == RECIPE and is_known_recipe(value))
     )
-    return value if is_ours or value in _KNOWN_WORDS or value.isdecimal() else None
+    if is_ours or value in _KNOWN_WORDS or value.isdecimal():
+        return value
+    return None
 
 
 def is_withheld(knob: str, value: Value, redact: bool) -> bool:
@@ -90,7 +92,9 @@ def shown_of(redact: bool) -> Callable[[str, Value], Any]:
 
     def of(name: str, value: Value) -> Any:
         if name in OPTIONS:
-            return value if not redact or _is_plain(name, value) else None
+            if not redact or _is_plain(name, value):
+                return value
+            return None
         return shown(name, value, redact)
 
     return of

@@ -43,7 +43,9 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) 
         return text
 
     found = changed(result, name)
-    return changed(found, sentence) if told else found
+    if told:
+        return changed(found, sentence)
+    return found
 
 
 def has_withheld(result: Struct) -> bool:

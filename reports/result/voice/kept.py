@@ -84,12 +84,18 @@ class _Asked:
             case TextKind.SAID:
                 return self._said(text)
             case TextKind.TYPED:
-                return text if self._book.types(text) else self._strange(None)
+                if self._book.types(text):
+                    return text
+                return self._strange(None)
             case TextKind.COMMAND:
                 text = self._told(text)
-                return text if is_command(text) else self._strange(_HELP)
+                if is_command(text):
+                    return text
+                return self._strange(_HELP)
             case TextKind.GPU:
-                return text if gpu_name(text) else self._strange()
+                if gpu_name(text):
+                    return text
+                return self._strange()
             case TextKind.FILE:
                 return self._file(text)
             case TextKind.PLACE:
@@ -123,7 +129,9 @@ class _Asked:
         if len(plain) <= LONGEST.value:  # with a word of ours for each name of the recording in it
             for name in self._recorded_names:
                 plain = plain.replace(name, _KERNEL)
-        return told if self._says(plain) else self._strange()
+        if self._says(plain):
+            return told
+        return self._strange()
 
     def _says(self, text: str) -> bool:
         if text not in self._known:
@@ -133,21 +141,29 @@ class _Asked:
         return self._known[text]
 
     def _file(self, text: str) -> str:
-        return told_name(text) if self._redacted else text
+        if self._redacted:
+            return told_name(text)
+        return text
 
     def _place(self, text: str) -> str | None:
         at = _AT.fullmatch(text)
         if at is None or len(text) > _LONGEST_PLACE:
             return self._strange()
         is_known = text in self._names or _IN_DOCUMENT.fullmatch(text) or self._says(text)
-        return text if is_known else f"{self._file(at['file'])}{at['line'] or ''}"
+        if is_known:
+            return text
+        return f"{self._file(at['file'])}{at['line'] or ''}"
 
     def _given(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
             return [self._given(one) for one in value]
         if not isinstance(value, str):
-            return value if value is None or isinstance(value, int | float) else self._strange()
-        return value if not self._redacted or is_public(value) or self._says(value) else self._strange()
+            if value is None or isinstance(value, int | float):
+                return value
+            return self._strange()
+        if not self._redacted or is_public(value) or self._says(value):
+            return value
+        return self._strange()
 
 
 def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]]:

@@ -46,7 +46,9 @@ def draw_bar(area: Area, bar: Bar) -> float:
             others.append(piece)
         left += width
     top = 0.27 + _HIGH + 0.16
-    return _legend(area, others, top) if others else top
+    if others:
+        return _legend(area, others, top)
+    return top
 
 
 def _label(area: Area, piece: Piece) -> bool:

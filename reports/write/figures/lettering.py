@@ -53,7 +53,9 @@ def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
         fits = inches(printable(clean, middle), size, bold=bold) <= width
         least, most = (middle, most) if fits else (least, middle - 1)
     cut = printable(clean, least)
-    return cut if inches(cut, size, bold=bold) <= width else ""
+    if inches(cut, size, bold=bold) <= width:
+        return cut
+    return ""
 
 
 def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
@@ -79,7 +81,9 @@ def _words(text: str) -> list[str]:
 
 
 def cut(lines: Sequence[str], most: int) -> list[str]:
-    return [*lines] if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]}{MORE}"]
+    if len(lines) <= most:
+        return [*lines]
+    return [*lines[: most - 1], f"{lines[most - 1]}{MORE}"]
 
 
 @cache

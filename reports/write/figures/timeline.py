@@ -110,7 +110,9 @@ def _hue(lane: Drawn, key: str) -> Hue:
         return Hue.HOST
     family, _, kind = key.partition(".")
     if family == "blocking":
-        return Hue.COPY if kind in COPY_KINDS else Hue.COMMUNICATION
+        if kind in COPY_KINDS:
+            return Hue.COPY
+        return Hue.COMMUNICATION
     if lane.kind == "why":
         return hue_of(key)
     return hue_of(key if key.startswith("compute.") else f"exposed_{key}")

@@ -143,7 +143,9 @@ class Marks:
         self._terms[measure.name] = measure
         link = Markup('<a class="term" href="#word-{0}" data-term="{0}"{1}>{2}</a>')
         term = link.format(measure.name, tab, measure.title)
-        return term + Markup(" <code>{}</code>").format(key) if self.keys else term
+        if self.keys:
+            return term + Markup(" <code>{}</code>").format(key)
+        return term
 
 
 def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:

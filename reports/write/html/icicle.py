@@ -53,7 +53,9 @@ def icicle_of(rank: Rank) -> Icicle | None:
         return None
     total_ns = found.host_starved_ns + found.host_blocking_ns
     cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))
-    return Icicle(max(one.row for one in cells) + 1, cells) if cells else None
+    if cells:
+        return Icicle(max(one.row for one in cells) + 1, cells)
+    return None
 
 
 Level = tuple[str, str]

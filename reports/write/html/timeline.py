@@ -150,7 +150,9 @@ class _Shared:
         return self.looks.setdefault(key, len(self.looks))
 
     def name(self, name: str) -> int:
-        return self.names.setdefault(name, len(self.names)) if name else -1
+        if name:
+            return self.names.setdefault(name, len(self.names))
+        return -1
 
     def data(self) -> Data:
         looks = []

@@ -188,7 +188,9 @@ def _harmless(value: Any) -> Any:
         return {printable(key, _NAME): _harmless(one) for key, one in value.items() if one not in _NOTHING}
     if isinstance(value, list | tuple):
         return [_harmless(one) for one in value if one not in _NOTHING]
-    return printable(value, _TEXT) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return printable(value, _TEXT)
+    return value
 
 
 _NAME_WIDTH: Final = 120

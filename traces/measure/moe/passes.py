@@ -135,14 +135,20 @@ def _part(kernel: KernelClass) -> Part:
     if kernel.class_ in ("router", "permute"):
         if kernel.subclass == "map":
             return Part.MAP
-        return Part.ROUTER if kernel.class_ == "router" else Part.REORDER
+        if kernel.class_ == "router":
+            return Part.ROUTER
+        return Part.REORDER
     if kernel.class_ == "gemm" and kernel.subclass not in _NO_GEMM:
-        return Part.GROUPED if kernel.subclass == "grouped" else Part.GEMM
+        if kernel.subclass == "grouped":
+            return Part.GROUPED
+        return Part.GEMM
     if kernel.class_ == "activation" or kernel.subclass == "act_quant":
         return Part.ACTIVATION
     if kernel.class_ == "quantize":
         return Part.CAST
-    return Part.NONE if kernel.class_ == "comm" else Part.OTHER
+    if kernel.class_ == "comm":
+        return Part.NONE
+    return Part.OTHER
 
 
 _TO, _FROM = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")

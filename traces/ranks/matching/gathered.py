@@ -100,7 +100,9 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
             break
         if _may_join(together, one, other, near):
             together.join(one, other, by)
-    return chosen if _of_one_size(chosen) or not _of_one_size(together.groups()) else together.groups()
+    if _of_one_size(chosen) or not _of_one_size(together.groups()):
+        return chosen
+    return together.groups()
 
 
 def _may_join(together: Gathered, one: int, other: int, near: Mapping[tuple[int, int], object]) -> bool:
@@ -127,7 +129,9 @@ def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members])
         if len(groups[0]) > 1 and _of_one_size(groups) and far / before_ns > best:
             best, found = far / before_ns, groups
         before_ns = max(before_ns, far)
-    return last if _of_one_size(last) and FARTHER * FINEST_NS / before_ns >= best else found
+    if _of_one_size(last) and FARTHER * FINEST_NS / before_ns >= best:
+        return last
+    return found
 
 
 def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:

@@ -73,7 +73,9 @@ def _meet(own_ns: IntArray, other_ns: IntArray) -> Meeting | None:
         return None
     apart_ns = np.abs(apart_ns - int(np.median(near_ns)))
     rows, apart_ns = rows[apart_ns <= MEET.value], apart_ns[apart_ns <= MEET.value]
-    return Meeting(rows, there[rows], apart_ns) if len(rows) >= LEAST else None
+    if len(rows) >= LEAST:
+        return Meeting(rows, there[rows], apart_ns)
+    return None
 
 
 @frozen
@@ -136,7 +138,9 @@ class Exchanges:
         if best is None:
             return None
         others = min((ns for size, ns in apart.items() if size != best), default=np.inf)
-        return best if others >= CLOSER.value * max(apart[best], _EVEN_NS) else None
+        if others >= CLOSER.value * max(apart[best], _EVEN_NS):
+            return best
+        return None
 
     def _apart_ns(self, pairs: Sequence[tuple[int, int]]) -> float:
         """How far each end is from the nearest that it meets in these pairs, in the mean."""

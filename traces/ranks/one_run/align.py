@@ -85,7 +85,9 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         begun = _by_these(summaries, matched, matched.clocks)
         again = align(summaries, replace(matched, clocks=None))
         near = again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value
-        return again if near else begun
+        if near:
+            return again
+        return begun
     base_ns = _bases(summaries, of_place, len(fingerprints))
     of_row = of_place[matched.place]
     start, end = (

@@ -45,7 +45,9 @@ T = TypeVar("T", bound=Hashable)
 def _told(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
     """One problem of recordings that are left out, or none without any."""
     found = tuple(sorted(indices))
-    return [Problem(kind, found, reason, True)] if found else []
+    if found:
+        return [Problem(kind, found, reason, True)]
+    return []
 
 
 def same_recordings(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -134,7 +136,9 @@ def versions(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Prob
 def _most_common(values: Sequence[T | None]) -> T | None:
     """The value that most have; the first of equals, None where there is none."""
     counts = Counter(value for value in values if value is not None)
-    return counts.most_common(1)[0][0] if counts else None
+    if counts:
+        return counts.most_common(1)[0][0]
+    return None
 
 
 def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:

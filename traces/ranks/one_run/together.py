@@ -147,9 +147,9 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     if not by_order.all():
         return again
     count = len(summaries)
-    return (
-        again if _held(again, align(summaries, again), count) >= _held(matched, aligned, count) else matched
-    )
+    if _held(again, align(summaries, again), count) >= _held(matched, aligned, count):
+        return again
+    return matched
 
 
 def _held(matched: Matched, aligned: Aligned, count: int) -> int:
@@ -158,7 +158,9 @@ def _held(matched: Matched, aligned: Aligned, count: int) -> int:
         return 0
     possible = matched.take(consistent(matched, aligned))
     number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
-    return len(possible.place) if (number == number[0]).all() else 0
+    if (number == number[0]).all():
+        return len(possible.place)
+    return 0
 
 
 def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:

@@ -62,4 +62,6 @@ def mean_step_ns(steps_ns: FloatArray) -> int:
     """The mean step of the median rank."""
     count = (~np.isnan(steps_ns)).sum(axis=1)
     rows = count > 0
-    return int(np.median(np.nansum(steps_ns[rows], axis=1) // count[rows])) if rows.any() else 0
+    if rows.any():
+        return int(np.median(np.nansum(steps_ns[rows], axis=1) // count[rows]))
+    return 0

@@ -36,4 +36,6 @@ class Edit:
     @property
     def place(self) -> int:
         """Of the one rank that it is; `UNKNOWN` where it is none or several."""
-        return self.places[0] if len(self.places) == 1 else UNKNOWN
+        if len(self.places) == 1:
+            return self.places[0]
+        return UNKNOWN

@@ -52,7 +52,9 @@ class MeasuredRun:
     def step_ns(self) -> float:
         """How long a step takes, of the median rank and step."""
         known_ns = self.grid.length_ns[~np.isnan(self.grid.length_ns)]
-        return float(np.median(known_ns)) if len(known_ns) else float("nan")
+        if len(known_ns):
+            return float(np.median(known_ns))
+        return float("nan")
 
 
 def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:

@@ -35,7 +35,9 @@ class Replayed:
 
     @property
     def saved_frac(self) -> float:
-        return 1 - self.without_ns / self.step_ns if self.step_ns else 0.0
+        if self.step_ns:
+            return 1 - self.without_ns / self.step_ns
+        return 0.0
 
 
 def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
@@ -125,4 +127,6 @@ def _begins_alone(run: MeasuredRun) -> BoolArray:
     known = [few[~np.isnan(few)] for few in (begin_ns[list(one.places)] for one in run.alike)]
     spread_ns = [float(np.ptp(few)) for few in known if len(few)]
     apart = within and max(spread_ns, default=0.0) > WALL.value * run.step_ns
-    return first if apart else np.zeros(len(first), dtype=np.bool_)
+    if apart:
+        return first
+    return np.zeros(len(first), dtype=np.bool_)

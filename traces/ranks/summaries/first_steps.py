@@ -34,7 +34,9 @@ def _own_frac(one: RankSummary) -> float:
     lasts_ns = steps.end_ns - steps.start_ns
     own_ns = lasts_ns - steps.exposed_comm_ns
     more_ns = float(lasts_ns[0] - np.median(lasts_ns[1:]))
-    return float(own_ns[0] - np.median(own_ns[1:])) / more_ns if more_ns > 0 else 1.0
+    if more_ns > 0:
+        return float(own_ns[0] - np.median(own_ns[1:])) / more_ns
+    return 1.0
 
 
 def _without_first(one: RankSummary) -> RankSummary:

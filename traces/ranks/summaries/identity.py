@@ -54,7 +54,9 @@ class WorldSize:
 
 def recorded_size(identity: Identity) -> int | None:
     """The world size that a recording has itself."""
-    return None if identity.world_size_from is not None else identity.world_size
+    if identity.world_size_from is not None:
+        return None
+    return identity.world_size
 
 
 def with_world_size(summary: RankSummary, given: WorldSize | None) -> RankSummary:

@@ -119,7 +119,9 @@ def loading_ns(rank: RankTimeline, steps: Steps) -> int:
     late_ns = rows.start_ns[first] - rows.launch_end_ns[first]
     by_step = _by_step(rank, steps, launched[rows.bucket[launched] == Bucket.COMPUTE])
     again = by_step[0] * MOST.value <= by_step[1:].max(initial=0)
-    return int(by_step[0]) if again and late_ns <= AT_ONCE.value else 0
+    if again and late_ns <= AT_ONCE.value:
+        return int(by_step[0])
+    return 0
 
 
 def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
@@ -186,7 +188,9 @@ def _first_step(rank: RankTimeline, steps: Steps) -> FirstStep:
         return FirstStep.USUAL  # it waits for nobody
     for step in steps.recorded:
         if step.is_warm_up:
-            return FirstStep.INITIALISES if step.initialises else FirstStep.LONGER
+            if step.initialises:
+                return FirstStep.INITIALISES
+            return FirstStep.LONGER
     return FirstStep.USUAL
 
 
@@ -262,7 +266,9 @@ def _step_parts(rank: RankTimeline, steps: Steps, spent: Spent) -> StepParts:
     unknown = np.full(len(start_ns), UNKNOWN, dtype=np.int64)
 
     def within(spans: Spans | None) -> IntArray:
-        return unknown if spans is None else covered_ns(start_ns, end_ns, spans)
+        if spans is None:
+            return unknown
+        return covered_ns(start_ns, end_ns, spans)
 
     loader_ns = within(spent.loader)
     if spent.loader is not None:

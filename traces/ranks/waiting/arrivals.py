@@ -72,7 +72,9 @@ def arrives_last(
 def _sure(collectives: int, steps: int, *, by_order: bool) -> Sure:
     if by_order or collectives < _FEW:
         return Sure.LOW
-    return Sure.HIGH if steps > 1 else Sure.MEDIUM
+    if steps > 1:
+        return Sure.HIGH
+    return Sure.MEDIUM
 
 
 def _waited(matched: Matched, waits: Waits, told: BoolArray, count: int) -> tuple[FloatArray, float] | None:

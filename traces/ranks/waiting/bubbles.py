@@ -50,7 +50,9 @@ def pipeline_of(
     """
     messages = messages_of(matched)
     if not messages.any():
-        return UNRESOLVED if (matched.kind == _UNRESOLVED_KIND).any() else None
+        if (matched.kind == _UNRESOLVED_KIND).any():
+            return UNRESOLVED
+        return None
     pipelines = pipelines_of(summaries, matched, messages)
     if isinstance(pipelines, Missing):
         return pipelines
@@ -112,7 +114,9 @@ def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -
 
 def _total(several: Sequence[int | None]) -> int | None:
     told = [one for one in several if one is not None]
-    return sum(told) if len(told) == len(several) else None
+    if len(told) == len(several):
+        return sum(told)
+    return None
 
 
 def _sent(

@@ -147,4 +147,6 @@ def _pattern(cells: _Cells) -> HotRank | Missing:
         return gap("one step does not show whether it changes from step to step", "record several steps")
     layer, place = cells.layer[mine], cells.place[mine]
     of_each = [np.bincount(place[layer == one], weights=above[layer == one]).max() for one in distinct(layer)]
-    return HotRank.BY_LAYER if sum(of_each) >= enough else HotRank.BY_STEP
+    if sum(of_each) >= enough:
+        return HotRank.BY_LAYER
+    return HotRank.BY_STEP

@@ -114,7 +114,9 @@ def _speeds(
         size, ns = int(moved[mine].sum()), int(waits.transfer_ns[mine].sum())
         speed = size * _NS / ns if ns else _NO_TIME
         found.append(CollectiveSpeed(COMM_KINDS[code], int(mine.sum()), size, ns, speed))
-    return tuple(found) if found else _NO_SPEED
+    if found:
+        return tuple(found)
+    return _NO_SPEED
 
 
 def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:

@@ -151,7 +151,9 @@ def _by_ends(edges: Sequence[tuple[int, int]], summaries: Sequence[RankSummary])
         if turned is None:
             return _NO_ENDS
         stage |= {place: number for number, place in enumerate(way[::-1] if turned else way)}
-    return stage if len(stage) == len(beside) else _NO_ENDS
+    if len(stage) == len(beside):
+        return stage
+    return _NO_ENDS
 
 
 def _way(end: int, beside: Mapping[int, Sequence[int]]) -> list[int]:
@@ -236,7 +238,9 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
     of_first, of_second = (number or 0 for number in got)
     if count == 2:
         batched = ((sent.sends > 0) & (sent.receives > 0)).any() or of_second == 1
-        return Schedule(of_second, 1, brings) if batched else _OF_TWO
+        if batched:
+            return Schedule(of_second, 1, brings)
+        return _OF_TWO
     microbatches = of_second - of_first
     if microbatches < 1 or of_second % microbatches:
         return _NO_FIT
@@ -247,7 +251,9 @@ def _per_step(sent: Sent, amount: IntArray, stage: int) -> int | None:
     """Of each rank of a stage and each step the sum, which is one and the same; else None."""
     sums = parts.total(amount, sent.first)[sent.stage[sent.first[:-1]] == stage]
     several = distinct(sums).tolist()
-    return several[0] if len(several) == 1 else None
+    if len(several) == 1:
+        return several[0]
+    return None
 
 
 def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:

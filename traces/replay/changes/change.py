@@ -119,7 +119,9 @@ class Savings:
     def sure_ns(self, edits: Sequence[Edit]) -> int:
         """What pessimistic edits save together on any base, nearly all of it: replays are off by a little."""
         low_ns = min(self._saved_ns(edits, base) for base in self._bases)
-        return int(low_ns * NEARLY_ALL.value) if low_ns > 0 else low_ns
+        if low_ns > 0:
+            return int(low_ns * NEARLY_ALL.value)
+        return low_ns
 
     def most_ns(self, edits: Sequence[Edit]) -> int:
         """What optimistic edits save together."""

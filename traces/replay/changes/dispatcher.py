@@ -187,4 +187,6 @@ def _nearest(some: IntArray, calls: IntArray, way: int) -> IntArray:
     far = len(calls) + 1
     padded = np.concatenate(([-far], some, [far]))
     place = np.searchsorted(padded, calls, side="right")
-    return padded[place - 1] if way < 0 else padded[place]
+    if way < 0:
+        return padded[place - 1]
+    return padded[place]

@@ -55,7 +55,9 @@ def scope_of(kind: KernelClass) -> str | None:
         return "moe_preprocess"
     if kind.class_ == "attention" and kind.subclass in ("fwd", "bwd"):
         return "attn"
-    return "moe_router" if kind.class_ == "router" else None
+    if kind.class_ == "router":
+        return "moe_router"
+    return None
 
 
 def _begun(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
@@ -68,7 +70,9 @@ def _begun(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, 
         return scope, at, end
     if scope == "attn":
         return _attention(kinds, at, free)
-    return None if scope is None else _router(kinds, at, free)
+    if scope is None:
+        return None
+    return _router(kinds, at, free)
 
 
 def _is_map(kind: KernelClass) -> bool:
@@ -84,14 +88,18 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
         while begin < at and kinds[begin].class_ != "norm":
             begin += 1
         end = _while(kinds, at, _INSIDE, ("attention", "bwd"))
-        return ("attn", begin, end) if begin < at else None
+        if begin < at:
+            return ("attn", begin, end)
+        return None
     while begin > free and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
         if _is(kinds[begin - 1], "attention", "fwd"):
             break
         begin -= 1
     inside = _while(kinds, at, _INSIDE, ("attention", "fwd"))
     end = _norm_backward(kinds, inside)
-    return ("attn", begin, end) if end > inside else None
+    if end > inside:
+        return ("attn", begin, end)
+    return None
 
 
 def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:

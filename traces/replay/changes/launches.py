@@ -165,7 +165,9 @@ def _family(kind: KernelClass) -> int | None:
     """Which fusion a kernel could be part of; None where none."""
     if kind.class_ == "router" and kind.subclass != "map":
         return 0
-    return 1 if kind.class_ in ("permute", "router") else None
+    if kind.class_ in ("permute", "router"):
+        return 1
+    return None
 
 
 def _quantised(recorded: Recorded, places: Sequence[int]) -> Iterator[list[int]]:

@@ -148,7 +148,9 @@ def _handover_ns(recorded: Recorded) -> int:
     calls, pause = recorded.graph.calls, recorded.graph.timing.pause_ns
     known = calls.before != NONE
     other = known & (calls.thread != calls.thread[np.maximum(calls.before, 0)])
-    return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other]))) if other.any() else 0
+    if other.any():
+        return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other])))
+    return 0
 
 
 def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[IntArray, IntArray]:
