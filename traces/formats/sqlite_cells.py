@@ -120,8 +120,12 @@ def decode_record(
             return UNUSUAL
         if kind < 5:
             length = kind
-        elif kind < 12:
-            length = 6 if kind == 5 else 8 if kind < 8 else 0
+        elif kind == 5:
+            length = 6
+        elif kind < 8:
+            length = 8
+        elif kind < 12:  # the numbers 0 and 1 themselves
+            length = 0
         else:
             length = (kind - 12) >> 1
         slot = slot_of[column]

@@ -83,7 +83,9 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
     is_moving = abs(last - first) > LITTLE.value * abs(typical) and (
         chance <= (1 - LEVEL) / ASKED or (cut is not None and _is_apart(means[:cut], means[cut:]))
     )
-    state: State = "none" if not is_moving else "rising" if last > first else "falling"
+    state: State = "none"
+    if is_moving:
+        state = "rising" if last > first else "falling"
     low, high = _ends(slopes, len(means))
     jump = None if cut is None else (at[cut - 1] + at[cut]) / 2
     return Drift(state, slope, low, high, first, last, chance, count, jump)

@@ -42,14 +42,17 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
     )
     whole_ns = sum(caused.values())
     latest = max(sorted(caused), key=lambda rank: caused[rank], default=None) if whole_ns else None
+    arrived_frac = caused_frac = None
+    if latest is not None:
+        arrived_frac, caused_frac = arrived[latest] / compared, caused[latest] / whole_ns
     return Witness(
         sources=tuple(sorted({dump.source for dump in dumps})),
         files=files,
         ranks=ranks,
         compared=compared,
         latest_rank=latest if compared else _UNTIMED,
-        latest_frac=(arrived[latest] / compared if latest is not None else None) if compared else _UNTIMED,
-        caused_frac=(caused[latest] / whole_ns if latest is not None else None) if compared else _UNTIMED,
+        latest_frac=arrived_frac if compared else _UNTIMED,
+        caused_frac=caused_frac if compared else _UNTIMED,
     )
 
 
