@@ -391,10 +391,7 @@ class View:
 
 @frozen
 class Asked:
-    """How much a result is to say, and on what; pictures and data always have one selection.
-
-    `brief`: its JSON in short, for programs.
-    """
+    """How much a result is to say; pictures and data have one selection. `brief`: JSON in short."""
 
     detail: Detail = Detail.FIRST
     view: View = field(default_factory=View)

@@ -1,7 +1,7 @@
 """The house grows nowhere: what needs more takes it from elsewhere, or edits size.toml with its reason.
 
-Counted are tokens of Python without comments, docstrings and imports, statements, and limits, of each folder
-of the product; and the lines of all tests.
+Counted are tokens of Python without comments, docstrings and imports, statements, limits, conditional
+expressions and comprehensions, of each folder of the product; and the lines of all tests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ PACKAGES = ("moe_diag", "diagnoser", "traces", "heuristics", "reports")
 UNCOUNTED = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 }
-KINDS = ("tokens", "statements", "limits")
+KINDS = ("tokens", "statements", "limits", "conditionals", "comprehensions")
+
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _is_text_or_import(node: ast.AST) -> bool:
@@ -50,6 +53,8 @@ def sizes(text: str) -> Counter[str]:
         tokens=sum(token.start[0] not in left_out for token in tokens),
         statements=len(statements),
         limits=len(limits),
+        conditionals=sum(isinstance(node, ast.IfExp) for node in nodes),
+        comprehensions=sum(isinstance(node, COMPREHENSIONS) for node in nodes),
     )
 
 
@@ -88,9 +93,16 @@ def test_the_tests_are_no_longer_than_they_may_be() -> None:
     assert sum(len(text.splitlines()) for text in texts) <= allowed
 
 
+def test_no_conditional_stands_inside_a_conditional() -> None:
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            inner = [one for one in ast.walk(node) if isinstance(one, ast.IfExp)]
+            assert not isinstance(node, ast.IfExp) or inner == [node], f"{path}:{node.lineno}"
+
+
 def test_comments_docstrings_and_imports_are_not_counted() -> None:
     text = '"""What it is."""\n\nimport ast\n\nA = 1  # one\nLEAST = Limit(2, "ns", "why")\n'
-    assert sizes(text) == Counter(tokens=3 + 10, statements=2, limits=1)
+    assert sizes(text) == Counter(tokens=3 + 10, statements=2, limits=1, conditionals=0, comprehensions=0)
 
 
 if __name__ == "__main__":  # the figures of today
