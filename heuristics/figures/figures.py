@@ -172,7 +172,7 @@ def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> fl
     lengths = [map(known, attrgetter(name, whole)(rank)) for rank in ranks]
     found = [(ns, of) for ns, of in lengths if ns is not None and of]
     if found:
-        return sum(ns for ns, _ in found) / sum(of for _, of in found)
+        return float(sum(ns for ns, _ in found) / sum(of for _, of in found))
     return None
 
 

@@ -29,7 +29,7 @@ def guided_cp(length: int) -> int:
     """The CP to start with: 1 for short sequences."""
     if length < LONG.value:
         return 1
-    return 2 ** round(log2(length / RECIPES["tokens_a_context_rank"].value))
+    return 1 << round(log2(length / RECIPES["tokens_a_context_rank"].value))
 
 
 def wider_cp(run: Run) -> int | None:

@@ -124,6 +124,7 @@ def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], as
 
 
 def _plain(value: Any) -> Value:
+    plain: Value = value
     if isinstance(value, list | tuple):
-        return tuple(map(_plain, value))
-    return value
+        plain = tuple(map(_plain, value))
+    return plain

@@ -64,7 +64,7 @@ def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
     """A figure of memory a step."""
 
     def per_step(side: Subject) -> float | None:
-        value = known(getattr(side.rank.memory, field))
+        value: int | None = known(getattr(side.rank.memory, field))
         if value is None:
             return None
         return value / len(side.rank.lengths_ns)
@@ -114,7 +114,7 @@ def waiting(side: Subject) -> int | None:
 
 def _a_step(side: Subject, path: str) -> int | None:
     """A time of all steps as one of each."""
-    whole_ns = known_of(side, path)
+    whole_ns: int | None = known_of(side, path)
     if whole_ns is None:
         return None
     return whole_ns // len(side.rank.lengths_ns)
@@ -160,8 +160,8 @@ def data_waits(side: Subject) -> str | None:
 @shows(percent)
 def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
-    copies = known_of(side, "rank.data_loading.input_copies")
-    count = known_of(side, "rank.data_loading.input_copies_pageable")
+    copies: int | None = known_of(side, "rank.data_loading.input_copies")
+    count: int | None = known_of(side, "rank.data_loading.input_copies_pageable")
     if copies and count is not None:
         return count / copies
     return None

@@ -44,7 +44,8 @@ def _delta(name: str, view: View) -> float | None:
     before, after = pair(name, view)
     if before is None or after is None:
         return None
-    return after - before
+    delta: float = after - before
+    return delta
 
 
 def _skipped(before: Subject, after: Subject) -> bool:
