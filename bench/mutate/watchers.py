@@ -21,6 +21,8 @@ def watchers(mutant: Mutant, seen: Seen) -> list[str]:
     """In order: the folder's own (new ones always) and kept documents, one of each file before a second."""
     own = f"tests/{Path(mutant.file).parent}/"
     found = _by_lines(mutant, seen) if mutant.file.endswith(".py") else _by_words(mutant, seen)
+    if not found:  # what runs as a module is loaded is in no test's own time
+        found = {name for name in seen.took_s if name.startswith((own, KEPT))} - seen.failed
     found |= {name for name in seen.new if name.startswith(own)}
     by_file: dict[str, list[str]] = defaultdict(list)
     for name in sorted(found, key=lambda name: seen.took_s[name]):
