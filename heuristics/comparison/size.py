@@ -249,13 +249,15 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, beside: Beside) -> Judged
     if size.between_runs:
         because.append(_of_runs(size, beside))
     because += beside.told
-    figures = {"furthest_frac": furthest_frac, "matters": chosen(LITTLE.value)}
+    matters = chosen(LITTLE.value)
     if furthest_frac <= LITTLE.value:
-        return Judged("no_change", (say("comparison.interval-narrow", **figures), *because), "")
+        narrow = say("comparison.interval-narrow", furthest_frac=furthest_frac, matters=matters)
+        return Judged("no_change", (narrow, *because), "")
     record = beside.longer(_needed(size, ends))
     if size.between_runs and size.between_runs.half_ns >= shows_ns:
         record = say("comparison.record-runs")
-    return Judged("undecided", (say("comparison.interval-wide", **figures), *because), record)
+    wide = say("comparison.interval-wide", furthest_frac=furthest_frac, matters=matters)
+    return Judged("undecided", (wide, *because), record)
 
 
 def _needed(size: ComparedSize, ends: Ends) -> int:
@@ -314,17 +316,16 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
     """How much longer profiled steps are than logged ones, and whether they differ as the logs do."""
     if size.source != "log" or size.ends_ns is None or not (base.steps.found and new.steps.found):
         return
-    logged = {"base": (base, size.base_median_ns), "new": (new, size.new_median_ns)}
-    longer = {
-        name: part_in_words(round(median(side.lengths_ns)) - logged_ns, logged_ns)
-        for name, (side, logged_ns) in logged.items()
-    }
-    yield say("comparison.profiled-beside-logged", **longer)
+    longer = [
+        part_in_words(round(median(side.lengths_ns)) - logged_ns, logged_ns)
+        for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
+    ]
+    yield say("comparison.profiled-beside-logged", base=longer[0], new=longer[1])
     traced_ns = round(mean_step_ns(new) - mean_step_ns(base))
     if not size.ends_ns[0] <= traced_ns <= size.ends_ns[1]:
-        how = "the-other-way" if traced_ns * size.delta_ns < 0 else "outside"
+        other_way = traced_ns * size.delta_ns < 0
         yield say(
-            f"comparison.profiled-{how}",
+            "comparison.profiled-the-other-way" if other_way else "comparison.profiled-outside",
             base=len(base.lengths_ns),
             new=len(new.lengths_ns),
             delta=signed_ms(traced_ns),

@@ -232,17 +232,16 @@ def _moving(logs: Logs) -> Iterator[str]:
 
 
 def _drifting(side: str, log_: FilesLog, drift: DriftOf) -> str:
-    moved = {
-        "side": side,
-        "first": duration(drift.first),
-        "last": duration(drift.last),
-        "part": signed(percent(drift.change_frac)),
-    }
+    first, last, part = duration(drift.first), duration(drift.last), signed(percent(drift.change_frac))
     if drift.jump_at is not None:
-        return say("files.drifts-jump", at=f"{drift.jump_at:,}", **moved)
+        at = f"{drift.jump_at:,}"
+        return say("files.drifts-jump", side=side, at=at, first=first, last=last, part=part)
     return say(
         "files.drifts",
-        **moved,
+        side=side,
+        first=first,
+        last=last,
+        part=part,
         start=f"{known(log_.first_iteration):,}",
         end=f"{known(log_.last_iteration):,}",
         blocks=min(drift.count, int(BLOCKS.value)),

@@ -269,16 +269,14 @@ def _explanation(held: _Held, several: bool) -> Explanation:
 
 def _range(here: Here, range_: Range, wide: Range) -> str:
     """What was measured elsewhere, and what it may be here."""
+    where = say(f"files.here-{here}")
+    if max(map(abs, range_)) <= EXACT.value:
+        return say("files.measured-none", where=where)
     low, high = map(_part, range_)
     least, most = map(_part, wide)
-    kind = ""
-    if max(map(abs, range_)) <= EXACT.value:
-        kind = "-none"
-    elif low == high:
-        kind = "-one"
-    return say(
-        f"files.measured{kind}", where=say(f"files.here-{here}"), low=low, high=high, least=least, most=most
-    )
+    if low == high:
+        return say("files.measured-one", where=where, low=low, least=least, most=most)
+    return say("files.measured", where=where, low=low, high=high, least=least, most=most)
 
 
 def _part(ratio: float) -> str:
