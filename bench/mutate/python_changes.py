@@ -25,6 +25,8 @@ _NAMES = {
     **{"argmin": "argmax", "argmax": "argmin"},
 }
 _TEXTS = {"left": "right", "right": "left"}
+_ASSERTED: Final = frozenset({"strict", "frozen"})
+"""Keywords that only refuse what the program never does: `zip(strict=True)`, a frozen struct."""
 
 
 def changes(file: str, source: str, siblings: Siblings) -> Iterator[Mutant]:
@@ -46,7 +48,7 @@ def changes(file: str, source: str, siblings: Siblings) -> Iterator[Mutant]:
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes that run: no docstring, annotation, decorator, error's text, or block for type checkers."""
+    """All nodes that run: no docstring, annotation, decorator, text of an error, assertion."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "exc", "type_params", "bases"):
             continue
@@ -57,6 +59,8 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_said(node: ast.AST) -> bool:
+    if isinstance(node, ast.keyword):
+        return node.arg in _ASSERTED
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"

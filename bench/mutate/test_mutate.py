@@ -30,6 +30,10 @@ def late(rows: list[Row], at_ns: int) -> bool:
     if not rows:
         return False
     return any(row.end_ns > at_ns and length(row.start_ns, row.end_ns) < 5 for row in rows)
+
+
+def pairs(rows: list[Row], others: list[Row]) -> list[tuple[Row, Row]]:
+    return list(zip(rows, others, strict=True))
 '''
 
 
