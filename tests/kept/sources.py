@@ -62,6 +62,7 @@ CAPTURES: Final = (
 )
 CORES: Final = ("0.12.0", "0.14.0", "0.16.0", "0.17.0", None)
 """Versions of Megatron-Core, and none."""
+GPUS: Final = ("H100", "GB200", "B200", "A100", "H20")
 SAMPLED_NS: Final = 200_000
 CONFIGURED: Final = [*(config_of(pair, "base") for pair in PAIRS), None]
 HANDICAPS: Final = (
@@ -272,7 +273,8 @@ def altered_files(folder: Path, first: int) -> Documents:
         config, log = folder / f"{seed}{path.suffix}", folder / f"{seed}.log"
         config.write_text(altered(dice, path), encoding="utf-8")
         log.write_text(altered(dice, dice.choice(LOGS), 8), encoding="utf-8")
-        about = {"gpu": dice.choice(("H100", "GB200", "B200", "A100", "H20")), "megatron": dice.choice(CORES)}
+        core = dice.choice(CORES)
+        about = {"gpu": dice.choice(GPUS), **({"core_version": core} if core else {})}
         asked = {"about": about, "log": log if seed % 2 else None, "ask_megatron": False}
         yield f"{seed}", _or_refused(diagnoser.check_config, config, **asked)
 
