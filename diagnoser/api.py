@@ -129,8 +129,8 @@ def explain(word: str = "") -> str:
     On one screen, as `moe-diag explain WORD` prints it. Raises `UsageError` for an unknown one, naming the
     nearest.
     """
-    from reports.content.blocks import Detail, View
     from reports.content.explain.page import explain_page
+    from reports.content.page import Detail, View
     from reports.write.text import write_text
 
     return write_text(explain_page(word, detail=Detail.FIRST), View())

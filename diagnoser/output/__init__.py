@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from reports.content.blocks import SCREEN, Page, View
+from reports.content.page import SCREEN, Page, View
 from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole

@@ -15,7 +15,8 @@ from diagnoser.running.freed_memory import keep_freed_memory
 from diagnoser.running.processes import Engine
 from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
 from diagnoser.running.skipped import NO_WORK, why_skipped
-from heuristics.plan.gains import Kinds, Replay, Replayed
+from heuristics.plan.combined import Replay
+from heuristics.plan.gains import Kinds, Replayed
 from reports.result.read import is_result
 from traces import errors
 from traces.columns import TraceInfo
@@ -25,6 +26,7 @@ from traces.files.beneath import opened
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.frozen import frozen
+from traces.gpu_work import build
 from traces.limits import Limit
 from traces.measure.capture import measure_messages
 from traces.measurements import RankMeasurements, measure_rank
@@ -38,7 +40,7 @@ from traces.replay.changes.change import Joint, Together
 from traces.sections.trace import Messages
 from traces.spelling import duration
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, build
+from traces.timeline import RankTimeline
 
 MOST_RANKS: Final = Limit(
     512,

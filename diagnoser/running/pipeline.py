@@ -37,16 +37,16 @@ from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
 from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
+from traces.gpu_work import build
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.file_names import told_path, told_paths
 from traces.ranks.summaries.identity import with_world_size
 from traces.steps.selection import parse_selection
-from traces.timeline import build
 
 if TYPE_CHECKING:
-    from reports.content.blocks import Page
+    from reports.content.page import Page
     from traces.sections.run import Run
 
 

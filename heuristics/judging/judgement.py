@@ -16,7 +16,8 @@ from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe, with_fit, without_waits
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
-from heuristics.plan.gains import Replay, combined_of, gains_of, replay_here
+from heuristics.plan.combined import Replay, combined_of, replay_here
+from heuristics.plan.gains import gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall

@@ -7,9 +7,10 @@ from typing import Final
 from heuristics.result import configured
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
-from reports.content.blocks import Code, Detail, Words, words
+from reports.content.blocks import Code, Words, words
 from reports.content.judged_settings import judged, placed, values_of
 from reports.content.names import around, capital, codes, ended, joined, optional
+from reports.content.page import Detail
 from reports.measures import words_of
 from traces.frozen import frozen
 from traces.missing import known

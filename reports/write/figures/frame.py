@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
-from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
+from reports.content.blocks import Block, Command, Headline, Items, Sentence, Tone
 from reports.content.names import capital, plain
+from reports.content.page import Page
 from reports.write.figures.canvas import BODY, HUGE, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, harmless, inches, wrapped
 from reports.write.palette import HAIR, INK, SOFT, TONES

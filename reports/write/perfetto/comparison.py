@@ -4,9 +4,9 @@ from itertools import count
 from typing import Final
 
 from heuristics.result.compared import Compared, Side
-from reports.content.blocks import Detail
 from reports.content.comparison.difference import delta, headline, unit
 from reports.content.names import gpu_of, name_of, optional, who
+from reports.content.page import Detail
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
