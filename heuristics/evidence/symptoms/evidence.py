@@ -11,7 +11,8 @@ from msgspec import structs
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
-from heuristics.evidence.evidence import RunEvidence, observed_by
+from heuristics.evidence.evidence import RunEvidence
+from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms.document import Recorded
 from heuristics.evidence.symptoms.given_rank import NOTHING, WINDOW_NS
 from heuristics.evidence.symptoms.prices import prices_of

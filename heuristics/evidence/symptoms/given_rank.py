@@ -25,12 +25,8 @@ from traces.texts import Texts
 
 WINDOW_NS: Final = 1_000_000_000
 """Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
-
-
 SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""
-
-
 FIGURES: Final[Mapping[WallId, Texts]] = {
     "memory": (
         *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
@@ -48,17 +44,9 @@ def to_give(wall: WallId) -> str:
 
 
 CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
-
-
 _NOT_GIVEN: Final = gap(say("evidence.not-given"), to_give("memory"))
-
-
 _FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"allocator_scope": ""}
-
-
 _UNKNOWN: Final = Memory(**_FIELDS)
-
-
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
 
@@ -76,8 +64,8 @@ def figures_given(told: Rank) -> Figures:
     latency = absent.launch_latency
     if memory.allocator_ns is None and starved is not None:
         memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
-    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), _of_experts(exposed))
-    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), _of_experts(hidden))
+    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), of_experts_ns(exposed))
+    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), of_experts_ns(hidden))
     found = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
@@ -145,7 +133,7 @@ def _split(
     return {plain: round(told * WINDOW_NS)}
 
 
-def _of_experts(kinds: Parts | None) -> int | None:
+def of_experts_ns(kinds: Parts | None) -> int | None:
     if kinds is None:
         return None
     return sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))

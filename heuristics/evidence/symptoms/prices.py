@@ -3,14 +3,15 @@
 The price of a wall is that of the ranks that tell it, as if the others were like these.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from heuristics.evidence.symptoms.document import Late
-from heuristics.evidence.symptoms.given_rank import WINDOW_NS, to_give
+from heuristics.evidence.symptoms.given_rank import WINDOW_NS, of_experts_ns, to_give
 from heuristics.evidence.symptoms.symptoms import Symptoms
-from heuristics.figures.figures import Figures, Parts, added, frac_of
+from heuristics.figures.figures import Figures, Parts, frac_of
 from heuristics.fixes.circumstances import ROUTER_KERNELS
 from heuristics.walls.price import Price, Priced, Unpriced
 from heuristics.words import say
@@ -27,63 +28,55 @@ REPLAYED: Final = Limit(
     "of six collectives of a layer and microbatch, two forward and two backward, two are sent again where "
     "moe is recomputed: Megatron-Core's MoE layer",
 )
-
-
 FILLED: Final = Limit(
     0.8,
     "fraction of the SMs",
     "ours: tails and small kernels alone leave 4 to 20 % empty in ordinary dense runs (measured)",
 )
-
-
 ONE_BY_ONE: Final = Limit(
     6, "GEMMs of a MoE layer", "ours: grouped, forward has two and backward four; more run expert by expert"
 )
-
-
 _HOST_LATE: Final = (Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER)
 """Why a rank is late, where its host is why."""
-
-
 _NO_TRANSFER: Final = (*_HOST_LATE, Cause.SLOW_DEVICE)
 """Why a rank is late, where the others' waiting is nothing that communication could win."""
 
 
 def _communication(symptoms: Symptoms) -> Priced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
-    parts = [
-        (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
-        for rank in symptoms.ranks
-        if (kinds := _exposed(rank)) is not None
-    ]
-    if not parts:
-        return _unpriced(symptoms, say("evidence.no-exposed"), "communication", True)
+
+    def beside_waits(rank: Figures) -> Parts | None:
+        kinds = _exposed(rank)
+        if kinds is None:
+            return None
+        return _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late)))
+
     why = Missing("symptoms", say("evidence.waits"), to_give("communication"))
-    return _price(symptoms, parts, "stalled_ns", why)
+    return _price(symptoms, "communication", beside_waits, "evidence.no-exposed", "stalled_ns", why)
 
 
 def _exposed(rank: Figures) -> Parts | None:
     """Exposed time by kind; with what blocks, where only that is given. What has no kind may be any."""
-    waits, whole_ns = rank.blocking_ns, rank.budget_ns.get("exposed_comm")
+    waits, whole_ns, a2a_ns = rank.blocking_ns, rank.budget_ns.get("exposed_comm"), rank.a2a_exposed_ns
     blocked = {kind: ns for kind, ns in (waits or {}).items() if kind in COMM_KINDS and ns}
     kinds = dict(rank.exposed_by_kind_ns or {})
     if rank.exposed_by_kind_ns is None:
-        if whole_ns is None and rank.a2a_exposed_ns is None and waits is None:
+        if whole_ns is None and a2a_ns is None and waits is None:
             return None
-        kinds = dict(blocked) if rank.a2a_exposed_ns is None else {"ep_a2a": rank.a2a_exposed_ns}
+        kinds = dict(blocked) if a2a_ns is None else {"ep_a2a": a2a_ns}
         if (rest := (whole_ns or 0) - sum(kinds.values())) > 0:
             kinds["sendrecv_unresolved"] = rest
     if waits is None:
         return kinds
-    kinds |= {kind: ns for kind, ns in blocked.items() if kind not in kinds and kind != "other_comm"}
+    for kind, ns in blocked.items():
+        if kind != "other_comm":
+            kinds.setdefault(kind, ns)
     return _at_most(kinds, sum(blocked.values()))
 
 
 def _at_most(kinds: Parts, most_ns: int) -> Parts:
-    whole_ns = sum(kinds.values())
-    if whole_ns:
-        return {kind: round(ns * min(1.0, most_ns / whole_ns)) for kind, ns in kinds.items()}
-    return kinds
+    part = min(1.0, most_ns / max(1, sum(kinds.values())))
+    return {kind: round(ns * part) for kind, ns in kinds.items()}
 
 
 def _waits_ns(rank: Figures, late: Late | None) -> int:
@@ -96,38 +89,43 @@ def _waits_ns(rank: Figures, late: Late | None) -> int:
 
 def _host_overhead(symptoms: Symptoms) -> Priced:
     """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
-    counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
-    late = symptoms.late
-    if not counted:
-        return _unpriced(symptoms, say("evidence.no-launch-time"), "host_overhead", True)
-    if late is not None and late.cause in _HOST_LATE:
-        owners = (kinds for rank, kinds in counted if rank.rank is not None and rank.rank == late.rank)
-        owner = next(owners, counted[0][1])
-        cause = max(owner, key=lambda one: owner[one], default="python")
-        for rank, kinds in counted:
-            kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
+    told = [rank for rank in symptoms.ranks if rank.starved_ns is not None]
+    late, cause = symptoms.late, ""
+    if told and late is not None and late.cause in _HOST_LATE:
+        owners = (rank for rank in told if rank.rank is not None and rank.rank == late.rank)
+        owned = next(owners, told[0]).host_by_cause_ns or {}
+        cause = max(owned, key=lambda one: owned[one], default="python")
+
+    def with_waits(rank: Figures) -> Parts | None:
+        kinds = rank.host_by_cause_ns
+        if kinds is None or not cause:
+            return kinds
+        return kinds | {cause: kinds.get(cause, 0) + _waits_ns(rank, late)}
+
     why = Missing("symptoms", say("evidence.opaque"), cure("graphs", None))
-    split = any(rank.split for rank, _ in counted)  # one figure tells no cause
-    return _price(symptoms, counted, "opaque_ns", why, split)
+    price = _price(symptoms, "host_overhead", with_waits, "evidence.no-launch-time", "opaque_ns", why)
+    if isinstance(price, Unpriced) or any(rank.split for rank in told):
+        return price
+    return replace(price, by_kind_ns={})  # one figure tells no cause
 
 
-def _memory(symptoms: Symptoms) -> Price:
-    costs = [(rank, _memory_ns(rank)) for rank in symptoms.ranks]
-    parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
-    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
+def _memory(symptoms: Symptoms) -> Priced:
+    unknown = []
+    for kind, name in (("offload", "offload_exposed_ns"), ("allocator", "allocator_ns")):
+        if frac_of(symptoms.ranks, f"memory.{name}") is None:
+            unknown.append(kind)
     why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
-    if unknown:
-        return _price(symptoms, parts, "unfilled_ns", why)
-    return _price(symptoms, parts)
+    return _price(symptoms, "memory", _memory_ns, open_ns="unfilled_ns" if unknown else "", why=why)
 
 
-def _memory_ns(rank: Figures) -> dict[str, int | None]:
-    return {
-        "recompute": _recomputed_ns(rank),
-        "offload": known(rank.memory.offload_exposed_ns),
-        "host_resident": known(rank.memory.host_resident_exposed_ns),
-        "allocator": known(rank.memory.allocator_ns),
-    }
+def _memory_ns(rank: Figures) -> Parts:
+    memory = rank.memory
+    return +Counter(
+        recompute=_recomputed_ns(rank),
+        offload=known(memory.offload_exposed_ns) or 0,
+        host_resident=known(memory.host_resident_exposed_ns) or 0,
+        allocator=known(memory.allocator_ns) or 0,
+    )
 
 
 def _recomputed_ns(rank: Figures) -> int:
@@ -135,29 +133,33 @@ def _recomputed_ns(rank: Figures) -> int:
     whole = seen.recompute_full or "moe" in (seen.recompute_modules or ())
     if known(rank.memory.recompute_modules) is not None or not whole or not ns:
         return ns
-    kinds = _exposed(rank) or {}
-    return ns + round(REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_")))
+    return ns + round(REPLAYED.value * (of_experts_ns(_exposed(rank)) or 0))
 
 
 def _compute(symptoms: Symptoms) -> Priced:
     """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert could."""
-    ranks = symptoms.ranks
-    if all(_empty_ns(rank) is None for rank in ranks):
-        unfused_ns = sum(sum(_unfused(rank).values()) for rank in ranks)
-        if unfused_ns < WALL.value * sum(rank.window_ns for rank in ranks):
-            return _unpriced(symptoms, say("evidence.no-fill"), "compute")
-    counted = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
-    return _price(symptoms, [(rank, _lost(rank)) for rank in counted])
+    unfused_ns, is_filled = 0, False
+    for rank in symptoms.ranks:
+        unfused_ns += sum(_unfused(rank).values())
+        is_filled |= _empty_ns(rank) is not None
+    is_told = is_filled or unfused_ns >= WALL.value * WINDOW_NS * len(symptoms.ranks)
+    return _price(symptoms, "compute", _lost if is_told else lambda _: None, "evidence.no-fill")
 
 
-def _lost(rank: Figures) -> Parts:
+def _lost(rank: Figures) -> Parts | None:
     """What a rank could lose by class: of grouped GEMMs nothing, of one GEMM per expert all of it."""
-    lost_ns, unfused = _empty_ns(rank) or 0, _unfused(rank)
-    classes = {name: ns for name, ns in (rank.by_class_ns or {}).items() if name != "grouped_gemm"}
-    whole_ns = 0 if _one_by_one(rank) else sum(classes.values())
-    by_class = {name: round(lost_ns * ns / whole_ns) for name, ns in classes.items()} if whole_ns else {}
-    by_class = by_class or {"gemm": lost_ns}
-    return by_class | {name: max(ns, by_class.get(name, 0)) for name, ns in unfused.items()}
+    lost_ns, unfused, by_class = _empty_ns(rank), _unfused(rank), dict[str, int]()
+    if lost_ns is None and not unfused:
+        return None
+    if not _one_by_one(rank):
+        classes = dict(rank.by_class_ns or {})
+        classes.pop("grouped_gemm", None)
+        for name, ns in classes.items():
+            by_class[name] = round((lost_ns or 0) * ns / sum(classes.values()))
+    by_class = by_class or {"gemm": lost_ns or 0}
+    for name, ns in unfused.items():
+        by_class[name] = max(ns, by_class.get(name, 0))
+    return by_class
 
 
 def _unfused(rank: Figures) -> Parts:
@@ -190,40 +192,46 @@ def _empty_ns(rank: Figures) -> int | None:
 
 def _price(
     symptoms: Symptoms,
-    parts: Sequence[tuple[Figures, Parts]],
+    wall: WallId,
+    of: Callable[[Figures], Parts | None],
+    unknown: str = "",
     open_ns: str = "",
     why: Missing | None = None,
-    split: bool = True,
-) -> Price:
+) -> Priced:
     """The price of its parts on each rank that tells them, as if the others were like these.
 
-    `open_ns` more may belong to it, as `why` tells.
+    `unknown`: what to say where none does. `open_ns` more may belong to it, as `why` tells.
     """
-    by_kind = added(kinds for _, kinds in parts)
-    window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
-    scale = window_ns / sum(rank.window_ns for rank in ranks)
-    more = frac_of(ranks, open_ns) if open_ns else None
+    by_kind, ranks = Counter[str](), list[Figures]()
+    for rank in symptoms.ranks:
+        kinds = of(rank)
+        if kinds is not None:
+            by_kind.update(kinds)
+            ranks.append(rank)
+    if not ranks:
+        return _unpriced(symptoms, wall, say(unknown))
+    window_ns, scale = WINDOW_NS * len(symptoms.ranks), len(symptoms.ranks) / len(ranks)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
-    price = Price(total_ns, total_ns / window_ns, shown if split else {})
+    price, more = Price(total_ns, total_ns / window_ns, shown), frac_of(ranks, open_ns) if open_ns else None
     if more:
         return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more))
     return price
 
 
-def _unpriced(symptoms: Symptoms, unknown: str, wall: WallId, absent: bool = False) -> Unpriced:
-    """A wall of which nothing is given. `absent`: it costs at most the time without compute."""
+def _unpriced(symptoms: Symptoms, wall: WallId, unknown: str) -> Unpriced:
+    """A wall of which nothing is given; but for compute, it costs at most the time without compute."""
     reason = say("evidence.only-sums") if symptoms.only_sums else unknown
     why = Missing("symptoms", reason, to_give(wall))
-    if not absent or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
+    if wall == "compute" or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
         return Unpriced(why)
-    if wall != "host_overhead":
-        return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / rank.window_ns for rank in symptoms.ranks))
+    if wall == "communication":
+        return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / WINDOW_NS for rank in symptoms.ranks))
     widest = max(symptoms.ranks, key=_unlaunched_frac)
-    most, idle_ns = _unlaunched_frac(widest), widest.budget_ns.get("idle")
-    idle = None if idle_ns is None else idle_ns / widest.window_ns
-    if idle is not None and most - idle >= LITTLE.value:
-        said = say("evidence.idle-beside", reason=reason, idle_frac=idle, rest_frac=most - idle)
+    most, idle_ns = _unlaunched_frac(widest), widest.idle_ns
+    if idle_ns is not None and (rest_frac := most - idle_ns / WINDOW_NS) >= LITTLE.value:
+        idle_frac = idle_ns / WINDOW_NS
+        said = say("evidence.idle-beside", reason=reason, idle_frac=idle_frac, rest_frac=rest_frac)
         why = replace(why, reason=said)
     return Unpriced(why, most)
 
