@@ -13,12 +13,8 @@ from traces.replay.changes.change import Change, Joint, Together
 
 STEPS: Final = 3
 """How many first steps of a plan are replayed as one."""
-
-
 PAIRED: Final = 5
 """Of how many fixes each pair is replayed."""
-
-
 Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequence[Joint]]]
 """Of each rank the kinds of change that are to be made as one -> what each of these saves."""
 
@@ -45,41 +41,54 @@ def combined_of(
         if isinstance(rank.costs.together, Missing):
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
     changes = [_changes(several, run, ranks) for several in sets]
-    asked = [
-        (rank, list(dict.fromkeys(_found(rank, several) for several in changes if rank.costs.together)))
-        for rank in ranks
-    ]
-    joints = [
-        dict(zip(kinds, answers, strict=True))
-        for (_, kinds), answers in zip(asked, replay(asked), strict=True)
-    ]
-    return tuple(
-        _combined(several, ranks, [_joint(*one, known) for one in zip(ranks, joints, strict=True)])
-        for several, known in zip(sets, changes, strict=True)
-    )
+    asked = []
+    for rank in ranks:
+        kinds = dict.fromkeys(_found(rank, known) for known in changes)
+        asked.append((rank, list(kinds) if rank.costs.together else []))
+    joints = []
+    for (_, several), answers in zip(asked, replay(asked), strict=True):
+        joints.append(dict(zip(several, answers, strict=True)))
+    pairs = zip(sets, changes, strict=True)
+    return tuple(_combined(several, known, ranks, joints) for several, known in pairs)
 
 
 def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
-    first = tuple(one for one in fixes[:STEPS] if one.low_frac is not None)
-    if len(first) > 2:
-        yield first
-    yield from combinations([one for one in fixes if one.low_frac is not None][:PAIRED], 2)
+    told = [one for one in fixes if one.low_frac is not None]
+    if len(told) >= STEPS and told[STEPS - 1] is fixes[STEPS - 1]:  # as all before it
+        yield tuple(told[:STEPS])
+    yield from combinations(told[:PAIRED], 2)
 
 
-def _combined(several: Sequence[Planned], ranks: Sequence[Replayed], joints: Sequence[Joint]) -> Combined:
-    """The range of one set, of which each rank saves its joint.
+def _combined(
+    several: Sequence[Planned],
+    known: Mapping[str, Change],
+    ranks: Sequence[Replayed],
+    joints: Sequence[Mapping[Kinds, Joint]],
+) -> Combined:
+    """The range of one set: on each rank the joint of its changes; of one not found, at most what it acts on.
 
     Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at least the
     largest of them. Its lower end may be below that of its best fix, where another may cost time.
     """
-    whole_ns = sum(rank.window_ns for rank in ranks)
-    low, high, beyond = (
-        sum(values) / whole_ns
-        for values in zip(*((one.low_ns, one.high_ns, one.beyond_ns) for one in joints), strict=True)
-    )
+    low_ns = high_ns = beyond_ns = whole_ns = 0
+    for rank, joint_of in zip(ranks, joints, strict=True):
+        whole_ns += rank.window_ns
+        found = _found(rank, known)
+        for kind, change in known.items():
+            if kind not in found:
+                high_ns += most_ns(rank.costs, change)
+        if rank.costs.together is None:
+            for change in rank.changes:
+                if change.kind in found:
+                    low_ns += change.low_ns or 0
+                    high_ns += change.high_ns
+        else:
+            joint = joint_of[found]
+            low_ns, high_ns = low_ns + joint.low_ns, high_ns + joint.high_ns
+            beyond_ns += joint.beyond_ns
     ceilings = [one.ceiling_frac or 0.0 for one in several]
-    high = max(min(high, sum(ceilings) + beyond), *ceilings)
-    return Combined(ids_of(several), (min(low, high), high))
+    high = max(min(high_ns / whole_ns, sum(ceilings) + beyond_ns / whole_ns), *ceilings)
+    return Combined(ids_of(several), (min(low_ns / whole_ns, high), high))
 
 
 def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
@@ -89,14 +98,3 @@ def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) ->
 
 def _found(rank: Replayed, known: Collection[str]) -> Kinds:
     return tuple(one.kind for one in rank.changes if one.kind in known)
-
-
-def _joint(rank: Replayed, joints: Mapping[Kinds, Joint], known: Mapping[str, Change]) -> Joint:
-    """What the known kinds of change save on one rank; what was not found there, at most what it acts on."""
-    found = _found(rank, known)
-    elsewhere_ns = sum(most_ns(rank.costs, one) for kind, one in known.items() if kind not in found)
-    if rank.costs.together is None:
-        own = [one for one in rank.changes if one.kind in found]
-        return Joint(sum(one.low_ns or 0 for one in own), elsewhere_ns + sum(one.high_ns for one in own), 0)
-    joint = joints[found]
-    return Joint(joint.low_ns, joint.high_ns + elsewhere_ns, joint.beyond_ns)

@@ -22,8 +22,6 @@ class Dropped(Step, frozen=True):
 
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
-
-
 Unit = Literal["step", "block", "replay", "window"]
 """A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
 
