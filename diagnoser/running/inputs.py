@@ -102,15 +102,14 @@ def recordings_in(folder: Path) -> list[Path]:
     """
     files = [path for path in entries_in(folder, *REPORTS, *EXPORTS, *_KINETO) if path.is_file()]
     reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
-    exports = {_stem(path): path for path in files if path.name.endswith(EXPORTS)}
-    both = ((reports[name], exports[name]) for name in exports.keys() & reports.keys())
-    doubled = {min(pair, key=lambda path: path.stat().st_mtime_ns) for pair in both}
-    return [
-        path
-        for path in files
-        if (path.name.endswith((*REPORTS, *EXPORTS)) and path not in doubled)
-        or (path.name.endswith(_KINETO) and _is_kineto(path))
-    ]
+    left_out = set[Path]()
+    for path in files:
+        if path.name.endswith(_KINETO):
+            if not _is_kineto(path):
+                left_out.add(path)
+        elif path.name.endswith(EXPORTS) and (report := reports.get(_stem(path))):
+            left_out.add(min(report, path, key=lambda one: one.stat().st_mtime_ns))
+    return [path for path in files if path not in left_out]
 
 
 def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:

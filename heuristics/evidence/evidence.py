@@ -84,12 +84,11 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
     prices = {wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
-    replayed = tuple(
-        Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
-        for one in costs.ranks
-        if one.replays is not None
-    )
-    lengths = [step.end_ns - step.start_ns for rank in measurements for step in rank.steps.used]
+    replayed, lengths = [], list[int]()
+    for one in costs.ranks:
+        lengths += one.rank.steps.lengths_ns()
+        if one.replays is not None:
+            replayed.append(Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place))
     bound, late = _bound(ranks, walls), late_rank(together, ranks) if together else None
     return RunEvidence(
         bound=bound,
@@ -98,13 +97,13 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         verdict=find_verdict(costs, walls, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
-        replayed=replayed,
+        replayed=tuple(replayed),
         step_ns=round(median(lengths)) if lengths else None,
         startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
         idle_frac=frac_of(ranks, "idle_ns"),
-        grouped_step_ns=_grouped_step_ns(ranks, sum(len(rank.steps.used) for rank in measurements)),
+        grouped_step_ns=_grouped_step_ns(ranks, len(lengths)),
         has_unnamed=any(one.unnamed_ns for one in costs.ranks),
     )
 

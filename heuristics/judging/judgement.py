@@ -148,21 +148,27 @@ def judge_observed(
 
 def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was observed."""
-    settings = configured.files
-    walls = [without_waits(wall, evidence.late) for wall in evidence.walls]
-    costed = {wall.id: wall for wall in walls if known(wall.cost_ns) is not None}
-    versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
-    given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
+    by_kind, total_ns, total_frac = {}, {}, {}
+    for wall in evidence.walls:
+        wall = without_waits(wall, evidence.late)
+        if (ns := known(wall.cost_ns)) is not None:
+            by_kind[wall.id], total_ns[wall.id] = _by_kind(wall, evidence), ns
+        if (frac := known(wall.cost_frac)) is not None:
+            total_frac[wall.id] = frac
+    for package in PACKAGES:
+        name = f"{package}_version"
+        version = getattr(given, name) or configured.versions.get(package)
+        given = replace(given, **{name: version})  # type: ignore[arg-type]
     return copied(
         Run,
         evidence,
         configured,
         given=given,
-        cost_by_kind_ns={one: _by_kind(wall, evidence) for one, wall in costed.items()},
-        total_ns={one: known(wall.cost_ns) or 0 for one, wall in costed.items()},
+        cost_by_kind_ns=by_kind,
+        total_ns=total_ns,
         does_not_fit=evidence.verdict.does_not_fit,
-        total_frac={wall.id: frac for wall in walls if (frac := known(wall.cost_frac)) is not None},
-        settings=settings,
+        total_frac=total_frac,
+        settings=configured.files,
         framework=_framework(evidence, given, configured),
     )
 

@@ -125,15 +125,17 @@ def _with(run: Run, planned: Planned, plan: Plan) -> Run:
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
-    requests = {name: request_of(run) for name, run in runs.items()}
-    asked = {name: one for name, one in requests.items() if isinstance(one, Request)}
-    answers = dict(zip(asked, ask(list(asked.values())), strict=True)) if asked else {}
-    answers = {name: tuple(_weighed(runs[name], one) for one in several) for name, several in answers.items()}
-    return answers | {
-        name: _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
-        for name, one in requests.items()
-        if isinstance(one, NotAsked)
-    }
+    asked, answers, left = dict[str, Request](), dict[str, tuple[Answer, ...]](), {}
+    for name, run in runs.items():
+        one = request_of(run)
+        if isinstance(one, NotAsked):
+            left[name] = _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
+        else:
+            asked[name] = one
+    if asked:
+        for name, several in zip(asked, ask(list(asked.values())), strict=True):
+            answers[name] = tuple(_weighed(runs[name], one) for one in several)
+    return answers | left
 
 
 def _not_asked(why: str) -> tuple[Answer, ...]:

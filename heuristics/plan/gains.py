@@ -62,14 +62,17 @@ def gains_of(ranks: Sequence[Replayed]) -> Gains:
 def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     found = [next((one for one in rank.changes if one.kind == kind), None) for rank in ranks]
     told = [one for one in found if one is not None]
-    high_ns = sum(
-        most_ns(rank.costs, told[0]) if one is None else one.high_ns
-        for rank, one in zip(ranks, found, strict=True)
-    )
-    across = any(len(one.acts_on) > 1 for one in told)
-    open_ = [one.because for one in told if one.low_ns is None]
-    low = None if open_ else sum(one.low_ns or 0 for one in told) / whole_ns
-    return Gain(low, high_ns / whole_ns, open_[0] if open_ else None, across)
+    low_ns, high_ns, across, open_ = 0, 0, False, []
+    for rank, one in zip(ranks, found, strict=True):
+        high_ns += most_ns(rank.costs, told[0]) if one is None else one.high_ns
+        if one is not None:
+            across |= len(one.acts_on) > 1
+            low_ns += one.low_ns or 0
+            if one.low_ns is None:
+                open_.append(one.because)
+    if open_:
+        return Gain(None, high_ns / whole_ns, open_[0], across)
+    return Gain(low_ns / whole_ns, high_ns / whole_ns, None, across)
 
 
 def most_ns(costs: Costs, change: Change) -> int:
