@@ -120,7 +120,7 @@ def merge(paths: "Place | Iterable[Place]") -> "MergedRun":
     from diagnoser.running.merging import merge_summaries
 
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    return merge_summaries([Path(one) for one in given])
+    return merge_summaries([*map(Path, given)])
 
 
 def explain(word: str = "") -> str:

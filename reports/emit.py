@@ -161,7 +161,7 @@ def _megatron_lm(knobs: Knobs) -> Iterator[str]:
         elif is_open(line.partition(" ")[2].strip('"')):
             yield from _comments(f"Choose the value yourself: {line}")
         else:
-            flags.append("  " + " ".join(shlex.quote(word) for word in shlex.split(line)))
+            flags.append("  " + " ".join(map(shlex.quote, shlex.split(line))))
     yield from ("MOE_DIAG_ARGS=(", *flags, ")")
     yield '# append "${MOE_DIAG_ARGS[@]}" to the arguments of the training script'
 

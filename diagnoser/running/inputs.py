@@ -77,6 +77,7 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
     """
     with os.scandir(folder) as listed:  # which knows links without a look at each
         entries = [one for one in listed if one.name.endswith(endings) and not one.name.startswith(".")]
+    entries.sort(key=lambda one: one.name)
     for one in entries:
         if one.is_symlink() and not is_within(Path(one.path), folder):
             pattern = folder / f"*{next(end for end in endings if one.name.endswith(end))}"
@@ -84,7 +85,7 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
                 f"{one.path} is a link out of its folder, which is not followed there. If it is yours, name "
                 f"the files themselves: {shlex.quote(str(pattern))}"
             )
-    return [folder / name for name in sorted(one.name for one in entries)]
+    return [folder / one.name for one in entries]
 
 
 def is_within(path: Path, folder: Path) -> bool:

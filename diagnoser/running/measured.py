@@ -4,6 +4,7 @@ With what a user is told about what is not there: in the trace, in the selection
 """
 
 import os
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -135,7 +136,7 @@ def replay_at(
                 trace, number = homes[rank.place]
                 questions.setdefault(trace, {})[at] = (number, kinds)
         answers = engine.ask({trace: partial(joints, several) for trace, several in questions.items()})
-        found = dict(chain.from_iterable(one.items() for one in answers))
+        found = ChainMap(*answers)
         return [found.get(at, ()) for at in range(len(asked))]
 
     return replay
@@ -148,7 +149,7 @@ def joints(asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrac
         costs = trace.ranks[number].costs
         assert not isinstance(costs, Missing)
         assert isinstance(costs.together, Together)
-        found[at] = [costs.together.joint(kinds) for kinds in several]
+        found[at] = [*map(costs.together.joint, several)]
     return found
 
 

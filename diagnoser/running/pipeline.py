@@ -56,7 +56,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     `command`: the line that makes the result again, None for that of `analyze`.
     """
     several, progress = asked.paths, asked.progress
-    named = [Path(path) for path in ([several] if isinstance(several, str | PathLike) else several)]
+    named = [*map(Path, [several] if isinstance(several, str | PathLike) else several)]
     given, config = given_from(asked.about or {}), path_of(asked.config)
     configured = read_configured(config, path_of(asked.log), given, progress)
     chosen = parse_selection(asked.steps, asked.nvtx, asked.start, asked.end, asked.rank, asked.gpu)

@@ -62,11 +62,11 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
     What is recomputed beside a whole MoE layer stays when that layer goes.
     """
     first = (CORE_ATTENTION,) if row.how == "selective" and attention_unfused(run) else ()
-    start = [label for label in (*first, *row.answer) if _takes(run, label)]
-    then = [label for label in row.then if _takes(run, label)]
-    if run.tells("short_now") or "moe" in now:
-        start += [label for label in then if label in now and label != "moe"]
-    then = [label for label in then if label not in start]
+    start, then = [label for label in (*first, *row.answer) if _takes(run, label)], list[str]()
+    stays = run.tells("short_now") or "moe" in now
+    for label in row.then:
+        if label not in start and _takes(run, label):
+            (start if stays and label in now and label != "moe" else then).append(label)
     if then and (not start or (run.tells("short_now") and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:

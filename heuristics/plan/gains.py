@@ -54,9 +54,11 @@ Gains = Mapping[str, Gain]
 
 def gains_of(ranks: Sequence[Replayed]) -> Gains:
     """Kind of change -> its gain. A rank where it was not found gives nothing, or at most what it acts on."""
-    whole_ns = sum(rank.window_ns for rank in ranks)
-    kinds = sorted({change.kind for rank in ranks for change in rank.changes})
-    return {kind: _gain(kind, ranks, whole_ns) for kind in kinds}
+    whole_ns, kinds = 0, set[str]()
+    for rank in ranks:
+        whole_ns += rank.window_ns
+        kinds.update(change.kind for change in rank.changes)
+    return {kind: _gain(kind, ranks, whole_ns) for kind in sorted(kinds)}
 
 
 def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:

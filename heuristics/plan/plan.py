@@ -148,7 +148,7 @@ def _before(
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
     first = [made(run, planned_of(run, catalogue[number], gains)) for number in dict.fromkeys(aside)]
-    if any(unmet(one) for one in first):
+    if any(map(unmet, first)):
         return []
     return first
 

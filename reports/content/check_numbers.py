@@ -198,7 +198,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     yield statement(legal_words(result, configuration))
-    yield from (statement(one) for one in answer_words(configuration.checked))
+    yield from map(statement, answer_words(configuration.checked))
     yield from conditions(result, Detail.FULL)
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)

@@ -42,7 +42,7 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     found = _STARTS.match(shown)
     if found is None:
         return shown
-    at = max(found.start(group) for group in (2, 3, 4))
+    at = max(map(found.start, (2, 3, 4)))
     return f"{shown[:at]}{_entity(shown[at])}{shown[at + 1 :]}"
 
 

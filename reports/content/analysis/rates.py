@@ -128,7 +128,7 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
 
 def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
     """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a precision."""
-    peaks = sorted({_peak(one) for one in placed})
+    peaks = sorted({*map(_peak, placed)})
     top = log10(peaks[-1])
 
     def at(flop_per_byte: float, tflops: float) -> tuple[float, float]:

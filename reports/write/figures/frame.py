@@ -89,7 +89,7 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
             if block.tone is Tone.MUTED:
                 colour = TONES[block.tone][0]
         elif isinstance(block, Items):
-            label, texts, colour = block.title, [plain(one) for one in block.items], SOFT
+            label, texts, colour = block.title, [*map(plain, block.items)], SOFT
         else:
             continue
         lines = chain.from_iterable(wrapped(text, area.width - left, BODY) for text in texts)

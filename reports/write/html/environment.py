@@ -123,7 +123,7 @@ class Marks:
         return shown
 
     def said(self, words: Words) -> Markup:
-        return Markup("").join(self._span(one) for one in words)
+        return Markup("").join(map(self._span, words))
 
     def _span(self, span: str | Code | Term) -> Markup:
         if isinstance(span, Term):
