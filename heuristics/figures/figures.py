@@ -96,10 +96,9 @@ class Figures:
     @property
     def blocked_ns(self) -> int | None:
         """Communication that compute waits for."""
-        waits = self.blocking_ns
-        if waits is None:
+        if self.blocking_ns is None:
             return None
-        return sum(waits.get(kind, 0) for kind in COMM_KINDS)
+        return sum(self.blocking_ns.get(kind, 0) for kind in COMM_KINDS)
 
     @property
     def host_by_cause_ns(self) -> dict[str, int] | None:

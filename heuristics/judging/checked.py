@@ -131,14 +131,7 @@ def judge_files(
     rates, told_by = _throughput(run, steady, evidence), {**better}
     for defect in reversed(defects):
         told_by |= dict.fromkeys((defect.id, *defect.of), defect.id)
-    followed, unclear = [], []
-    if of_megatron:
-        for step in walk(run, refused):
-            same = told_by.get(step.id, "") if step.state == "violated" else step.same_as
-            followed.append(replace(step, same_as=same))
-        for row in undecided(written):
-            if not told_by.keys() & {row.id, *rules()[row.id].same}:
-                unclear.append(row)
+    followed, unclear = (walk(run, refused), undecided(written)) if of_megatron else ((), ())
     return asked.plan, FromFiles(
         legal=_legal(run, problems, refused),
         answers=asked.answers,
@@ -149,8 +142,14 @@ def judge_files(
         ),
         defects=tuple(replace(one, set=_written(one.set)) for one in defects),
         incidents=tuple(replace(one, set=_written(one.set)) for one in published),
-        rules=Rules(_broken(run, broken, told_by), tuple(unclear)),
-        workflow=tuple(followed),
+        rules=Rules(
+            _broken(run, broken, told_by),
+            tuple(one for one in unclear if not told_by.keys() & {one.id, *rules()[one.id].same}),
+        ),
+        workflow=tuple(
+            replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
+            for one in followed
+        ),
         steady=steady,
         memory=_memory(run),
         throughput=rates,

@@ -155,10 +155,8 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
             by_kind[wall.id], total_ns[wall.id] = _by_kind(wall, evidence), ns
         if (frac := known(wall.cost_frac)) is not None:
             total_frac[wall.id] = frac
-    for package in PACKAGES:
-        name = f"{package}_version"
-        version = getattr(given, name) or configured.versions.get(package)
-        given = replace(given, **{name: version})  # type: ignore[arg-type]
+    versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
+    given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
     return copied(
         Run,
         evidence,

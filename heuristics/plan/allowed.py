@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
-from heuristics.plan.planned import Plan, Planned, Rejection
+from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.variants import IDS
 from heuristics.rules.check import broken, check_rules
 from heuristics.rules.megatron.answer import Answer
@@ -107,21 +107,19 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
     answers = _ask(ask, {OWN: run})
     rejected: dict[str, Rejection] = {}
     while new := [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]:
+        runs: dict[str, Run] = {}
         for one in new:
             if {one.fix.id, *one.after} & {*IDS.values()}:
                 answers[one.fix.id] = _not_asked(say("plan.for-another-release"))
             elif one.change.is_open:
                 answers[one.fix.id] = _not_asked(say("plan.value-to-fill-in"))
-        whole = [one for one in new if one.fix.id not in answers]
-        answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
+            else:
+                steps = [*(step for step in plan.fixes if step.fix.id in one.after), one]
+                runs[one.fix.id] = changed(run, [step.change.in_run(run) for step in steps])
+        answers |= _ask(ask, runs)
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
         plan = make(rejected)
     return Asked(plan, answers)
-
-
-def _with(run: Run, planned: Planned, plan: Plan) -> Run:
-    before = [one.change.in_run(run) for one in plan.fixes if one.fix.id in planned.after]
-    return changed(run, (*before, planned.change.in_run(run)))
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:

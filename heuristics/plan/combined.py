@@ -40,14 +40,15 @@ def combined_of(
     for rank in ranks:
         if isinstance(rank.costs.together, Missing):
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
-    changes = [_changes(several, run, ranks) for several in sets]
-    asked = []
+    changes, asked = [], []
+    for several in sets:
+        kinds = {kind for one in several for kind in one.fix.changes(run)}
+        changes.append({one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds})
     for rank in ranks:
-        kinds = dict.fromkeys(_found(rank, known) for known in changes)
-        asked.append((rank, list(kinds) if rank.costs.together else []))
-    joints = []
-    for (_, several), answers in zip(asked, replay(asked), strict=True):
-        joints.append(dict(zip(several, answers, strict=True)))
+        found = dict.fromkeys(_found(rank, known) for known in changes)
+        asked.append((rank, list(found) if rank.costs.together else []))
+    told = zip(asked, replay(asked), strict=True)
+    joints = [dict(zip(kinds, answers, strict=True)) for (_, kinds), answers in told]
     pairs = zip(sets, changes, strict=True)
     return tuple(_combined(several, known, ranks, joints) for several, known in pairs)
 
@@ -89,11 +90,6 @@ def _combined(
     ceilings = [one.ceiling_frac or 0.0 for one in several]
     high = max(min(high_ns / whole_ns, sum(ceilings) + beyond_ns / whole_ns), *ceilings)
     return Combined(ids_of(several), (min(low_ns / whole_ns, high), high))
-
-
-def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
-    kinds = {kind for one in several for kind in one.fix.changes(run)}
-    return {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
 
 
 def _found(rank: Replayed, known: Collection[str]) -> Kinds:

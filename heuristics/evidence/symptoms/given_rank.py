@@ -1,7 +1,7 @@
 """One rank as a user gives it -> the figures that a trace of it would give."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from msgspec import structs
 
@@ -9,7 +9,7 @@ from heuristics.config.hardware import gpu_named
 from heuristics.config.logic import first_known
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import Detected, Latency, Rank, no_symptom
-from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
+from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, added, compute_again_ns
 from heuristics.result.judged import Bucket
 from heuristics.words import say
 from traces.account.pieces import CAUSES
@@ -45,8 +45,7 @@ def to_give(wall: WallId) -> str:
 
 CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
 _NOT_GIVEN: Final = gap(say("evidence.not-given"), to_give("memory"))
-_FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"allocator_scope": ""}
-_UNKNOWN: Final = Memory(**_FIELDS)
+_UNKNOWN: Final = Memory(**{**dict.fromkeys(Memory.__struct_fields__), "allocator_scope": ""})  # type: ignore[arg-type]
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
 
@@ -200,19 +199,19 @@ def _is_full(modules: Texts | None) -> bool | None:
 
 
 def _check_sums(found: Figures) -> None:
-    budget, compute_ns = found.budget_ns, found.budget_ns.get("compute", WINDOW_NS)
-    absent = [*(found.starved_ns or {}).values(), *(found.blocking_ns or {}).values()]
-    absent += [one for one in (found.arrival_ns, found.opaque_ns, found.stalled_ns) if one]
-    exposed, classes = (found.exposed_by_kind_ns or {}).values(), (found.by_class_ns or {}).values()
-    whole_absent = WINDOW_NS - budget.get("compute", 0)
+    budget, absent = found.budget_ns, added((found.starved_ns, found.blocking_ns)).total()
+    for ns in (found.arrival_ns, found.opaque_ns, found.stalled_ns):
+        absent += ns or 0
+    exposed, classes = added((found.exposed_by_kind_ns,)).total(), added((found.by_class_ns,)).total()
+    without = WINDOW_NS - budget.get("compute", 0)
     checks = (
-        ("budget", budget.values(), WINDOW_NS, "the window"),
+        ("budget", sum(budget.values()), WINDOW_NS, "the window"),
         ("exposed_comm_by_kind", exposed, budget.get("exposed_comm", WINDOW_NS), "exposed_comm"),
-        ("compute_by_class", classes, compute_ns, "compute"),
-        ("absent", absent, whole_absent, "the window without compute"),
+        ("compute_by_class", classes, budget.get("compute", WINDOW_NS), "compute"),
+        ("absent", absent, without, "the window without compute"),
     )
-    for name, parts, whole_ns, what in checks:
-        frac, whole = sum(parts) / WINDOW_NS, whole_ns / WINDOW_NS
+    for name, parts_ns, whole_ns, what in checks:
+        frac, whole = parts_ns / WINDOW_NS, whole_ns / WINDOW_NS
         if frac > whole + SLACK:
             raise InputError(f"{name} adds up to {frac:.3f}, more than {what} ({whole:.3f})")
 

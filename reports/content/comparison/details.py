@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
 from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
-from heuristics.result.compared_runs import BetweenRuns, Whole, WholePart
+from heuristics.result.compared_runs import Whole, WholePart
 from reports.content.blocks import (
     Block,
     Code,
@@ -122,7 +122,8 @@ def details(compared: Compared) -> Iterator[Fold]:
     if whole is not None:
         yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
     if runs := compared.size.between_runs:
-        yield Fold("Recordings of base", (_runs(runs),), "runs")
+        rows = ((Code(one.name), _count(one.count), milliseconds(one.mean_ns)) for one in runs.runs)
+        yield Fold("Recordings of base", (table("", ("", "steps", "mean, ms"), rows),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
         ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
         ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
@@ -200,11 +201,6 @@ def _count(count: int | None) -> str:
     if count is None:
         return ""
     return f"{count:,}"
-
-
-def _runs(runs: BetweenRuns) -> Table:
-    rows = ((Code(one.name), _count(one.count), milliseconds(one.mean_ns)) for one in runs.runs)
-    return table("", ("", "steps", "mean, ms"), rows)
 
 
 def _ms(time_ns: OrMissing[int]) -> str:

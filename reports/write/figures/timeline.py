@@ -61,11 +61,10 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
     """The busiest lane of calls, lost time, the busiest streams; how many other streams there are."""
-    by_kind: dict[str, list[Drawn]] = {"calls": [], "why": [], "stream": []}
-    for one in lanes_of(Stretch("", "", timeline, timeline)):
-        by_kind.setdefault(one.kind, []).append(one)
-    calls, why, streams = by_kind["calls"], by_kind["why"], by_kind["stream"]
-    calls.sort(key=lambda one: -sum(one.length_ns))
+    lanes = lanes_of(Stretch("", "", timeline, timeline))
+    calls = sorted((one for one in lanes if one.kind == "calls"), key=lambda one: -sum(one.length_ns))
+    why = [one for one in lanes if one.kind == "why"]
+    streams = [one for one in lanes if one.kind == "stream"]
     busy = sorted(streams, key=lambda one: -sum(one.length_ns))[:_STREAMS]
     kept = [one for one in streams if one in busy]
     return [*calls[:1], *why, *kept], len(streams) - len(kept)
