@@ -120,7 +120,7 @@ def merge(paths: "Place | Iterable[Place]") -> "MergedRun":
     from diagnoser.running.merging import merge_summaries
 
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    return merge_summaries([Path(one) for one in given])
+    return merge_summaries([*map(Path, given)])
 
 
 def explain(word: str = "") -> str:
@@ -129,8 +129,8 @@ def explain(word: str = "") -> str:
     On one screen, as `moe-diag explain WORD` prints it. Raises `UsageError` for an unknown one, naming the
     nearest.
     """
-    from reports.content.blocks import Detail, View
     from reports.content.explain.page import explain_page
+    from reports.content.page import Detail, View
     from reports.write.text import write_text
 
     return write_text(explain_page(word, detail=Detail.FIRST), View())

@@ -38,7 +38,7 @@ class Shown:
 
     def text(self, full: bool = False) -> str:
         """What the command prints: the first screen, or all of it."""
-        from reports.content.blocks import Asked, Detail
+        from reports.content.page import Asked, Detail
         from reports.formats import FORMATS
 
         return str(FORMATS["text"].write(self.result, Asked(Detail.FULL if full else Detail.FIRST)))
@@ -47,7 +47,7 @@ class Shown:
         """The page without its timelines in a frame of its own, as a notebook shows it."""
         from html import escape
 
-        from reports.content.blocks import Asked, View
+        from reports.content.page import Asked, View
         from reports.formats import FORMATS
 
         page = escape(str(FORMATS["html"].write(self.result, Asked(view=View(timelines=False)))))
@@ -60,7 +60,7 @@ class Shown:
         Raises `UsageError` for an ending of none, a format that this result does not have, and an existing
         file without `overwrite`; `OutputNotWritable` where nothing can be written.
         """
-        from reports.content.blocks import Asked
+        from reports.content.page import Asked
         from reports.formats import FORMATS, as_bytes, form_of_file, kind_of, named
 
         path, form, kind = Path(path), form_of_file(str(path)), kind_of(self.result)

@@ -51,8 +51,9 @@ def _lines(result: Result, patch: Patch) -> Iterator[str]:
             why = "nothing was measured. Give --symptoms S.json, or analyze a trace with --config FILE"
         yield from _comments(*said, f"No change is planned: {why}.")
         return
-    upgrades = (one for one in result.fixes if one.id in fix.after and not _sets(one))
-    said += (f"First: {one.id} {one.title}" for one in upgrades)
+    for one in result.fixes:
+        if one.id in fix.after and not _sets(one):
+            said.append(f"First: {one.id} {one.title}")
     yield from (*_comments(*said, *_about(result, fix)), "#")
     if not fix.arms:
         yield from _comments(*(f"PyTorch: {line}" for line in fix.knobs.pytorch))
@@ -160,7 +161,7 @@ def _megatron_lm(knobs: Knobs) -> Iterator[str]:
         elif is_open(line.partition(" ")[2].strip('"')):
             yield from _comments(f"Choose the value yourself: {line}")
         else:
-            flags.append("  " + " ".join(shlex.quote(word) for word in shlex.split(line)))
+            flags.append("  " + " ".join(map(shlex.quote, shlex.split(line))))
     yield from ("MOE_DIAG_ARGS=(", *flags, ")")
     yield '# append "${MOE_DIAG_ARGS[@]}" to the arguments of the training script'
 

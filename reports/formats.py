@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from heuristics.result.compared import Compared
     from heuristics.result.result import Merged, Result
     from heuristics.result.tool import OfKind
-    from reports.content.blocks import Asked, Detail, Page
+    from reports.content.page import Asked, Detail, Page
 
     Whole = Result | OfKind | Merged
 
@@ -67,7 +67,7 @@ def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
         return merged(result)
     if (kind := kind_of(result)) is Kind.ANALYSIS:
         from reports.content.analysis import page as analysed
-        from reports.content.blocks import SCREEN
+        from reports.content.page import SCREEN
 
         return analysed(_run(result), detail, rows or SCREEN)
     page: Page = import_module(_PAGES[kind]).page(result, detail)
@@ -102,7 +102,7 @@ def _html(result: Whole, asked: Asked) -> str:
         from reports.write.html.comparison import write_comparison_html
 
         return write_comparison_html(result, asked.view, asked.head)
-    from reports.content.blocks import Detail
+    from reports.content.page import Detail
     from reports.write.html.page import write_analysis_html, write_html, write_run_html
 
     if _of_ranks(result):

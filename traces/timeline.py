@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray, Lasting, codes_of, distinct, last_at, summed
-from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Calls, Columns, Gpu, GpuRows, process_of
-from traces.copy_engines import copies_of_collectives
+from traces.arrays import PLACE, BoolArray, IntArray, Lasting, distinct
+from traces.columns import COPY_KINDS, NULL, Calls, Columns, Gpu, process_of
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.gpu_rows import checked_times, known_device, known_process
-from traces.groups import group_of, passing
-from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
-from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
+from traces.host_clock import ClockFix
+from traces.launches import of_call
 from traces.missing import Missing, gap
 from traces.names.kernels import (
     COMM_KINDS,
-    GRAPH_REPLAY,
     UNNAMED,
     KernelClass,
     classify_kernel,
-    comm_kind,
-    compute_class,
     compute_classes,
-    is_communication,
 )
-from traces.spelling import duration, signed_ms
 
 
 class Bucket(IntEnum):
@@ -249,149 +240,3 @@ class Timeline:
     graph_launches: int
     opaque_graph_launches: int
     """Graph launches of which neither kernels nor a replay were recorded: their work is not in the trace."""
-
-
-def build(columns: Columns) -> Timeline:
-    """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of.
-
-    Where the caller keeps no columns, their times and places of GPU work go before the ranks take them.
-    """
-    work, warnings = _all_work(columns)
-    graphs = _graph_launches(columns, work)
-    fixes = clock_fixes(columns, work.rows, work.call)
-    none = GpuRows.none()  # the work holds the GPU's rows now
-    kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
-    columns = on_gpu_clock(replace(columns, kernels=kernels, copies=copies), fixes)
-    for gid, fix in fixes.items():
-        apart, within = signed_ms(fix.ahead_ns), duration(fix.within_ns)
-        warnings.append(
-            f"process {process_of(gid)}: its host's clock was {apart} ahead of its GPU's, by launches and "
-            f"waits known within {within}; host times were corrected"
-        )
-    ranks, rows = [], work.rows
-    for places in work.by_rank():
-        mine, gid, device = work.take(places, columns), rows.process_gid[places[0]], rows.device_id[places[0]]
-        launched, opaque = graphs.get(int(gid), (0, 0))
-        hidden_frac = opaque / launched if launched else 0.0
-        rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, fixes.get(int(gid)))
-        busy = mine.end_ns > mine.start_ns
-        if not (busy & (mine.source != Source.COPY)).any():
-            warnings.append(f"process {rank.process}, GPU {device}: no kernels that take time; left out")
-        else:
-            ranks.append(rank)
-    launches, hidden = (sum(counts) for counts in zip((0, 0), *graphs.values(), strict=True))
-    return Timeline(columns, tuple(ranks), tuple(warnings), launches, hidden)
-
-
-def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]:
-    """By process: how many CUDA graph launches there are, and of how many no work was recorded.
-
-    A launch may have a runtime and a driver row; both share the correlation id and count once. Those before
-    the first launch of a process that has compute, and after its last, are a capture cut off, whose work ran
-    outside of it; unless no graph launch of the process shows any work.
-    """
-    calls = columns.calls
-    rows = np.flatnonzero(passing(launches_a_graph, columns.call_names)[calls.name])
-    has_work = np.isin(rows, distinct(work.call))
-    computed = work.call[work.kept & (work.bucket == Bucket.COMPUTE) & (work.call >= 0)]
-    process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
-    found: dict[int, tuple[int, int]] = {}
-    for one in distinct(process[rows]).tolist():
-        within_ns = calls.start_ns[computing[process[computing] == one]]
-        of_process = process[rows] == one
-        mine, ids = rows[of_process], calls.correlation_id
-        worked = distinct(ids[rows[of_process & has_work]])
-        seen = mine
-        if len(worked) and len(within_ns):
-            launched_ns = calls.start_ns[mine]
-            seen = mine[(launched_ns >= within_ns.min()) & (launched_ns <= within_ns.max())]
-        opaque = np.setdiff1d(ids[seen], worked)
-        found[one] = len(distinct(ids[mine])), len(opaque)
-    return found
-
-
-@frozen
-class _Work:
-    """Every row of GPU work, shape (n,): kernels, copies, replays; `kept` are those with times and a device.
-
-    `call`: as in `Activities`. No row of `rows` ends before it starts; processes and devices are as known.
-    """
-
-    rows: GpuRows
-    kept: BoolArray
-    bucket: IntArray
-    key: IntArray
-    call: IntArray
-
-    def by_rank(self) -> Iterator[IntArray]:
-        """Places of each process and device, in the order of `Activities`."""
-        kept, rows = np.flatnonzero(self.kept), self.rows
-        order = np.lexsort((rows.correlation_id[kept], rows.stream_id[kept], rows.start_ns[kept]))
-        of_rank = group_of(rows.device_id[kept], rows.process_gid[kept])[order]
-        if not of_rank.any():  # most recordings are of one rank
-            yield from [kept[order]] if len(order) else []
-            return
-        order = order[np.argsort(of_rank, kind="stable")]
-        yield from np.split(kept[order], np.cumsum(np.bincount(of_rank))[:-1])
-
-    def take(self, places: IntArray, columns: Columns) -> Activities:
-        """The activities of some places, by the columns that the rows are of."""
-        rows, calls, call = self.rows, columns.calls, self.call[places]
-        lengths = [len(columns.kernels), len(columns.copies), len(columns.replays)]
-        begins = np.cumsum([0, *lengths[:-1]])
-        source = (last_at(begins, places)).astype(CODE)
-        row = (places - begins[source]).astype(PLACE)
-        name, is_kernel = np.full(len(places), -1, dtype=PLACE), source == Source.KERNEL
-        name[is_kernel] = columns.kernels.name[row[is_kernel]]
-        return Activities(
-            rows.start_ns[places],
-            rows.end_ns[places],
-            rows.stream_id[places],
-            self.bucket[places],
-            self.key[places],
-            source,
-            row,
-            name,
-            call,
-            of_call(calls.start_ns, call),
-            calls,
-        )
-
-
-def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
-    """All work, and what was wrong with single rows."""
-    rows = GpuRows.joined(columns.kernels.rows, columns.copies.rows, columns.replays)
-    gid = known_process(rows.process_gid, columns)
-    timed, end_ns, warnings = checked_times(rows)
-    device, placed = known_device(rows.device_id)
-    if count := summed(timed & ~placed):
-        warnings.append(f"GPU rows that name no device, left out: {count}")
-    rows = replace(rows, end_ns=end_ns, device_id=device, process_gid=gid)
-    call = joined_rows(columns.calls, gid, rows.correlation_id)
-    if count := summed(call == AMBIGUOUS):
-        warnings.append(f"GPU rows whose correlation id several calls bear, joined to no launch: {count}")
-    call = np.maximum(call, PLACE(-1))
-    first = len(columns.kernels)
-    collective = copies_of_collectives(columns, call[first : first + len(columns.copies)])
-    return _Work(rows, timed & placed, *_kinds(columns, collective), call), warnings
-
-
-def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]:
-    """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once.
-
-    `collective`: copies that are communication, as those between GPUs are.
-    """
-    place = {bucket: codes_of(keys) for bucket, keys in KEYS.items()}
-    of_name = [
-        (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
-        if is_communication(kernel)
-        else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
-        for kernel in (*map(classify_kernel, columns.kernel_names), UNNAMED)  # without a name: -1, the last
-    ]
-    of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
-    between_gpus = (columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]) | collective
-    copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
-    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind).astype(CODE)
-    replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=CODE)
-    bucket = np.concatenate((of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE)))
-    return bucket, np.concatenate((of_kernel[:, 1], copy_key, replay))

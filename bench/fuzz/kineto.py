@@ -20,8 +20,8 @@ from tests.recordings.kineto import Profiled, one_run, overlapped_step
 from traces.formats import kineto_json, kineto_rows
 from traces.formats.kineto import read_kineto
 from traces.formats.tables import Table
+from traces.gpu_work import build
 from traces.progress import silent
-from traces.timeline import build
 
 _KEPT: Final = 3
 """Events of each category and name that are kept of a recording."""

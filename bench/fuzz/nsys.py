@@ -17,7 +17,7 @@ from bench.fuzz.whole_way import diagnosed
 from traces.errors import MoeDiagError
 from traces.formats.open import ReadOptions, read_trace
 from traces.formats.readers import Reader
-from traces.timeline import build
+from traces.gpu_work import build
 
 _VALUES: Final = (
     *("NULL", "NULL", "NULL", "x'00ff80'", "CAST(x'fffe61' AS TEXT)", "zeroblob(40)", "randomblob(36)"),

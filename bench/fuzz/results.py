@@ -17,7 +17,7 @@ from bench.fuzz.target import Target
 from bench.simulate.export import write_export
 from diagnoser.commands.results import _DAMAGE
 from diagnoser.output.results import saved_result
-from reports.content.blocks import Asked, Detail
+from reports.content.page import Asked, Detail
 from reports.formats import FORMATS
 from reports.result.codec import Document
 from tests.doubles.comparison_document import document_of, regression

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import diagnoser
-from reports.content.blocks import Asked, Detail
+from reports.content.page import Asked, Detail
 from reports.formats import FORMATS
 
 

@@ -22,11 +22,11 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.addresses.measure import measure_addresses
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.missing import Missing
 from traces.sections.addresses import Addresses
 from traces.steps.choose import choose_steps
 from traces.steps.selection import Selection
-from traces.timeline import build
 
 LEAST = 0.95
 """Of the host's time, what stands under its function: what the addresses are held to."""

@@ -43,7 +43,7 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
 
     check_installed(request.device)
     from diagnoser.running.pipeline import examined
-    from reports.content.blocks import View
+    from reports.content.page import View
     from reports.write.text import write_text
 
     tool = find_nsys(nsys)
@@ -129,7 +129,7 @@ def _appearing(folder: Path) -> Iterator[Path]:
 def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progress) -> int:
     """Write what `analyze` finds in the recordings: the result and its first screen, or why there is none."""
     from diagnoser.running.pipeline import diagnose
-    from reports.content.blocks import Asked
+    from reports.content.page import Asked
     from reports.formats import FORMATS
 
     exports = [one.export for one in recordings]

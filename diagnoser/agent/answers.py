@@ -121,7 +121,7 @@ class Tools:
         about: facts that no file tells, such as {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}.
         """
         found = diagnoser.analyze(
-            [place_of(path) for path in paths],
+            [*map(place_of, paths)],
             config=of_known(place_of, config),
             log=of_known(place_of, log),
             steps=steps,
@@ -152,7 +152,7 @@ class Tools:
             "new_config": of_known(place_of, new_config),
             "base_log": of_known(place_of, base_log),
             "new_log": of_known(place_of, new_log),
-            "more_base": [place_of(one) for one in more_base or ()],
+            "more_base": [*map(place_of, more_base or ())],
             "about": about,
         }
         sides = _side_of("base", base, about), _side_of("new", new, about)
@@ -240,7 +240,7 @@ class Tools:
 
 def _side_of(name: str, given: str | list[str], about: About | None) -> Path | Diagnosis:
     """One side of a comparison: what its one name leads to, or what several recordings of a run show."""
-    places = [place_of(one) for one in ([given] if isinstance(given, str) else given)]
+    places = [*map(place_of, [given] if isinstance(given, str) else given)]
     if len(places) == 1:
         return places[0]
     with named(name):

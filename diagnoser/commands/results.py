@@ -91,7 +91,7 @@ def explain(word: str = "", guidance: Edition = _NEWEST, full: bool = False) -> 
     moe-diag explain ep-overlap-full-recompute   a rule of a release or of the workflow
     moe-diag explain moe_grouped_gemm            a setting; -- --moe-grouped-gemm by its flag
     """
-    from reports.content.blocks import Detail
     from reports.content.explain.page import explain_page
+    from reports.content.page import Detail
 
     show_page(explain_page(word, cast("Guidance", guidance.value), Detail.FULL if full else Detail.FIRST))

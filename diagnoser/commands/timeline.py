@@ -43,8 +43,8 @@ def open(
     from contextlib import ExitStack
 
     from diagnoser.output.handover import Handover, hand_over, leading_to
-    from reports.content.blocks import Detail
     from reports.content.moments import first_step, moment_of
+    from reports.content.page import Detail
     from reports.write.perfetto.analysis import write_perfetto
     from reports.write.perfetto.place import place_in
     from traces.files.cache_folder import default_cache_dir

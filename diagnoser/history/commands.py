@@ -13,8 +13,8 @@ from traces.patterns import whole_number
 
 if TYPE_CHECKING:
     from diagnoser.history.store import Store
-    from reports.content.blocks import Page
     from reports.content.history import Line
+    from reports.content.page import Page
 
 history_app = commands_of()
 
@@ -130,6 +130,6 @@ def _row_words(row: Line) -> str:
 
 def _show(page: Page) -> None:
     from diagnoser.output import show_page
-    from reports.content.blocks import View
+    from reports.content.page import View
 
     show_page(page, View())

@@ -76,14 +76,11 @@ def is_of_tables(schema: Schema, tables: Mapping[str, Mapping[str, type]], uniqu
     """
     table, column = unique
     index = f"idx_{table}_{column}"
-    wanted: set[tuple[str, str, str, str | None]] = {
-        ("table", name, name, _created(name, columns)) for name, columns in tables.items()
-    }
-    wanted |= {
-        ("index", f"sqlite_autoindex_{name}_1", name, None)
-        for name, columns in tables.items()
-        if next(iter(columns.values())) is not int
-    }
+    wanted: set[tuple[str, str, str, str | None]] = set()
+    for name, columns in tables.items():
+        wanted.add(("table", name, name, _created(name, columns)))
+        if next(iter(columns.values())) is not int:
+            wanted.add(("index", f"sqlite_autoindex_{name}_1", name, None))
     wanted.add(("index", index, table, _plain(f"CREATE UNIQUE INDEX {index} ON {table} ({column})")))
     return {(kind, name, of, sql and _plain(sql)) for kind, name, of, sql in schema} == wanted
 

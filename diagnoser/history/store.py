@@ -267,7 +267,7 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
         "schema_version": document["schema_version"],
         "gpu": known(rank.gpu),
         "wall": known(result.verdict.wall),
-        "step_ns": _mean(rank.lengths_ns) if rank.steps.found else None,
+        "step_ns": round(Fraction(sum(rank.lengths_ns), len(rank.lengths_ns))) if rank.steps.found else None,
         "document": zlib.compress(text, 9),
     }
 
@@ -306,7 +306,3 @@ def _first(result: Result) -> Rank:
     if least is None:
         return result.ranks[0]
     return numbered[least]
-
-
-def _mean(times_ns: tuple[int, ...]) -> int:
-    return round(Fraction(sum(times_ns), len(times_ns)))

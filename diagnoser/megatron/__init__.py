@@ -104,7 +104,7 @@ def _worker(requests: Sequence[Request], python: str) -> Iterator[_Lines]:
     assert process.stdin is not None
     assert process.stdout is not None
     lines: _Lines = queue.SimpleQueue()
-    told = json.dumps([asdict(request) for request in requests])
+    told = json.dumps([*map(asdict, requests)])
     threads = [
         threading.Thread(target=_tell, args=(process.stdin, told), daemon=True),
         threading.Thread(target=_listen, args=(process.stdout, lines), daemon=True),

@@ -75,7 +75,7 @@ class Library:
         self.torch: ModuleType = import_module("torch")
         # Releases of 0.15 compile for CUDA as they are imported, and do without where that fails.
         with _named("torch.utils.cpp_extension", "load_inline", _not_compiled):
-            config, *_ = [import_module(name) for name in _USED]
+            config, *_ = map(import_module, _USED)
         self.version: str = import_module("megatron.core").__version__
         self._utils = import_module("megatron.core.utils")
         self._versions = import_module("packaging.version")

@@ -52,7 +52,7 @@ def _variables(given: object) -> tuple[str, ...]:
 
     if isinstance(given, Mapping):
         given = [f"{name}={value}" for name, value in given.items()]
-    listed = [str(one) for one in given] if isinstance(given, list | tuple) else [str(given)]
+    listed = [*map(str, given)] if isinstance(given, list | tuple) else [str(given)]
     known = [knob.removeprefix("env.") for knob in knobs() if knob.startswith("env.")]
     for variable in listed:
         name, equals, _ = variable.partition("=")

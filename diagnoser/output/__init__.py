@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from reports.content.blocks import SCREEN, Page, View
+from reports.content.page import SCREEN, Page, View
 from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
@@ -81,11 +81,12 @@ def plan_targets(
         targets = [Target(form, Path(output), is_named=True) for form in forms]
     if len(targets) > 1 and len({target.path for target in targets}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
-    paths = [target.path for target in targets if target.path]
+    folders = set[Path]()
     for target in targets:
         if target.path is not None:
             _check(target.path, traces, force or (target.is_named and _is_special(target.path)))
-    for folder in {path.parent for path in paths}:
+            folders.add(target.path.parent)
+    for folder in folders:
         sweep(folder)
     return targets
 

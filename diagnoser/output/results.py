@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from diagnoser.options import Flavor
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
-from reports.content.blocks import Asked, Detail, Head, Headline, View
+from reports.content.blocks import Headline
+from reports.content.page import Asked, Detail, Head, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld

@@ -13,7 +13,7 @@ from diagnoser.output import check_place
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.result import Result
-from reports.content.blocks import Head
+from reports.content.page import Head
 from reports.formats import FORMATS, as_bytes
 from reports.result.codec import Document
 from reports.result.json_text import render_json

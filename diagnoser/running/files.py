@@ -73,7 +73,7 @@ def asked_of_files(
     if isinstance(base, Diagnosis) or isinstance(new, Diagnosis):
         return None
     there = [path for path in (base, new) if path is not None]
-    are_files = [is_of_files(path) for path in there]
+    are_files = [*map(is_of_files, there)]
     if any(are_files) and not all(are_files):
         _refuse_mixed(there, are_files)
     one, other = base or typed.get("base_config"), new or typed.get("new_config")

@@ -77,6 +77,7 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
     """
     with os.scandir(folder) as listed:  # which knows links without a look at each
         entries = [one for one in listed if one.name.endswith(endings) and not one.name.startswith(".")]
+    entries.sort(key=lambda one: one.name)
     for one in entries:
         if one.is_symlink() and not is_within(Path(one.path), folder):
             pattern = folder / f"*{next(end for end in endings if one.name.endswith(end))}"
@@ -84,7 +85,7 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
                 f"{one.path} is a link out of its folder, which is not followed there. If it is yours, name "
                 f"the files themselves: {shlex.quote(str(pattern))}"
             )
-    return [folder / name for name in sorted(one.name for one in entries)]
+    return [folder / one.name for one in entries]
 
 
 def is_within(path: Path, folder: Path) -> bool:
@@ -102,15 +103,14 @@ def recordings_in(folder: Path) -> list[Path]:
     """
     files = [path for path in entries_in(folder, *REPORTS, *EXPORTS, *_KINETO) if path.is_file()]
     reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
-    exports = {_stem(path): path for path in files if path.name.endswith(EXPORTS)}
-    both = ((reports[name], exports[name]) for name in exports.keys() & reports.keys())
-    doubled = {min(pair, key=lambda path: path.stat().st_mtime_ns) for pair in both}
-    return [
-        path
-        for path in files
-        if (path.name.endswith((*REPORTS, *EXPORTS)) and path not in doubled)
-        or (path.name.endswith(_KINETO) and _is_kineto(path))
-    ]
+    left_out = set[Path]()
+    for path in files:
+        if path.name.endswith(_KINETO):
+            if not _is_kineto(path):
+                left_out.add(path)
+        elif path.name.endswith(EXPORTS) and (report := reports.get(_stem(path))):
+            left_out.add(min(report, path, key=lambda one: one.stat().st_mtime_ns))
+    return [path for path in files if path not in left_out]
 
 
 def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:

@@ -108,11 +108,9 @@ def _nothing_divides(found: Found, wanted: Wanted) -> str:
     def divides(gpus: int) -> bool:
         return gpus > 0 and any(True for _ in candidates(Asked(found.model, gpus, batch)))
 
-    near = sorted(range(-_AROUND, _AROUND + 1), key=abs)
-    others = [wanted.gpus + far for far in near if far and divides(wanted.gpus + far)]
-    lower = max((one for one in others if one < wanted.gpus), default=None)
-    upper = min((one for one in others if one > wanted.gpus), default=None)
-    there = " or ".join(str(one) for one in (lower, upper) if one)
+    lower = next(filter(divides, range(wanted.gpus - 1, wanted.gpus - _AROUND - 1, -1)), 0)
+    upper = next(filter(divides, range(wanted.gpus + 1, wanted.gpus + _AROUND + 1)), 0)
+    there = " or ".join(map(str, filter(None, (lower, upper))))
     cure = f"Give --gpus {there}, or another --global-batch." if there else "Give another --global-batch."
     return (
         f"no layout divides {wanted.gpus} GPUs and a global batch of {batch:,}: data-parallel ranks times "

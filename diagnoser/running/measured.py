@@ -4,6 +4,7 @@ With what a user is told about what is not there: in the trace, in the selection
 """
 
 import os
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,8 @@ from diagnoser.running.freed_memory import keep_freed_memory
 from diagnoser.running.processes import Engine
 from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
 from diagnoser.running.skipped import NO_WORK, why_skipped
-from heuristics.plan.gains import Kinds, Replay, Replayed
+from heuristics.plan.combined import Replay
+from heuristics.plan.gains import Kinds, Replayed
 from reports.result.read import is_result
 from traces import errors
 from traces.columns import TraceInfo
@@ -25,6 +27,7 @@ from traces.files.beneath import opened
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.frozen import frozen
+from traces.gpu_work import build
 from traces.limits import Limit
 from traces.measure.capture import measure_messages
 from traces.measurements import RankMeasurements, measure_rank
@@ -38,7 +41,7 @@ from traces.replay.changes.change import Joint, Together
 from traces.sections.trace import Messages
 from traces.spelling import duration
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, build
+from traces.timeline import RankTimeline
 
 MOST_RANKS: Final = Limit(
     512,
@@ -133,7 +136,7 @@ def replay_at(
                 trace, number = homes[rank.place]
                 questions.setdefault(trace, {})[at] = (number, kinds)
         answers = engine.ask({trace: partial(joints, several) for trace, several in questions.items()})
-        found = dict(chain.from_iterable(one.items() for one in answers))
+        found = ChainMap(*answers)
         return [found.get(at, ()) for at in range(len(asked))]
 
     return replay
@@ -146,7 +149,7 @@ def joints(asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrac
         costs = trace.ranks[number].costs
         assert not isinstance(costs, Missing)
         assert isinstance(costs.together, Together)
-        found[at] = [costs.together.joint(kinds) for kinds in several]
+        found[at] = [*map(costs.together.joint, several)]
     return found
 
 

@@ -54,7 +54,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
     def none(folder: Path) -> str:
         return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
 
-    named = list(files_named(paths, _inside, none)) if paths else []
+    named = list(files_named(paths, lambda folder: entries_in(folder, SUFFIX), none)) if paths else []
     read, failed, warnings = list[RankSummary](), list[InputError](), list[str]()
     for path, one in zip(named, _read_all(named), strict=True):
         if isinstance(one, RankSummary):
@@ -83,10 +83,6 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         witness=witnessed.witness,
     )
     return MergedRun(merged, (*map(str, failed), *witnessed.skipped))
-
-
-def _inside(folder: Path) -> list[Path]:
-    return entries_in(folder, SUFFIX)
 
 
 def _read_all(paths: Sequence[Path]) -> list[RankSummary | InputError]:

@@ -37,16 +37,16 @@ from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
 from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
+from traces.gpu_work import build
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.file_names import told_path, told_paths
 from traces.ranks.summaries.identity import with_world_size
 from traces.steps.selection import parse_selection
-from traces.timeline import build
 
 if TYPE_CHECKING:
-    from reports.content.blocks import Page
+    from reports.content.page import Page
     from traces.sections.run import Run
 
 
@@ -56,7 +56,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     `command`: the line that makes the result again, None for that of `analyze`.
     """
     several, progress = asked.paths, asked.progress
-    named = [Path(path) for path in ([several] if isinstance(several, str | PathLike) else several)]
+    named = [*map(Path, [several] if isinstance(several, str | PathLike) else several)]
     given, config = given_from(asked.about or {}), path_of(asked.config)
     configured = read_configured(config, path_of(asked.log), given, progress)
     chosen = parse_selection(asked.steps, asked.nvtx, asked.start, asked.end, asked.rank, asked.gpu)

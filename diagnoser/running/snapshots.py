@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def read_snapshots(given: Iterable[Place]) -> MemorySnapshot | UnsetType:
     """All files given; UNSET where there are none. Raises `InputError` for one that cannot be used."""
-    paths = [Path(path) for path in given]
+    paths = [*map(Path, given)]
     if not paths:
         return UNSET
     from traces.formats.memory_snapshot import read_memory_snapshot

@@ -29,7 +29,7 @@ def read_all(given: Iterable[Place], profiled: Collection[int | None]) -> Witnes
 
     Raises `InputError` where no file can be used, `UsageError` for a file that is named twice.
     """
-    paths = [Path(path) for path in given]
+    paths = [*map(Path, given)]
     if not paths:
         return Witnessed()
     from traces.witness.hang import find_hang

@@ -22,7 +22,7 @@ NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
 
 
 def family_of(config: KnobView) -> str | None:
-    return _FAMILIES.get(tuple(config.value(knob) for knob in OPTIONS["family"].knobs))  # type: ignore[arg-type]
+    return _FAMILIES.get(tuple(map(config.value, OPTIONS["family"].knobs)))  # type: ignore[arg-type]
 
 
 def by_family(family: str | None, having: tuple[str, ...], without: tuple[str, ...]) -> bool | None:

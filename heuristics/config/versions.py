@@ -29,7 +29,7 @@ CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (
 def numbers(version: str) -> Version:
     """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
     found = compiled(r"\d+(?:\.\d+){0,2}").search(version)
-    parts = [int(part) for part in found[0].split(".")] if found else []
+    parts = [*map(int, found[0].split("."))] if found else []
     major, minor, micro = (*parts, 0, 0, 0)[:3]
     return major, minor, micro
 

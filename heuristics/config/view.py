@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from enum import Enum, auto
 from functools import cached_property
-from math import prod
 from operator import attrgetter, eq, le, lt
 
 from heuristics.config.about import OPTIONS, Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
-from heuristics.config.features import Features, told
+from heuristics.config.features import told
 from heuristics.config.hardware import (
     RACK_NODE,
     GpuFamily,
@@ -20,24 +19,15 @@ from heuristics.config.hardware import (
 )
 from heuristics.config.logic import all_of, any_of, first_known, negated
 from heuristics.config.observed import Observed
+from heuristics.config.sizes import Sizes
 from heuristics.config.trust import by_trust, effective_settings, files_alone, validated_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
 from traces.missing import of_known
 from traces.settings.knobs import (
-    CP,
-    EP,
-    ETP,
     FIRST,
-    GLOBAL_BATCH,
-    MICRO_BATCH,
-    PP,
-    STAGE_LAYOUT,
-    TP,
-    VIRTUAL_STAGES,
 )
 from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
-from traces.settings.values import stage_count
 from traces.training_log.log import TrainingLog
 
 
@@ -53,7 +43,7 @@ class Trust(Enum):
     FILES = auto()
 
 
-class Config(Features):
+class Config(Sizes):
     """A run as it is configured, by the sources of `trust`, and by the trace where nothing else tells.
 
     Knobs by their ids; what several knobs tell together by a name of its own.
@@ -214,59 +204,6 @@ class Config(Features):
             return None
         return str(configured) == str(known.ranks_per_domain)
 
-    # Parallel sizes, in ranks.
-
-    tp: int | None = told(lambda view: view.size(TP))
-    cp: int | None = told(lambda view: view.size(CP))
-    pp: int | None = told(lambda view: view.size(PP))
-    ep: int | None = told(lambda view: view.size(EP))
-
-    @property
-    def etp(self) -> int | None:
-        """Ranks that share one expert; null is TP, as in Megatron-Core; so is what nobody sets.
-
-        A recipe that we do not see may set it for Megatron-Bridge.
-        """
-        is_open = not self.known(ETP) and self.framework == "megatron_bridge"
-        return self.positive(ETP) or (None if is_open else self.tp)
-
-    expert_tensor_size: int | None = told(
-        lambda view: 1 if view.etp is None and view.observed.tp_active is False else view.etp
-    )
-    """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
-
-    @cached_property
-    def vpp(self) -> int | None:
-        """Virtual stages of a rank: by the layout string, else by number; 1 without, None where unknown."""
-        if self.word(STAGE_LAYOUT):
-            stages = stage_count(self.word(STAGE_LAYOUT) or "")
-            if stages and self.pp:
-                return max(1, stages // self.pp)
-            return self.positive(VIRTUAL_STAGES)
-        if (number := self.positive(VIRTUAL_STAGES)) is not None:
-            return number
-        layers = self.positive("num_layers")
-        per_stage = self.positive("num_layers_per_virtual_pipeline_stage")
-        if layers and per_stage and self.pp:
-            return max(1, layers // self.pp // per_stage)
-        if self.pp == 1 or self.known(VIRTUAL_STAGES):
-            return 1
-        return None
-
-    world: int | None = told(lambda view: view.positive("world_size"))
-    world_size: int | None = told(attrgetter("world"))
-
-    @property
-    def dp(self) -> int | None:
-        if self.world is None:
-            return self.positive("data_parallel_size")
-        return _share(self.world, self.tp, self.cp, self.pp)
-
-    edp: int | None = told(lambda view: _share(view.world, view.expert_tensor_size, view.ep, view.pp))
-    """Data-parallel ranks of the experts."""
-
-    pp_layout: str | None = told(lambda view: view.word(STAGE_LAYOUT))
-
     # What options give beside knobs, or in their place.
 
     family: str | None = told(lambda view: view.given.family or family_of(view))
@@ -357,25 +294,3 @@ class Config(Features):
     packed_sequences: bool | None = told(
         lambda view: first_known(view.given.packed_sequences, view.any_on(*OPTIONS["packed_sequences"].knobs))
     )
-
-    # Batches, in sequences.
-
-    micro_batch: int | None = told(lambda view: view.positive(MICRO_BATCH))
-    global_batch: int | None = told(lambda view: view.positive(GLOBAL_BATCH))
-
-    @property
-    def microbatches(self) -> int | None:
-        """Microbatches of a step on each rank; None where a size is unknown or they do not divide."""
-        if self.micro_batch is None or self.dp is None or self.global_batch is None:
-            return None
-        each = self.micro_batch * self.dp
-        if self.global_batch % each:
-            return None
-        return self.global_batch // each
-
-
-def _share(world: int | None, *sizes: int | None) -> int | None:
-    known = [size for size in sizes if size]
-    if world is None or len(known) < len(sizes) or world % prod(known):
-        return None
-    return world // prod(known)

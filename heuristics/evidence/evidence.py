@@ -5,16 +5,17 @@ user may say of memory what no step shows. Out of memory comes before any larger
 cannot be tuned. A run that is only tight has the memory wall where no other stands.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from msgspec import structs
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, figures_of, frac_of
+from heuristics.evidence.observed import observed_by
+from heuristics.figures.figures import Ranks, added, figures_of, frac_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.situation import EP_KINDS
 from heuristics.plan.gains import Replayed
@@ -30,38 +31,21 @@ from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.limits import NEARLY_ALL, WALL, Limit
+from traces.limits import NEARLY_ALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
-from traces.names.frameworks import FRAMEWORKS
 from traces.sections.cause import Cause
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.spelling import counted, spoken
 from traces.training_log.log import TrainingLog
 
-OVERLAPPED: Final = Limit(
-    0.3,
-    "fraction of the communication",
-    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
-)
 KERNELS: Final = Limit(
     16,
     "kernels",
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-_DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
-_REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
-_TRAFFIC: Final[Mapping[str, Collection[str]]] = {
-    "ep_active": EP_KINDS,
-    "tp_active": ("tp",),
-    "pp_active": ("pp_p2p",),
-    "cp_active": ("cp",),
-    "dp_active": _DATA_PARALLEL,
-    "sendrecv_unresolved": ("sendrecv_unresolved",),
-}
-"""What is observed of a run -> kinds of communication that show it."""
 
 
 @frozen
@@ -100,12 +84,11 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
     prices = {wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
-    replayed = tuple(
-        Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
-        for one in costs.ranks
-        if one.replays is not None
-    )
-    lengths = [step.end_ns - step.start_ns for rank in measurements for step in rank.steps.used]
+    replayed, lengths = [], list[int]()
+    for one in costs.ranks:
+        lengths += one.rank.steps.lengths_ns()
+        if one.replays is not None:
+            replayed.append(Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place))
     bound, late = _bound(ranks, walls), late_rank(together, ranks) if together else None
     return RunEvidence(
         bound=bound,
@@ -114,23 +97,22 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         verdict=find_verdict(costs, walls, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
-        replayed=replayed,
+        replayed=tuple(replayed),
         step_ns=round(median(lengths)) if lengths else None,
         startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
         idle_frac=frac_of(ranks, "idle_ns"),
-        grouped_step_ns=_grouped_step_ns(ranks, sum(len(rank.steps.used) for rank in measurements)),
+        grouped_step_ns=_grouped_step_ns(ranks, len(lengths)),
         has_unnamed=any(one.unnamed_ns for one in costs.ranks),
     )
 
 
 def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
     """Over all ranks and their `steps`; None where a rank tells nothing by class."""
-    classes = [rank.by_class_ns for rank in ranks]
-    if not steps or any(one is None for one in classes):
+    if not steps or any(rank.by_class_ns is None for rank in ranks):
         return None
-    return sum((one or {}).get("grouped_gemm", 0) for one in classes) // steps or None
+    return added(rank.by_class_ns for rank in ranks)["grouped_gemm"] // steps or None
 
 
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
@@ -249,118 +231,3 @@ def _verdict(evidence: RunEvidence, walls: Walls, why: str, first: bool) -> Verd
     before: WallId | None = known(evidence.verdict.wall)
     costs = [] if before is None else [say("evidence.when-room", wall=spoken(before))]
     return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")
-
-
-def observed_by(ranks: Ranks) -> Observed:
-    seen = [rank.observed for rank in ranks]
-    kinds = {kind for rank in ranks for kind in rank.comm_kinds}
-    classes = {name for rank in ranks for name in rank.by_class_ns or ()}
-    dispatcher = _dispatcher(seen)
-    found: dict[str, Any] = {
-        one.name: _together([getattr(rank, one.name) for rank in seen]) for one in fields(Observed)
-    }
-    modules = _recomputed(seen)
-    is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
-    waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
-    found |= {
-        "framework": next((one for one in FRAMEWORKS if any(rank.framework == one for rank in seen)), None),
-        "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
-        "memory_bytes": _together([known(rank.memory.capacity_bytes) for rank in ranks]),
-        "peak_bytes": _together([known(rank.memory.peak_bytes) for rank in ranks]),
-        "dispatcher": dispatcher,
-        **{name: bool(kinds & {*shown_by}) or None for name, shown_by in _TRAFFIC.items()},
-        "recompute_modules": modules,
-        "offload": _offloads(ranks),
-        "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
-        "token_count_sync": any((rank.starved_ns or {}).get("token_count_sync") for rank in ranks) or None,
-        "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
-        "absent_frac": _absent(ranks),
-        "wide_frac": frac_of(ranks, "wide_ns"),
-        "in_use": tuple(sorted({name for one in seen for name in one.in_use or ()})),
-        "dp_overlapped": _hides(ranks, _REDUCED),
-        "layout_frac": frac_of(ranks, "layout_ns"),
-        "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
-        "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
-    }
-    if found["ep_overlap"] is None:
-        found["ep_overlap"] = _overlap(ranks)
-    if found["recompute_full"] is None and modules is not None:
-        experts = {"moe"} if classes & EXPERT_CLASSES else set()
-        found["recompute_full"] = {"core_attn", "layernorm", *experts} <= {*modules}
-    return Observed(**found)
-
-
-def _together(values: Sequence[Any]) -> Any:
-    """Of what ranks show one by one: yes of any, the largest number, what all that show any show alike."""
-    known = [one for one in values if one is not None]
-    if not known:
-        return None
-    if all(isinstance(one, bool) for one in known):
-        return any(known)
-    if all(isinstance(one, int | float) for one in known):
-        return max(known)
-    if all(one == known[0] for one in known):
-        return known[0]
-    return None
-
-
-def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str) -> bool | None:
-    if not all(rank.comm_known for rank in ranks):
-        return None
-    experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
-    if experts or classes & EXPERT_CLASSES or any(kind.startswith("ep_") for kind in kinds):
-        return True
-    if dispatcher == "unknown":
-        return None
-    return dispatcher != "none"
-
-
-def _dispatcher(seen: Sequence[Observed]) -> str:
-    """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not count."""
-    found = {rank.dispatcher for rank in seen} - {"unknown"}
-    named = found - {"none"} or found
-    if len(named) == 1:
-        return named.pop()
-    return "unknown"
-
-
-def _overlap(ranks: Ranks) -> bool | None:
-    """Whether expert all-to-all runs under compute on purpose; None between the limits."""
-    share = frac_of(ranks, "a2a_hidden_ns", "a2a_ns")
-    if share is None or WALL.value < share < OVERLAPPED.value:
-        return None
-    return share >= OVERLAPPED.value
-
-
-def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
-    """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
-    hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
-    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
-    runs = {kind: hidden_ns[kind] + exposed_ns[kind] for kind in kinds}
-    shares = [hidden_ns[kind] / whole_ns for kind, whole_ns in runs.items() if whole_ns]
-    if shares and min(shares) >= OVERLAPPED.value:
-        return True
-    return None
-
-
-def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:
-    told = [rank.recompute_modules for rank in seen]
-    if any(modules is None for modules in told):
-        return None
-    return tuple(sorted({label for modules in told for label in modules or ()}))
-
-
-def _offloads(ranks: Ranks) -> bool | None:
-    counts = [known(rank.memory.offload_copies) for rank in ranks]
-    if any(count is not None for count in counts):
-        return any(counts)
-    return any(known(rank.memory.offload_exposed_ns) for rank in ranks) or None
-
-
-def _absent(ranks: Ranks) -> dict[str, float] | None:
-    told = [rank.starved_ns for rank in ranks]
-    if None in told:
-        return None
-    found = added(told)
-    window_ns = sum(rank.window_ns for rank in ranks)
-    return {name: found[name] / window_ns for name in sorted(found)}

@@ -34,10 +34,6 @@ def _has_few_launches(info: TraceInfo, capture: Capture) -> bool:
     return found is not None and capture.rows["CUDA calls"] > 0 and found < NEARLY_ALL.value
 
 
-def _lacks_os_calls(info: TraceInfo, capture: Capture) -> bool:
-    return not capture.rows["OS calls"] and "OS calls" not in recorded_by(info.kind).never
-
-
 _LACKS: Final[Mapping[str, Callable[[TraceInfo, Capture], bool]]] = {
     "no_work": lambda _, it: not it.rows["kernels"] and not it.rows["graph replays"],
     "only_replays": lambda _, it: not it.rows["kernels"] and it.rows["graph replays"] > 0,
@@ -49,7 +45,9 @@ _LACKS: Final[Mapping[str, Callable[[TraceInfo, Capture], bool]]] = {
     "no_memory": lambda _, it: not it.rows["memory events"],
     "no_ranges": lambda _, it: not it.rows["NVTX ranges"],
     "no_events": lambda _, it: not it.rows["event records"],
-    "no_os_calls": _lacks_os_calls,
+    "no_os_calls": lambda info, it: (
+        not it.rows["OS calls"] and "OS calls" not in recorded_by(info.kind).never
+    ),
 }
 """Whether a recording lacks it, by the names of the table."""
 _Verdict = tuple[Grade, str]
@@ -64,9 +62,10 @@ def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> 
 
     A wall that it judges is no worse than usable; one that it cannot judge is no better than that.
     """
-    rows = [makes for lack, makes in _TABLE.items() if _LACKS[lack](info, capture)]
-    lacking = {wall: [row.get(wall, row.get("every")) for row in rows] for wall in WALL_IDS}
-    graded = [_of_wall(wall, [one for one in lacks if one]) for wall, lacks in lacking.items()]
+    rows, graded = [makes for lack, makes in _TABLE.items() if _LACKS[lack](info, capture)], []
+    for wall in WALL_IDS:
+        lacks = (row.get(wall, row.get("every")) for row in rows)
+        graded.append(_of_wall(wall, [*filter(None, lacks)]))
     if result is None:
         return tuple(graded)
     walls, shared = {wall.id: wall for wall in result.walls}, [*_in_window(result)]

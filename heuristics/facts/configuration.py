@@ -229,7 +229,7 @@ def megatron_fsdp(config: Config) -> bool:
 
 @told_by(*_FSDP)
 def fsdp(config: Config) -> bool | None:
-    return any_of(*(config.on(knob) for knob in _FSDP))
+    return any_of(*map(config.on, _FSDP))
 
 
 @told_by("attention_backend")

@@ -96,10 +96,9 @@ class Figures:
     @property
     def blocked_ns(self) -> int | None:
         """Communication that compute waits for."""
-        waits = self.blocking_ns
-        if waits is None:
+        if self.blocking_ns is None:
             return None
-        return sum(ns for kind, ns in waits.items() if kind in COMM_KINDS)
+        return sum(self.blocking_ns.get(kind, 0) for kind in COMM_KINDS)
 
     @property
     def host_by_cause_ns(self) -> dict[str, int] | None:
@@ -108,7 +107,9 @@ class Figures:
             return None
         left_out = {"allocator", "profiler", *(STARTUP_CAUSES if self.judged_ns < self.window_ns else ())}
         kinds = {cause: ns for cause, ns in self.starved_ns.items() if cause not in left_out}
-        return kinds | ({"arrival": self.arrival_ns} if self.arrival_ns else {})
+        if self.arrival_ns:
+            kinds["arrival"] = self.arrival_ns
+        return kinds
 
     @property
     def idle_ns(self) -> int | None:
@@ -169,10 +170,13 @@ def added(several: Iterable[Parts | None]) -> Counter[str]:
 
 def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> float | None:
     """One length as part of another, by their names, over ranks that tell both; None: none does."""
-    lengths = [map(known, attrgetter(name, whole)(rank)) for rank in ranks]
-    found = [(ns, of) for ns, of in lengths if ns is not None and of]
-    if found:
-        return float(sum(ns for ns, _ in found) / sum(of for _, of in found))
+    part_ns, whole_ns = 0, 0
+    for rank in ranks:
+        ns, of = map(known, attrgetter(name, whole)(rank))
+        if ns is not None and of:
+            part_ns, whole_ns = part_ns + ns, whole_ns + of
+    if whole_ns:
+        return float(part_ns / whole_ns)
     return None
 
 

@@ -34,7 +34,10 @@ def added_fixes() -> Catalogue:
             several = {fix.id: fix for fix in ([loaded] if isinstance(loaded, Fix) else loaded)}
             for fix in several.values():
                 _check(fix, found)
-            found |= {number: _guarded(_named(fix, entry), entry) for number, fix in several.items()}
+            found |= {
+                number: _guarded(replace(fix, sources=(name_of(entry), *fix.sources)), entry)
+                for number, fix in several.items()
+            }
     return found
 
 
@@ -53,10 +56,6 @@ def _check(fix: object, found: Catalogue) -> None:
         raise WrongPlugin(f"{fix.id} sets {', '.join(unknown)}, which is no knob: give its line in `launch`")
     fix.knobs(Run())
     fix.preconditions(Run())
-
-
-def _named(fix: Fix, entry: EntryPoint) -> Fix:
-    return replace(fix, sources=(name_of(entry), *fix.sources))
 
 
 def _guarded(fix: Fix, entry: EntryPoint) -> Fix:

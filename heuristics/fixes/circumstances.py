@@ -138,15 +138,11 @@ def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
     return ("a2a", ())
 
 
-def _heads(run: Run) -> int | None:
-    return run.config.positive("num_query_groups") or run.config.positive("num_attention_heads")
-
-
 def _inside(run: Run, cp: int) -> int:
     """Largest part of CP that divides CP and the heads, and that one NVLink domain holds."""
-    domain = run.config.nvlink_domain or cp
-    heads = _heads(run) or cp
-    heads //= run.config.tp if run.config.tp and not heads % run.config.tp else 1
+    config, domain = run.config, run.config.nvlink_domain or cp
+    heads = config.positive("num_query_groups") or config.positive("num_attention_heads") or cp
+    heads //= config.tp if config.tp and not heads % config.tp else 1
     both = gcd(cp, heads)
     return max(size for size in range(1, min(both, domain) + 1) if not both % size)
 

@@ -82,13 +82,17 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
             first, candidates, row, asks = now, (now,), replace(row, id=NOT_FIRST, settings=()), ()
             notes = [say("guides.costs-little", share_frac=share)]
         else:
-            first_of_all = [one for one in _notes().values() if one.before]
-            before = [one for one in first_of_all if one.when.holds(run)]
-            asks += tuple(one.option for one in first_of_all if one.option and one.when.holds(run) is None)
-    backends = (first,) if first else candidates
-    extras = [extra for backend in backends for extra in backend_extras(run, backend)]
-    notes += [one.text for one in before]
-    notes += [note for backend in backends for note in backend_notes(run, backend)]
+            for one in _notes().values():
+                holds = bool(one.before) and one.when.holds(run)
+                if holds:
+                    before.append(one)
+                    notes.append(one.text)
+                elif holds is None and one.option:
+                    asks += (one.option,)
+    backends, extras = (first,) if first else candidates, list[str]()
+    for backend in backends:
+        extras += backend_extras(run, backend)
+        notes += backend_notes(run, backend)
     if run.tells("runs_low_precision"):
         notes.append(say("guides.low-precision"))
     of_sizes = run.tells("unknown_topology") if "hybridep" in backends else ()

@@ -62,11 +62,11 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
     What is recomputed beside a whole MoE layer stays when that layer goes.
     """
     first = (CORE_ATTENTION,) if row.how == "selective" and attention_unfused(run) else ()
-    start = [label for label in (*first, *row.answer) if _takes(run, label)]
-    then = [label for label in row.then if _takes(run, label)]
-    if run.tells("short_now") or "moe" in now:
-        start += [label for label in then if label in now and label != "moe"]
-    then = [label for label in then if label not in start]
+    start, then = [label for label in (*first, *row.answer) if _takes(run, label)], list[str]()
+    stays = run.tells("short_now") or "moe" in now
+    for label in row.then:
+        if label not in start and _takes(run, label):
+            (start if stays and label in now and label != "moe" else then).append(label)
     if then and (not start or (run.tells("short_now") and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
@@ -81,15 +81,16 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     sizes are unknown.
     """
     now = [label for label in MODULES if label in recomputed_now(run)]
-    left = [label for label in (*start, *then) if label not in now and label != "moe"]
-    held = {label: _held(run, (*now, label)) for label in left}
-    sizes = {label: size for label, size in held.items() if size is not None}
+    sizes: dict[str, int] = {}
+    for label in (*start, *then):
+        if label not in now and label != "moe" and (size := _held(run, (*now, label))) is not None:
+            sizes[label] = size
     before, capacity = _held(run, now), capacity_bytes(run)
     if before is None or capacity is None or not sizes:
         return tuple(start)
     chosen = [*now]
     least = HALF_A_WALL.value * (before - capacity * (1 - HEAD_ROOM.value))
-    for label in sorted(sizes, key=lambda label: sizes[label]):
+    for label in sorted(sizes, key=sizes.__getitem__):
         if before - sizes[label] > max(0, least):
             chosen.append(label)
         if (_held(run, chosen) or 0) <= capacity * (1 - HEAD_ROOM.value):

@@ -107,13 +107,12 @@ def judge_files(
     failures, written = explain_failures(run), run.as_written  # a file is as legal beside a trace as alone
     broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
-    waits = {
-        fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
-        for one in findings
-        if one.state in _NOT_RUNNING
-        for fix in CATALOGUE.values()
-        if one.id in fix.waits_for
-    }
+    waits: dict[str, Rejection] = {}
+    for one in findings:
+        for fix in CATALOGUE.values() if one.state in _NOT_RUNNING else ():
+            if one.id in fix.waits_for:
+                why = say("findings.comes-first", id=one.id, text=one.text)
+                waits[fix.id] = Rejection(why, one.evidence)
     asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
     own, steady = asked.answers.get(OWN, ()), steady_step(run.log)
     refused = (
@@ -122,14 +121,17 @@ def judge_files(
         or any(one.state == "illegal" for one in findings)
     )
     published = incidents_of(run)
-    better = {
-        id: one.id for one in published if one.state != "possible" and not one.only_if for id in one.explains
-    }
+    better: dict[str, str] = {}
+    for incident in published:
+        if incident.state != "possible" and not incident.only_if:
+            better |= dict.fromkeys(incident.explains, incident.id)
     left = tuple(one for one in failures if one.id not in better)
     found = tuple(one for one in findings if one.id not in better)
     defects = defects_of(run, broken, found, left, own)
-    rates = _throughput(run, steady, evidence)
-    told_by = better | {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
+    rates, told_by = _throughput(run, steady, evidence), {**better}
+    for defect in reversed(defects):
+        told_by |= dict.fromkeys((defect.id, *defect.of), defect.id)
+    followed, unclear = (walk(run, refused), undecided(written)) if of_megatron else ((), ())
     return asked.plan, FromFiles(
         legal=_legal(run, problems, refused),
         answers=asked.answers,
@@ -142,13 +144,11 @@ def judge_files(
         incidents=tuple(replace(one, set=_written(one.set)) for one in published),
         rules=Rules(
             _broken(run, broken, told_by),
-            ()
-            if not of_megatron
-            else tuple(one for one in undecided(written) if not {*told_by} & {one.id, *rules()[one.id].same}),
+            tuple(one for one in unclear if not told_by.keys() & {one.id, *rules()[one.id].same}),
         ),
         workflow=tuple(
             replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
-            for one in (walk(run, refused) if of_megatron else ())
+            for one in followed
         ),
         steady=steady,
         memory=_memory(run),

@@ -16,7 +16,8 @@ from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe, with_fit, without_waits
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
-from heuristics.plan.gains import Replay, combined_of, gains_of, replay_here
+from heuristics.plan.combined import Replay, combined_of, replay_here
+from heuristics.plan.gains import gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
@@ -147,9 +148,13 @@ def judge_observed(
 
 def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was observed."""
-    settings = configured.files
-    walls = [without_waits(wall, evidence.late) for wall in evidence.walls]
-    costed = {wall.id: wall for wall in walls if known(wall.cost_ns) is not None}
+    by_kind, total_ns, total_frac = {}, {}, {}
+    for wall in evidence.walls:
+        wall = without_waits(wall, evidence.late)
+        if (ns := known(wall.cost_ns)) is not None:
+            by_kind[wall.id], total_ns[wall.id] = _by_kind(wall, evidence), ns
+        if (frac := known(wall.cost_frac)) is not None:
+            total_frac[wall.id] = frac
     versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
     given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
     return copied(
@@ -157,11 +162,11 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
         evidence,
         configured,
         given=given,
-        cost_by_kind_ns={one: _by_kind(wall, evidence) for one, wall in costed.items()},
-        total_ns={one: known(wall.cost_ns) or 0 for one, wall in costed.items()},
+        cost_by_kind_ns=by_kind,
+        total_ns=total_ns,
         does_not_fit=evidence.verdict.does_not_fit,
-        total_frac={wall.id: frac for wall in walls if (frac := known(wall.cost_frac)) is not None},
-        settings=settings,
+        total_frac=total_frac,
+        settings=configured.files,
         framework=_framework(evidence, given, configured),
     )
 

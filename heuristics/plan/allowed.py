@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
-from heuristics.plan.planned import Plan, Planned, Rejection
+from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.variants import IDS
 from heuristics.rules.check import broken, check_rules
 from heuristics.rules.megatron.answer import Answer
@@ -107,33 +107,33 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
     answers = _ask(ask, {OWN: run})
     rejected: dict[str, Rejection] = {}
     while new := [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]:
+        runs: dict[str, Run] = {}
         for one in new:
             if {one.fix.id, *one.after} & {*IDS.values()}:
                 answers[one.fix.id] = _not_asked(say("plan.for-another-release"))
             elif one.change.is_open:
                 answers[one.fix.id] = _not_asked(say("plan.value-to-fill-in"))
-        whole = [one for one in new if one.fix.id not in answers]
-        answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
+            else:
+                steps = [*(step for step in plan.fixes if step.fix.id in one.after), one]
+                runs[one.fix.id] = changed(run, [step.change.in_run(run) for step in steps])
+        answers |= _ask(ask, runs)
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
         plan = make(rejected)
     return Asked(plan, answers)
 
 
-def _with(run: Run, planned: Planned, plan: Plan) -> Run:
-    before = [one.change.in_run(run) for one in plan.fixes if one.fix.id in planned.after]
-    return changed(run, (*before, planned.change.in_run(run)))
-
-
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
-    requests = {name: request_of(run) for name, run in runs.items()}
-    asked = {name: one for name, one in requests.items() if isinstance(one, Request)}
-    answers = dict(zip(asked, ask(list(asked.values())), strict=True)) if asked else {}
-    answers = {name: tuple(_weighed(runs[name], one) for one in several) for name, several in answers.items()}
-    return answers | {
-        name: _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
-        for name, one in requests.items()
-        if isinstance(one, NotAsked)
-    }
+    asked, answers, left = dict[str, Request](), dict[str, tuple[Answer, ...]](), {}
+    for name, run in runs.items():
+        one = request_of(run)
+        if isinstance(one, NotAsked):
+            left[name] = _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
+        else:
+            asked[name] = one
+    if asked:
+        for name, several in zip(asked, ask(list(asked.values())), strict=True):
+            answers[name] = tuple(_weighed(runs[name], one) for one in several)
+    return answers | left
 
 
 def _not_asked(why: str) -> tuple[Answer, ...]:

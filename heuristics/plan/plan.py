@@ -110,13 +110,9 @@ def _plan(
     asked = of_first_wall(run, walls[:1], in_paying_order(chosen))
     chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room, *asked))
     fixes = tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen)
-    return Plan(fixes, _without_dead_ends(refused), ())
-
-
-def _without_dead_ends(refused: Sequence[Refused]) -> tuple[Refused, ...]:
-    """What the run has already lets no other fix in."""
-    done = {one.fix.id for one in refused if one.is_set}
-    return tuple(replace(one, unlocked_by="") if one.unlocked_by in done else one for one in refused)
+    done = {one.fix.id for one in refused if one.is_set}  # which lets no other fix in
+    without = (replace(one, unlocked_by="") if one.unlocked_by in done else one for one in refused)
+    return Plan(fixes, tuple(without), ())
 
 
 def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
@@ -148,7 +144,7 @@ def _before(
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
     first = [made(run, planned_of(run, catalogue[number], gains)) for number in dict.fromkeys(aside)]
-    if any(unmet(one) for one in first):
+    if any(map(unmet, first)):
         return []
     return first
 

@@ -5,7 +5,7 @@ Levers are fixes whose gain nothing proves, planned as those of a wall are, and 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, numbers
 from heuristics.fixes.change import NO_LINES, Change
@@ -29,17 +29,14 @@ def levers_of(
 
     `why`: for each wall why no gain is proven, and what would confirm one.
     """
-    unpriced = replace(
-        run,
-        cost_by_kind_ns={wall: costs for wall, costs in run.cost_by_kind_ns.items() if wall not in why},
-        total_ns={wall: ns for wall, ns in run.total_ns.items() if wall not in why},
-        total_frac={wall: frac for wall, frac in run.total_frac.items() if wall not in why},
-        late=None,
-    )
+    left, levers = dict[str, Any](), list[Planned]()
+    for name in ("cost_by_kind_ns", "total_ns", "total_frac"):
+        left[name] = {wall: cost for wall, cost in getattr(run, name).items() if wall not in why}
     fixes = {number: fix for number, fix in catalogue.items() if _may_help(run, fix)}
-    found = plan(unpriced, tuple(why), fixes)
-    gaps = ((one, why[one.fix.wall]) for one in found.fixes)
-    levers = (replace(one, low_because=gap.reason, low_cure=gap.cure) for one, gap in gaps)
+    found = plan(replace(run, late=None, **left), tuple(why), fixes)
+    for one in found.fixes:
+        gap = why[one.fix.wall]
+        levers.append(replace(one, low_because=gap.reason, low_cure=gap.cure))
     return Plan((), found.refused, tuple(levers))
 
 
@@ -95,11 +92,16 @@ def _joined(
 
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
     """The releases that would meet what stops a fix; none where anything else stops it as well."""
-    stopping = [one.release for one in needs if one.stops]
-    found = [one for one in stopping if one and one.package in IDS]
-    packages = dict.fromkeys(one.package for one in found) if len(found) == len(stopping) else ()
-    several = ([one for one in found if one.package == package] for package in packages)
-    return tuple(max(one, key=lambda release: numbers(release.version)) for one in several)
+    newest: dict[str, Release] = {}
+    for one in needs:
+        if not one.stops:
+            continue
+        release = one.release
+        if release is None or release.package not in IDS:
+            return ()
+        before = newest.setdefault(release.package, release)
+        newest[release.package] = max(before, release, key=lambda one: numbers(one.version))
+    return tuple(newest.values())
 
 
 def upgraded(run: Run, releases: Iterable[Release]) -> Run:

@@ -12,8 +12,8 @@ from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import OfKind
 from traces.missing import OrMissing, known
-from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
+from traces.sections.steps import StepSource, Unit
 from traces.sections.tables import Phase, Timeline, WallId
 from traces.texts import FileName, Given, GpuName, Key, Keys, Recorded, Release, Said, Sentences
 

@@ -7,16 +7,15 @@ from reports.content.blocks import (
     Code,
     CodeBlock,
     Command,
-    Detail,
     Headline,
     Items,
-    Page,
     Sentence,
     Tone,
     Words,
     words,
 )
 from reports.content.names import statement
+from reports.content.page import Detail, Page
 from reports.measures import words_of
 from traces.recording.line import PROGRAM, SCRIPT, Recording
 from traces.recording.options import Option, Question, TrainedWith, asked

@@ -7,9 +7,10 @@ from typing import Final
 from heuristics.result import configured
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
-from reports.content.blocks import Code, Detail, Words, words
+from reports.content.blocks import Code, Words, words
 from reports.content.judged_settings import judged, placed, values_of
 from reports.content.names import around, capital, codes, ended, joined, optional
+from reports.content.page import Detail
 from reports.measures import words_of
 from traces.frozen import frozen
 from traces.missing import known
@@ -68,13 +69,19 @@ def defects(result: Result) -> tuple[Defect, ...]:
 
 
 def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
-    settings = [at for at in one.seen if at.source == "configuration"]
-    seen = [placed(at, values) for at in settings]
-    others = [words(at.what) for at in one.seen if at.source == "evidence"]
-    others += [words(f"{at.where} of the log") for at in one.seen if at.source == "log" and at.where]
-    named = joined(words(judged(at, values)) for at in settings)
-    where = codes(dict.fromkeys(at.where for at in settings))
-    places = others if not settings else [words(named, " (", where, ")"), *others]
+    seen, named, where, shown, logged = [], [], dict[str, None](), list[Words](), list[Words]()
+    for at in one.seen:
+        if at.source == "configuration":
+            seen.append(placed(at, values))
+            named.append(words(judged(at, values)))
+            where.setdefault(at.where)
+        elif at.source == "evidence":
+            shown.append(words(at.what))
+        elif at.source == "log" and at.where:
+            logged.append(words(f"{at.where} of the log"))
+    others = places = [*shown, *logged]
+    if seen:
+        places = [words(joined(named), " (", codes(where), ")"), *others]
     releases = filter(None, (optional("from {}", one.since), optional("before {}", one.until)))
     more = capital(one.cost) + optional(" ({})", ", ".join(releases))
     more += f".{optional(' The same cure meets: {}.', one.also, '; '.join)}"

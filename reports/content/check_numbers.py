@@ -12,7 +12,6 @@ from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
     Code,
-    Detail,
     Fold,
     Part,
     Quantity,
@@ -36,6 +35,7 @@ from reports.content.incidents import incident_items
 from reports.content.legal import conditions, is_written, legal_words
 from reports.content.names import around, beyond, joined, optional, statement, when
 from reports.content.normal import normal_details, normal_lines
+from reports.content.page import Detail
 from reports.measures import words_of
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
@@ -198,7 +198,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     yield statement(legal_words(result, configuration))
-    yield from (statement(one) for one in answer_words(configuration.checked))
+    yield from map(statement, answer_words(configuration.checked))
     yield from conditions(result, Detail.FULL)
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)

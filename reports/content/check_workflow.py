@@ -27,7 +27,8 @@ _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    open_ = sorted((one for one in _rules(result) if _state(one) in OPEN), key=_weight)
+    found = (one for one in _rules(result) if _state(one) in OPEN)
+    open_ = sorted(found, key=lambda one: OPEN.index(_state(one)))
     rest = beyond(len(open_), shown, "{} more of these: --full")
     yield from _counts(result)
     yield from items("", (*map(step_words, open_[:shown]), rest))
@@ -45,10 +46,6 @@ def _counts(result: Result) -> Iterator[Sentence]:
     if rules:
         noun = "rule" if len(rules) == len(result.workflow) else "more rule"
         yield statement(f"{counted(len(rules), noun)}: {counts}.", "Workflow")
-
-
-def _weight(one: WorkflowStep) -> int:
-    return OPEN.index(_state(one))
 
 
 def _state(one: WorkflowStep) -> State:

@@ -11,9 +11,7 @@ from reports.content.blocks import (
     Code,
     CodeBlock,
     Command,
-    Detail,
     Headline,
-    Page,
     Quantity,
     Tone,
     items,
@@ -23,6 +21,7 @@ from reports.content.blocks import (
 )
 from reports.content.capture import commands
 from reports.content.names import name_of, optional, statement, when
+from reports.content.page import Detail, Page
 from reports.measures import words_of
 from traces.columns import TraceInfo
 from traces.cures import cure

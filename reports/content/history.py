@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from reports.content.blocks import Block, Command, Page, table, words
+from reports.content.blocks import Block, Command, table, words
 from reports.content.names import name_of, optional, statement, told
+from reports.content.page import Page
 from traces.frozen import frozen
 from traces.spelling import gpu_model, milliseconds
 

@@ -5,10 +5,11 @@ from typing import Final
 
 from heuristics.result.configured import Incident
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Detail, Items, Sentence, Tone, Words, words
+from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
 from reports.content.check_defects import cure_with_fix
 from reports.content.judged_settings import placed, values_of
 from reports.content.names import around, beyond, ended, joined, optional
+from reports.content.page import Detail
 from reports.measures import words_of
 
 _FIRST: Final = 2

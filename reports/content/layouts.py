@@ -9,9 +9,7 @@ from reports.content.blocks import (
     Code,
     CodeBlock,
     Command,
-    Detail,
     Headline,
-    Page,
     Part,
     Row,
     Table,
@@ -24,6 +22,7 @@ from reports.content.blocks import (
 from reports.content.check_numbers import MEMORY_PARTS, memory_table
 from reports.content.names import beyond, capital, optional, statement, told, when
 from reports.content.normal import normal_details, normal_lines
+from reports.content.page import Detail, Page
 from reports.redaction import redaction_words
 from traces.missing import known
 from traces.sizes.memory import MemoryEstimate

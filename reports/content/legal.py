@@ -8,9 +8,10 @@ from heuristics.config.about import option_of
 from heuristics.config.versions import PACKAGE_NAMES
 from heuristics.result.configured import Configuration, UndecidedRule
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Detail, Sentence, Tone, Words, items, words
+from reports.content.blocks import Block, Code, Sentence, Tone, Words, items, words
 from reports.content.check_defects import Weight, defects, first_errors
 from reports.content.names import beyond, codes, ended, joined, listed, optional, sentence
+from reports.content.page import Detail
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables

@@ -18,7 +18,8 @@ from reports.content.blocks import Cell, Code, Hue, Quantity, Sentence, Span, Te
 from reports.measures import named
 from traces.missing import Missing, OrMissing, known
 from traces.patterns import LETTERS, compiled
-from traces.sections.rank import Rank, StepSource
+from traces.sections.rank import Rank
+from traces.sections.steps import StepSource
 from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
 from traces.spelling import counted, gpu_model, numbers, percent, printable

@@ -38,7 +38,7 @@ def _check_ledger(rank: Rank, path: str) -> None:
         if len(row.per_step_ns) != count:
             _wrong(f"{path}[{place}].per_step_ns is to have {count} entries, one per used step")
     budget = [row.per_step_ns for row in rows if row.group == "budget"]
-    if [sum(step) for step in zip(*budget, strict=True)] != list(rank.lengths_ns):
+    if [*map(sum, zip(*budget, strict=True))] != list(rank.lengths_ns):
         _wrong(f"{path} does not add up to the steps")
 
 
@@ -60,7 +60,7 @@ def _check_timeline(timeline: Timeline, path: str) -> None:
 
 
 def _check_columns(values: Sequence[Sequence[int]], allowed: Mapping[str, range], path: str) -> None:
-    if len({len(one) for one in values}) != 1:
+    if len({*map(len, values)}) != 1:
         _wrong(f"{path} is to have {', '.join(allowed)} as lists of one length")
     for (name, entries), column in zip(allowed.items(), values, strict=True):
         if not all(one in entries for one in column):

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from reports.content.blocks import Page, Span, View
+from reports.content.blocks import Span
+from reports.content.page import Page, View
 from reports.write.danger import OUTSIDE, Dangers, Where
 from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
 from traces.limits import Limit
@@ -41,7 +42,7 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     found = _STARTS.match(shown)
     if found is None:
         return shown
-    at = max(found.start(group) for group in (2, 3, 4))
+    at = max(map(found.start, (2, 3, 4)))
     return f"{shown[:at]}{_entity(shown[at])}{shown[at + 1 :]}"
 
 

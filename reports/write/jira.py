@@ -6,7 +6,8 @@ After Atlassian's Text Formatting Notation Help (jira.atlassian.com/secure/WikiR
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from reports.content.blocks import Page, Span, View
+from reports.content.blocks import Span
+from reports.content.page import Page, View
 from reports.write.danger import OUTSIDE, Dangers, Where
 from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
 from traces.limits import Limit

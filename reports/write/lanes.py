@@ -52,13 +52,12 @@ class Stretch:
 
 def lanes_of(one: Stretch) -> list[Drawn]:
     """Functions last: their stacks are deep, and what they launch is seen above."""
-    host = [*_host(one)]
-    functions = [lane for lane in host if lane.kind == "functions"]
-    lanes = [lane for lane in host if lane.kind != "functions"]
+    lanes, streams, functions = list[Drawn](), list[Drawn](), list[Drawn]()
+    for drawn in _host(one):
+        (functions if drawn.kind == "functions" else lanes).append(drawn)
     if (why := known(one.timeline.reasons)) and why.at_ns:
         keys = [why.reasons[reason] for reason in why.reason]
         lanes.append(Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys)))
-    streams = []
     for lane in one.timeline.lanes:
         if lane.at_ns:
             keys = [one.words.keys[key] for key in lane.key]

@@ -11,8 +11,9 @@ from itertools import accumulate
 from typing import Final
 
 from reports.content import blocks
-from reports.content.blocks import Block, Fold, Hue, Page, Part, Quantity, Span, Table, View, Words, words
+from reports.content.blocks import Block, Fold, Hue, Part, Quantity, Span, Table, Words, words
 from reports.content.names import beyond, capital, name_of, optional, plain, when
+from reports.content.page import Detail, Page, View
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.spelling import percent
@@ -212,7 +213,7 @@ class Writer:
     def _step(self, step: blocks.Step) -> Item:
         said = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
         head = " ".join([self.strong(step.title), *(self.said((one,)) for one in said if one)])
-        shown = step.spellings if self.page.detail is blocks.Detail.FULL else step.in_use
+        shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
         code = partial(self.markup.code, width=COMMAND_WIDTH)
         ways = (f"{self.said((one.name,))}: {' '.join(map(code, one.code.lines))}" for one in shown)
         return head, (*ways, *map(self.said, step.notes))

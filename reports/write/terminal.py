@@ -6,8 +6,9 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from reports.content.blocks import Bar, Code, Hue, Quantity, Row, Table, Term, Tone, View, Words
+from reports.content.blocks import Bar, Code, Hue, Quantity, Row, Table, Term, Tone, Words
 from reports.content.names import name_of, when
+from reports.content.page import View
 from traces.frozen import frozen
 from traces.patterns import compiled
 from traces.spelling import percent, printable

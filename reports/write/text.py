@@ -10,8 +10,9 @@ from typing import Final
 from rich.text import Text
 
 from reports.content import blocks
-from reports.content.blocks import Block, CodeBlock, Detail, Page, Plan, Step, View
+from reports.content.blocks import Block, CodeBlock, Plan, Step
 from reports.content.names import optional, when
+from reports.content.page import Detail, Page, View
 from reports.write.terminal import (
     STYLES,
     bar_lines,

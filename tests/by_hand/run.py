@@ -20,11 +20,12 @@ from heuristics.judging.judgement import Judgement, judge
 from tests.by_hand.measured import Parts, account_parts, budget_parts, in_unit
 from tests.by_hand.names import CALLS, KERNELS, RANGES
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import known
 from traces.names.kernels import classify_kernel
 from traces.steps.selection import Selection, parse_selection
-from traces.timeline import RankTimeline, build
+from traces.timeline import RankTimeline
 
 US: Final = 1_000
 UNITS: Final = {"us": US, "ms": 1_000 * US}

@@ -14,8 +14,8 @@ from diagnoser.running.configuration import check_config
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
 from reports.content.analysis.check import page
-from reports.content.blocks import Detail
 from reports.content.check_defects import Weight, defects
+from reports.content.page import Detail
 from tests.configurations.check import (
     ABOUT,
     BRIDGE,

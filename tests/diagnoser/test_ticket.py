@@ -15,7 +15,7 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.output.ticket import plan_ticket, write_ticket
-from reports.content.blocks import Detail
+from reports.content.page import Detail
 from reports.result.json_text import render_json
 from reports.result.read import typed
 from tests.doubles.sides import as_json, result_of_run, run_of

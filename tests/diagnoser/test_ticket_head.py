@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from diagnoser.cli import run
-from reports.content.blocks import Asked, Detail, Head
+from reports.content.page import Asked, Detail, Head
 from reports.formats import FORMATS
 from reports.result.codec import encode
 from reports.result.json_text import render_json

@@ -8,18 +8,14 @@ from reports.content.blocks import (
     CodeBlock,
     Column,
     Command,
-    Detail,
-    Dot,
     Drawing,
     Fold,
     Headline,
     Hue,
     Items,
-    Page,
     Part,
     Piece,
     Plan,
-    Plane,
     Quantity,
     Row,
     Sentence,
@@ -30,6 +26,8 @@ from reports.content.blocks import (
     Tone,
     Words,
 )
+from reports.content.page import Detail, Page
+from reports.content.plane import Dot, Plane
 
 
 def full_page(foreign: str = "a name", detail: Detail = Detail.FULL) -> Page:

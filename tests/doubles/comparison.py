@@ -18,7 +18,8 @@ from heuristics.result.result import Result
 from heuristics.result.tool import Tool
 from reports.result.read import of_one_run, typed
 from tests.doubles.result import double
-from traces.sections.rank import Dropped, Rank, Step, Steps, StepSource
+from traces.sections.rank import Rank
+from traces.sections.steps import Dropped, Step, Steps, StepSource
 from traces.sections.tables import Group, Kernel, Lane, LedgerRow, ReasonLane, Timeline, WallId
 from traces.sections.trace import Gpu, Trace
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.content.blocks import View
+from reports.content.page import View
 from reports.result.codec import Document, decode
 from reports.write.html.page import write_analysis_html
 

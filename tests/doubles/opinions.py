@@ -29,6 +29,7 @@ from heuristics.walls import JUDGES, replayed_price
 from heuristics.walls.price import costs_of, held
 from traces.account.account import Account
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.limits import MOST
 from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
@@ -39,7 +40,6 @@ from traces.replay.proofs import Cost, Proofs
 from traces.sections.tables import WallId
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection
-from traces.timeline import build
 
 WINDOW_NS, STEPS = 1_000, 4
 KERNEL = "vectorized_elementwise_kernel"

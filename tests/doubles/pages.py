@@ -7,7 +7,7 @@ from typing import Any
 
 from heuristics.result.result import Result
 from reports.content import analysis
-from reports.content.blocks import Detail, View
+from reports.content.page import Detail, View
 from reports.result.codec import decode
 from reports.write.text import write_text
 

@@ -9,7 +9,7 @@ import pytest
 
 from heuristics.result.result import Merged, Result
 from heuristics.result.tool import OfKind
-from reports.content.blocks import Asked
+from reports.content.page import Asked
 from reports.formats import FORMATS, kind_of
 
 

@@ -12,18 +12,8 @@ from typing import Any, Final
 import diagnoser
 from diagnoser.demo import unpack
 from heuristics.result.texts import changed
-from reports.content.blocks import (
-    Asked,
-    Block,
-    Code,
-    CodeBlock,
-    Command,
-    Detail,
-    Fold,
-    Page,
-    Part,
-    Plan,
-)
+from reports.content.blocks import Block, Code, CodeBlock, Command, Fold, Part, Plan
+from reports.content.page import Asked, Detail, Page
 from reports.formats import FORMATS, Kind, kind_of, page_of
 from reports.result.codec import Document
 from reports.result.read import typed

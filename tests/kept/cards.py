@@ -14,6 +14,7 @@ from typing import Any, Final, get_type_hints
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
+from heuristics.config.sizes import Sizes
 from heuristics.config.view import Config, Trust
 from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
@@ -163,9 +164,8 @@ def cards(_: Path, first: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
         add_derived(draft, is_complete=seed % 5 == 0)
         several = {**CATALOGUE, **{f"pytorch {name}": fix for name, fix in fixes_of("pytorch").items()}}
         asked = {Run: run, Config: run.view(Trust.CHECKED)}
-        questions = [
-            name for name, one in vars(Config).items() if isinstance(one, property | cached_property)
-        ]
+        told = vars(Sizes) | vars(Config)
+        questions = [name for name, one in told.items() if isinstance(one, property | cached_property)]
         facts = {name: fact.of(asked[fact.view]) for name, fact in DICTIONARY.items() if fact.view in asked}
         yield (
             f"{seed}",

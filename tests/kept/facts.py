@@ -10,6 +10,7 @@ from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.errors import MoeDiagError
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.measurements import measure_rank
 from traces.missing import Missing
 from traces.replay.changes.change import Together
@@ -21,7 +22,7 @@ from traces.resolve.nccl_calls import groups_of
 from traces.resolve.ranges import enclosing_ranges
 from traces.steps.choose import choose_steps
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, build
+from traces.timeline import RankTimeline
 
 
 def facts(path: Path, threads: Mapping[int, str]) -> Mapping[str, Any]:

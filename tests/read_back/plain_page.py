@@ -15,7 +15,6 @@ from reports.content.blocks import (
     Fold,
     Headline,
     Items,
-    Page,
     Part,
     Plan,
     Quantity,
@@ -24,6 +23,7 @@ from reports.content.blocks import (
     Term,
     Words,
 )
+from reports.content.page import Page
 from reports.measures import measures
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from reports.content.blocks import Asked, Detail
+from reports.content.page import Asked, Detail
 from reports.formats import FORMATS, FigureForm, Kind
 from reports.result.codec import Document
 from reports.result.read import typed

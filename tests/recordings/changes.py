@@ -16,6 +16,7 @@ from bench.simulate.run import Run
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.measure.recompute import measure_recompute
 from traces.measure.sm import measure_sm
 from traces.measurements import subject_of
@@ -24,7 +25,7 @@ from traces.replay.changes.costs import Costs, measure_costs
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, Steps, from_steps
-from traces.timeline import RankTimeline, build
+from traces.timeline import RankTimeline
 
 FULL = View(ranges="layers")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.simulate.recording import Recording
 from tests.recordings.payloads import send
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.measure.a2a import measure_a2a
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
@@ -15,7 +16,7 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import CONFIDENCES, EVIDENCE, OPERATIONS, PHASES, Resolution
 from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
-from traces.timeline import RankTimeline, Timeline, build
+from traces.timeline import RankTimeline, Timeline
 
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 GATHER = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"

@@ -18,6 +18,7 @@ from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.arrays import IntArray
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.ledger import measure_ledger
@@ -32,7 +33,6 @@ from traces.sections.tables import LedgerRow, Timeline
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
-from traces.timeline import build
 
 Figures = tuple[int, int, int]
 """Count, work, union."""

@@ -12,6 +12,7 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.arrays import IntArray
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.ranks.summaries.codec import encode
 from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.summarise import summarise
@@ -31,7 +32,7 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.choose import choose_steps
 from traces.steps.selection import parse_selection
-from traces.timeline import KEYS, Bucket, RankTimeline, build
+from traces.timeline import KEYS, Bucket, RankTimeline
 
 US, MS = 1_000, 1_000_000
 GEMM = KEYS[Bucket.COMPUTE].index("gemm")

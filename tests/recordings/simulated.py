@@ -15,9 +15,9 @@ from bench.simulate.run import run as simulate
 from diagnoser.demo import unpack
 from heuristics.evidence.evidence import RunEvidence, observe
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.measurements import measure_rank
 from traces.steps.selection import Selection
-from traces.timeline import build
 
 
 @cache

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from reports.content.blocks import Part, View
+from reports.content.blocks import Part
 from reports.content.explain.page import explain_page, explained
+from reports.content.page import View
 from reports.write.github import GitHub
 from reports.write.markup import Writer
 from tests.places import ROOT

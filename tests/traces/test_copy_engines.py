@@ -9,9 +9,9 @@ import pytest
 
 from bench.simulate.recording import Recording
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.intervals import spans
 from traces.measure.budget import measure_budget
-from traces.timeline import build
 
 Export = Callable[..., Path]
 

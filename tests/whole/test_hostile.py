@@ -15,7 +15,7 @@ import pytest
 import diagnoser
 from bench.simulate.export import write_export
 from diagnoser.cli import run
-from reports.content.blocks import Detail
+from reports.content.page import Detail
 from reports.formats import FRAMEWORKS
 from reports.result.codec import Document
 from tests.doubles.comparison_document import document_of, regression

@@ -13,8 +13,9 @@ from heuristics.config.about import Given
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import judge_observed
 from reports.content.analysis.check import page
-from reports.content.blocks import Block, Code, Detail, Fold, Items, Part, Words
+from reports.content.blocks import Block, Code, Fold, Items, Part, Words
 from reports.content.explain.page import explain_page
+from reports.content.page import Detail
 from reports.result.codec import encode
 from tests.configurations.golden import Case, cases, of_case
 from tests.doubles.runs import BOTH

@@ -17,7 +17,7 @@ from bench.simulate.recorded import View, record
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from heuristics.result.compared import Compared
-from reports.content.blocks import Detail
+from reports.content.page import Detail
 from reports.result.codec import Document
 from tests.agreement.number_walk import Walk
 from tests.configurations.check import log, script

@@ -24,7 +24,7 @@ from traces.columns import NULL
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose
 from traces.formats.nsys_schema import KERNELS, USED_TABLES
 from traces.formats.open import read_trace
-from traces.timeline import build
+from traces.gpu_work import build
 
 READ = (
     *("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.content.blocks import View
 from reports.content.explain.page import explain_page, explained
+from reports.content.page import View
 from reports.write.text import write_text
 from tests.read_back.visible_text import of_markdown
 from tests.site.build import navigation, written

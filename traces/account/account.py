@@ -33,7 +33,7 @@ from traces.groups import sums_of
 from traces.intervals import Spans, intersect, ns_in, union
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
-from traces.sections.rank import Absent, DecidedBy, Latency
+from traces.sections.window import Absent, DecidedBy, Latency
 from traces.spelling import duration, percent
 from traces.timeline import RankTimeline
 

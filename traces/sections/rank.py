@@ -11,7 +11,9 @@ from traces.names.frameworks import Framework
 from traces.sections.addresses import Addresses
 from traces.sections.rates import Rates
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.sections.steps import Steps
 from traces.sections.tables import KernelTable, LedgerRow, MemoryCurve, Sequence, Timeline, UnknownKernel
+from traces.sections.window import Absent, Budget, BudgetShares, DecidedBy
 from traces.sections.work import DataLoading, Work
 from traces.texts import FileName, GpuName, Key, Release, Said
 
@@ -25,112 +27,6 @@ class Totals(Section, frozen=True):
     busy_union_ns: Ns
     comm_union_ns: OrMissing[Ns]
     exposed_comm_ns: OrMissing[Ns]
-
-
-class Step(Section, frozen=True):
-    """One used step, counted from 0 as recorded."""
-
-    index: Count
-    start_ns: int
-    end_ns: int
-
-
-class Dropped(Step, frozen=True):
-    """One recorded step that is not used, and why."""
-
-    reason: Said
-
-
-StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
-Unit = Literal["step", "block", "replay", "window"]
-"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
-
-
-class Outside(Section, frozen=True):
-    """Time of the recording in none of its steps and hiccups."""
-
-    before_ns: Ns
-    between_ns: Ns
-    after_ns: Ns
-
-    @property
-    def total_ns(self) -> int:
-        return self.before_ns + self.between_ns + self.after_ns
-
-
-class Steps(Section, frozen=True):
-    """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
-
-    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all others.
-    """
-
-    source: StepSource
-    what: Said
-    used: tuple[Step, ...]
-    dropped: tuple[Dropped, ...]
-    median_ns: OrMissing[Ns]
-    slow: tuple[Count, ...]
-    replayed: tuple[Count, ...]
-    replayed_ns: Ns
-    disagreement: Said
-    min_ns: OrMissing[Ns]
-    max_ns: OrMissing[Ns]
-    mean_ns: OrMissing[Ns]
-    unit: Unit = "step"
-    hiccups_ns: Ns = 0
-    outside_ns: Outside | None = None
-    alternating: bool = False
-    warm_up: tuple[Count, ...] = ()
-
-    @property
-    def found(self) -> bool:
-        """Whether there are steps to count by; without them the window is one."""
-        return bool(self.used)
-
-
-class Budget(Section, frozen=True):
-    """Every nanosecond of the window in one bucket; the buckets add up to it."""
-
-    window: Ns
-    compute: Ns
-    exposed_comm: OrMissing[Ns]
-    exposed_copy: Ns
-    idle: Ns
-
-
-class BudgetShares(Section, frozen=True):
-    """The buckets as parts of the window."""
-
-    compute: Frac
-    exposed_comm: OrMissing[Frac]
-    exposed_copy: Frac
-    idle: Frac
-
-
-class Latency(Section, frozen=True):
-    """Short delays that every launch has."""
-
-    arrival: Ns
-    kernel_gap: Ns
-
-
-class Absent(Section, frozen=True):
-    """Why no compute ran; the reasons add up to window - compute."""
-
-    launch_starved: Mapping[Key, Ns]
-    blocking: Mapping[Key, Ns]
-    launch_latency: Latency
-    graph_opaque: Ns
-    dependency_stalled: Ns
-    trailing: Ns
-
-
-class DecidedBy(Section, frozen=True):
-    """What the reasons of `Absent` rest on, as parts of it."""
-
-    recorded: Frac
-    inferred: Frac
-    none: Frac
 
 
 class Memory(Section, frozen=True):

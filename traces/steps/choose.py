@@ -9,7 +9,7 @@ from traces.errors import EmptySelection
 from traces.limits import MOST
 from traces.names.ranges import family
 from traces.nearest import nearest_names
-from traces.sections.rank import StepSource
+from traces.sections.steps import StepSource
 from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Steps, drop, from_steps, one_window
 from traces.steps.nvtx import matching_ranges, nvtx_steps, steps_of

@@ -13,7 +13,7 @@ from traces.cures import cure
 from traces.frozen import frozen
 from traces.intervals import Spans, spans
 from traces.missing import Missing, gap
-from traces.sections.rank import Outside, StepSource, Unit
+from traces.sections.steps import Outside, StepSource, Unit
 
 
 @frozen

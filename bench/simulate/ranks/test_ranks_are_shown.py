@@ -9,7 +9,7 @@ from bench.simulate.ranks.clocks import draw_clocks
 from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, write_ranks
-from reports.content.blocks import Detail
+from reports.content.page import Detail
 from reports.result.codec import Document
 from tests.agreement.number_walk import Walk
 from tests.doubles.html import Elements, page_of

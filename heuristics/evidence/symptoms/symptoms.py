@@ -3,77 +3,38 @@
 Each rank of a symptoms file, or the whole run given flat, becomes the figures that a trace would give.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from itertools import islice
-from typing import Any, Final, get_args
+from typing import Final
 
 import msgspec
 from msgspec import structs
 
-from heuristics.config.hardware import gpu_named
 from heuristics.config.logic import first_known
-from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import (
-    Detected,
     Document,
     Late,
-    Latency,
     Rank,
     Recorded,
     in_parts,
-    no_symptom,
     unread,
     window_ns,
 )
-from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
-from heuristics.result.judged import Bucket, Verdict, Wall
+from heuristics.evidence.symptoms.given_rank import NOTHING, figures_given
+from heuristics.figures.figures import Figures
+from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import unmeasurable
 from heuristics.words import say
-from traces.account.pieces import CAUSES
 from traces.errors import InputError
 from traces.frozen import frozen
-from traces.limits import Limit
-from traces.missing import Missing, gap
-from traces.names.frameworks import FRAMEWORKS
-from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.missing import Missing
 from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.sections.cause import Cause
-from traces.sections.rank import Memory
-from traces.sections.section import copied
-from traces.sections.tables import WallId
 from traces.texts import Texts
 from traces.training_log.log import Stage
-
-WINDOW_NS: Final = 1_000_000_000
-"""Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
-SLACK: Final = 0.005
-"""How far parts may exceed their whole: figures are given rounded."""
-FIGURES: Final[Mapping[WallId, Texts]] = {
-    "memory": (
-        *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
-        *("memory.peak_bytes", "memory.capacity_bytes"),
-    ),
-    "communication": ("exposed_comm_by_kind_frac", "absent_frac.blocking"),
-    "host_overhead": ("absent_frac.launch_starved",),
-    "compute": ("sm.fill_frac",),
-}
-"""What has to be given for a wall to be judged by figures alone."""
-
-
-def to_give(wall: WallId) -> str:
-    return say("evidence.to-give", figures=", ".join(FIGURES[wall]))
-
-
-CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
-_NOT_GIVEN: Final = gap(say("evidence.not-given"), to_give("memory"))
-_FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"allocator_scope": ""}
-_UNKNOWN: Final = Memory(**_FIELDS)
-_FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
-"""Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
-
 
 UNREAD: Final = 20
 """Sentences of unknown keys that are kept: enough to see what a file speaks of."""
@@ -97,176 +58,6 @@ class Symptoms:
     walls: tuple[Wall, ...] = ()
     verdict: Verdict | None = None
     unread: Texts = ()
-
-
-def figures_given(told: Rank) -> Figures:
-    """What an object tells of a rank. Raises InputError for parts that nobody knows or that are too much."""
-    absent, memory = told.absent_frac, _memory(told)
-    parts = {name: _ns(getattr(told.budget_frac, name)) for name in get_args(Bucket)}
-    budget = {name: ns for name, ns in parts.items() if ns is not None}
-    exposed = _times(told.exposed_comm_by_kind_frac, COMM_KINDS, "exposed_comm_by_kind_frac")
-    hidden = _times(told.hidden_comm_by_kind_frac, COMM_KINDS, "hidden_comm_by_kind_frac")
-    classes = _times(told.compute_by_class_frac, compute_classes(), "compute_by_class_frac")
-    starved = _split(absent.launch_starved, CAUSES, "launch", "absent_frac.launch_starved")
-    blocking = _split(absent.blocking, None, "other_comm", "absent_frac.blocking")
-    latency = absent.launch_latency
-    if memory.allocator_ns is None and starved is not None:
-        memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
-    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), _of_experts(exposed))
-    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), _of_experts(hidden))
-    found = Figures(
-        window_ns=WINDOW_NS,
-        judged_ns=WINDOW_NS,
-        memory=memory,
-        rank=told.rank,
-        budget_ns=budget,
-        comm_kinds=frozenset(
-            kind for one in (exposed, hidden, blocking) for kind, ns in (one or {}).items() if ns
-        ),
-        exposed_by_kind_ns=exposed,
-        hidden_comm_ns=first_known(
-            _ns(told.hidden_comm_frac), None if hidden is None else sum(hidden.values())
-        ),
-        by_class_ns=classes,
-        starved_ns=starved,
-        split=not isinstance(absent.launch_starved, float | int),
-        blocking_ns=blocking,
-        arrival_ns=_ns(latency.arrival if isinstance(latency, Latency) else latency),
-        opaque_ns=_ns(absent.graph_opaque),
-        stalled_ns=_ns(absent.dependency_stalled),
-        masked_ns=_ns(told.masked_frac),
-        recomputed_ns=compute_again_ns(memory),
-        a2a_exposed_ns=a2a_exposed_ns,
-        a2a_hidden_ns=a2a_hidden_ns,
-        a2a_payload_ns=first_known(
-            _ns(told.a2a.payload_frac), (a2a_exposed_ns or 0) + (a2a_hidden_ns or 0) or None
-        ),
-        a2a_waiting_ns=_ns(told.a2a.waiting_like_frac),
-        work_ns=budget.get("compute", WINDOW_NS),
-        under_filled_ns=_ns(told.sm.under_filled_frac),
-        fill_frac=told.sm.fill_frac,
-        observed=_observed(told),
-    )
-    _check_sums(found)
-    return found
-
-
-def _ns(part: float | None) -> int | None:
-    if part is None:
-        return None
-    return round(part * WINDOW_NS)
-
-
-def _times(told: Mapping[str, float] | None, known: Collection[str], place: str) -> dict[str, int] | None:
-    if told is None:
-        return None
-    return {key: ns for key, ns in _parts(told, known, place).items() if ns}
-
-
-def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
-    """Lengths by key. Raises InputError for one that is none of `known`: it would change the whole."""
-    if unknown := next((key for key in told if key not in known), None):
-        raise InputError(no_symptom(unknown, known, f"{place}."))
-    return {key: round(part * WINDOW_NS) for key, part in told.items()}
-
-
-def _split(
-    told: float | Mapping[str, float] | None, known: Collection[str] | None, plain: str, place: str
-) -> dict[str, int] | None:
-    """Parts by key (any key where none is `known`); one figure for all stands under the plainest of them."""
-    if isinstance(told, Mapping):
-        return _parts(told, told if known is None else known, place)
-    if told is None:
-        return None
-    return {plain: round(told * WINDOW_NS)}
-
-
-def _of_experts(kinds: Parts | None) -> int | None:
-    if kinds is None:
-        return None
-    return sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))
-
-
-def _memory(told: Rank) -> Memory:
-    memory, again = told.memory, told.memory.recompute_modules
-    calls, retried = memory.allocator_calls_per_step, memory.allocator_retry_frac
-    if retried is None and calls is not None:
-        retried = min(1.0, calls / CALLS_OF_A_RETRY.value)
-    return structs.replace(
-        _UNKNOWN,
-        recompute_ns=first_known(_ns(memory.recompute_frac), _NOT_GIVEN),
-        recompute_modules=_parts(again, again, "") if isinstance(again, Mapping) else None,
-        offload_exposed_ns=0 if memory.offload_copies == 0 else _ns(memory.offload_exposed_frac),
-        offload_copies=memory.offload_copies,
-        host_resident_exposed_ns=_ns(memory.host_resident_exposed_frac),
-        allocator_ns=_ns(memory.allocator_frac),
-        allocator_retry_frac=retried,
-        peak_bytes=None if memory.peak_bytes is None else int(memory.peak_bytes),
-        capacity_bytes=None if memory.capacity_bytes is None else int(memory.capacity_bytes),
-    )
-
-
-def _observed(told: Rank) -> Observed:
-    seen, kernels = told.detected, told.kernels
-    modules, full = _recomputed(seen, told.memory.recompute_modules)
-    return copied(
-        Observed,
-        seen,
-        kernels,
-        framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
-        training=seen.training_step,
-        gpu=None if told.gpu is None else gpu_named(told.gpu),
-        dispatcher=seen.dispatcher or "unknown",
-        graph_frac=seen.graph_share_frac,
-        recompute_modules=modules,
-        recompute_full=full,
-        allocator_calls_per_step=told.memory.allocator_calls_per_step,
-        short_kernel_frac=first_known(kernels.short_kernel_frac, seen.short_kernel_frac),
-    )
-
-
-def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | None]:
-    labels = modules if isinstance(modules, tuple) else None
-    match seen.recompute:
-        case None | "selective":
-            return labels, _is_full(labels)
-        case "none":
-            return labels or (), False
-        case "full":
-            return labels, True
-        case tuple() as named:
-            return named, _is_full(named)
-        case passes:
-            again = {RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count}
-            return tuple(sorted(label for label in again if label)), None
-
-
-def _is_full(modules: Texts | None) -> bool | None:
-    if modules is None:
-        return None
-    return {*modules} >= _FULL
-
-
-def _check_sums(found: Figures) -> None:
-    budget, compute_ns = found.budget_ns, found.budget_ns.get("compute", WINDOW_NS)
-    absent = [*(found.starved_ns or {}).values(), *(found.blocking_ns or {}).values()]
-    absent += [one for one in (found.arrival_ns, found.opaque_ns, found.stalled_ns) if one]
-    exposed, classes = (found.exposed_by_kind_ns or {}).values(), (found.by_class_ns or {}).values()
-    whole_absent = WINDOW_NS - budget.get("compute", 0)
-    checks = (
-        ("budget", budget.values(), WINDOW_NS, "the window"),
-        ("exposed_comm_by_kind", exposed, budget.get("exposed_comm", WINDOW_NS), "exposed_comm"),
-        ("compute_by_class", classes, compute_ns, "compute"),
-        ("absent", absent, whole_absent, "the window without compute"),
-    )
-    for name, parts, whole_ns, what in checks:
-        frac, whole = sum(parts) / WINDOW_NS, whole_ns / WINDOW_NS
-        if frac > whole + SLACK:
-            raise InputError(f"{name} adds up to {frac:.3f}, more than {what} ({whole:.3f})")
-
-
-NOTHING: Final = figures_given(Rank())
-"""A rank of which nothing is given."""
 
 
 def read_symptoms(text: str, name: str) -> Symptoms:

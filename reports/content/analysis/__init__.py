@@ -23,22 +23,12 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import (
-    SCREEN,
-    Block,
-    Code,
-    Detail,
-    Page,
-    Part,
-    Sentence,
-    Term,
-    Tone,
-    words,
-)
+from reports.content.blocks import Block, Code, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
 from reports.content.names import beyond, joined, kernel_code, statement, when
+from reports.content.page import SCREEN, Detail, Page
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank

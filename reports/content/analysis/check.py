@@ -6,19 +6,7 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan
-from reports.content.blocks import (
-    Block,
-    Code,
-    Command,
-    Detail,
-    Headline,
-    Page,
-    Part,
-    Quantity,
-    Tone,
-    table,
-    words,
-)
+from reports.content.blocks import Block, Code, Command, Headline, Part, Quantity, Tone, table, words
 from reports.content.check_defects import (
     answer_words,
     first_errors,
@@ -28,6 +16,7 @@ from reports.content.check_workflow import choice_line, choices, workflow_lines
 from reports.content.incidents import incident_items
 from reports.content.legal import answer, conditions, legal_words
 from reports.content.names import ended, name_of, share_of, statement
+from reports.content.page import Detail, Page
 from reports.redaction import redaction_words
 from traces.missing import Missing, known
 from traces.spelling import percent

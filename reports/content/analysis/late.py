@@ -62,7 +62,7 @@ def _ranks(run: Run, late: Late, called: Called) -> str:
     numbered = numbers_of(run, late.places)
     if numbered and len(numbered) == len(late.places):
         return rank_numbers(numbered)
-    named = listed([called(place) for place in late.places[:_NAMED]])
+    named = listed([*map(called, late.places[:_NAMED])])
     return named + beyond(len(late.places), _NAMED)
 
 

@@ -5,18 +5,9 @@ from itertools import pairwise
 from typing import Final
 
 from heuristics.result.result import Result
-from reports.content.blocks import (
-    Block,
-    Code,
-    Drawing,
-    Entry,
-    Hue,
-    Part,
-    Plane,
-    Term,
-    table,
-)
+from reports.content.blocks import Block, Code, Drawing, Entry, Hue, Part, Term, table
 from reports.content.names import share_of, statement, when
+from reports.content.plane import Plane
 from traces.missing import Missing, known
 from traces.sections.memory_snapshot import SnapshotCurve, SnapshotDevice
 from traces.sizes.memory import MemoryEstimate

@@ -25,7 +25,8 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
         yield statement(said, "Overhead")
     elif isinstance(found.tax_ns, Missing):
         yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
-    there = [name for name in PASSES if any(row.pass_ == name for row in found.rows)]
+    passes = {row.pass_ for row in found.rows}
+    there = [name for name in PASSES if name in passes]
     layers = known(found.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
     rows: list[list[Entry]] = []
@@ -33,8 +34,7 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
         by_pass = {row.pass_: row for row in found.rows if row.module == module}
         times = [scale.ms(by_pass[name].wall_ns) if name in by_pass else "" for name in there]
         waits = [known(row.blocking_ns) for row in by_pass.values()]
-        known_waits = [one for one in waits if one is not None]
-        waited = scale.ms(sum(known_waits)) if known_waits == waits else "unknown"
+        waited = "unknown" if None in waits else scale.ms(sum(filter(None, waits)))
         rows.append([Term(module), *times, waited])
     yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
     if waits_ns := sum(known(row.host_wait_ns) or 0 for row in found.rows):

@@ -112,18 +112,18 @@ def _is_open(result: Result, fix: Fix) -> bool:
 def _unproven(result: Result) -> Words:
     """Why levers of walls that are not decided may help, and what would confirm it."""
     levers = {fix.wall: fix.gain_frac for fix in result.levers if _is_open(result, fix)}
-    gaps = {wall: gap for wall, gap in levers.items() if isinstance(gap, Missing)}
-    reasons = dict.fromkeys(sentence(f"no gain is proven: {gap.reason}") for gap in gaps.values())
-    parts = [
-        f"To plan for {name_of(wall.id)}: {gaps[wall.id].cure}."
-        for wall in result.walls
-        if wall.outcome == "finding" and wall.id in gaps
-    ]
-    open_ = [wall for wall in result.walls if wall.id in levers and is_cure(wall.cure)]
-    for cure in dict.fromkeys(wall.cure for wall in open_):  # one cure of several stands once
-        several = " and ".join(name_of(wall.id) for wall in open_ if wall.cure == cure)
-        parts.append(f"To judge {several}: {cure}.")
-    return words(" ".join((*reasons, *parts)))
+    parts, cures = dict[str, None](), dict[str, list[str]]()
+    for gap in levers.values():
+        if isinstance(gap, Missing):
+            parts.setdefault(sentence(f"no gain is proven: {gap.reason}"))
+    for wall in result.walls:
+        if wall.outcome == "finding" and isinstance(gap := levers.get(wall.id), Missing):
+            parts.setdefault(f"To plan for {name_of(wall.id)}: {gap.cure}.")
+        if wall.id in levers and is_cure(wall.cure):  # one cure of several stands once
+            cures.setdefault(wall.cure, []).append(name_of(wall.id))
+    for cure, several in cures.items():
+        parts.setdefault(f"To judge {' and '.join(several)}: {cure}.")
+    return words(" ".join(parts))
 
 
 _WHY_CORRECT: Final = {

@@ -7,22 +7,10 @@ from typing import Final
 from heuristics.guides.roofline import what_moves
 from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
-from reports.content.blocks import (
-    Block,
-    Code,
-    Dot,
-    Drawing,
-    Entry,
-    Part,
-    Plane,
-    Quantity,
-    Sentence,
-    Term,
-    table,
-    words,
-)
+from reports.content.blocks import Block, Code, Drawing, Entry, Part, Quantity, Sentence, Term, table, words
 from reports.content.check_numbers import grouped_words, mfu_words
 from reports.content.names import optional, statement, told
+from reports.content.plane import Dot, Plane
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
 from traces.sections.rates import ClassSpeed, MatrixRates, Rates, RoofLimit, Speed
@@ -140,7 +128,7 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
 
 def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
     """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a precision."""
-    peaks = sorted({_peak(one) for one in placed})
+    peaks = sorted({*map(_peak, placed)})
     top = log10(peaks[-1])
 
     def at(flop_per_byte: float, tflops: float) -> tuple[float, float]:

@@ -16,12 +16,10 @@ from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
     Code,
-    Detail,
     Entry,
     Headline,
     Hue,
     Items,
-    Page,
     Part,
     Quantity,
     Sentence,
@@ -44,6 +42,7 @@ from reports.content.names import (
     unknown_words,
     when,
 )
+from reports.content.page import Detail, Page
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.run import ArrivesLast, Late, RankInRun, Run

@@ -8,7 +8,9 @@ from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, item
 from reports.content.names import optional, statement
 from traces.limits import WALL
 from traces.missing import Missing, known
-from traces.sections.rank import Absent, Outside, Rank, Steps
+from traces.sections.rank import Rank
+from traces.sections.steps import Outside, Steps
+from traces.sections.window import Absent
 from traces.spelling import counted, duration, percent, printable
 
 

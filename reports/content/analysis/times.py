@@ -14,8 +14,9 @@ from traces.frozen import frozen
 from traces.limits import WALL
 from traces.missing import Missing, OrMissing, known
 from traces.sections.addresses import GpuAddress
-from traces.sections.rank import Rank, Steps
+from traces.sections.rank import Rank
 from traces.sections.section import Section
+from traces.sections.steps import Steps
 from traces.sections.tables import Kernel
 from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from heuristics.result.compared import Compared, TwoRuns
 from heuristics.result.compared_files import ComparedFiles
-from reports.content.blocks import Block, Command, Detail, Page, Sentence, Tone
+from reports.content.blocks import Block, Command, Sentence, Tone
 from reports.content.comparison import files
 from reports.content.comparison.causes import causes, expected, limits
 from reports.content.comparison.changed import changed
@@ -16,6 +16,7 @@ from reports.content.comparison.details import details, ranks
 from reports.content.comparison.difference import facts, headline, title, waterfall
 from reports.content.comparison.exchanged import exchanged
 from reports.content.names import sentence
+from reports.content.page import Detail, Page
 from traces.spelling import file_word
 
 

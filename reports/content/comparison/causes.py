@@ -199,7 +199,7 @@ def _part(one: Expected) -> Iterator[Words]:
 def _extent(one: Expected) -> Iterator[Words]:
     """Where the new run has other values of the fix's setting than planned, both, and whose range it is."""
     if one.extent is not None:
-        planned, now = (", ".join(values) for values in (one.extent.planned, one.extent.now))
+        planned, now = map(", ".join, (one.extent.planned, one.extent.now))
         ranged = "; predicted for the new run's values" if one.extent.ranged else ""
         yield words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
 

@@ -115,7 +115,7 @@ def _name(one: ComparedChange) -> Words:
 def _value(what: str, value: object, width: int) -> Span:
     """What a side has of a knob, a version, or a figure of the trace."""
     if isinstance(value, list | tuple) and (spelled := _LISTS.get(what)):
-        return printable(spelled([str(one) for one in value]), _WHOLE)
+        return printable(spelled([*map(str, value)]), _WHOLE)
     if what == "steps.source" and value in STEPS_BY:
         return {**STEPS_BY}[value]
     if what.endswith("_frac") and isinstance(value, int | float):

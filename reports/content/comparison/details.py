@@ -1,6 +1,6 @@
 """Behind the first screen of a comparison: both sides, every row, kernel, layer, pair, ranks that moved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
 from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
-from heuristics.result.compared_runs import BetweenRuns, Whole, WholePart
+from heuristics.result.compared_runs import Whole, WholePart
 from reports.content.blocks import (
     Block,
     Code,
@@ -122,7 +122,8 @@ def details(compared: Compared) -> Iterator[Fold]:
     if whole is not None:
         yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
     if runs := compared.size.between_runs:
-        yield Fold("Recordings of base", (_runs(runs),), "runs")
+        rows = ((Code(one.name), _count(one.count), milliseconds(one.mean_ns)) for one in runs.runs)
+        yield Fold("Recordings of base", (table("", ("", "steps", "mean, ms"), rows),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
         ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
         ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
@@ -176,22 +177,23 @@ _PARTS: Final[dict[WholePart, str]] = {
 def whole_table(whole: Whole) -> Table:
     """Every part of both sides and their sum: each column adds up as printed."""
     decimals = places(max(map(abs, (whole.base_ns, whole.new_ns, whole.delta_ns))))
-    base, all_base = _column([one.base_ns for one in whole.rows], whole.base_ns, decimals)
-    new, all_new = _column([one.new_ns for one in whole.rows], whole.new_ns, decimals)
-    change, all_change = _column([one.delta_ns for one in whole.rows], whole.delta_ns, decimals)
-    names = [_PARTS[one.part] for one in whole.rows]
-    counts = [_count(one.base_count) for one in whole.rows]
-    new_counts = [_count(one.new_count) for one in whole.rows]
-    rows = zip(names, counts, base, new_counts, new, map(signed, change), strict=True)
+    base, all_base = _column(whole, "base_ns", decimals)
+    new, all_new = _column(whole, "new_ns", decimals)
+    change, all_change = _column(whole, "delta_ns", decimals)
+    rows = []
+    for one, before, after, moved_by in zip(whole.rows, base, new, change, strict=True):
+        counts = _count(one.base_count), _count(one.new_count)
+        rows.append((_PARTS[one.part], counts[0], before, counts[1], after, signed(moved_by)))
     shown = table("", ("", "number", "base", "number", "new", "change"), rows)
     return replace(shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change))))
 
 
-def _column(times_ns: Sequence[int], sum_ns: int, decimals: int) -> tuple[list[str], str]:
+def _column(whole: Whole, field: str, decimals: int) -> tuple[list[str], str]:
     """Times and their sum; the largest takes what rounding leaves over."""
+    times_ns = [getattr(one, field) for one in whole.rows]
     largest = max(range(len(times_ns)), key=lambda at: abs(times_ns[at]))
     others = [*times_ns[:largest], *times_ns[largest + 1 :]]
-    shown, rest, total = adding_up(others, sum_ns, decimals)
+    shown, rest, total = adding_up(others, getattr(whole, field), decimals)
     return [*shown[:largest], rest, *shown[largest:]], total
 
 
@@ -199,11 +201,6 @@ def _count(count: int | None) -> str:
     if count is None:
         return ""
     return f"{count:,}"
-
-
-def _runs(runs: BetweenRuns) -> Table:
-    rows = ((Code(one.name), _count(one.count), milliseconds(one.mean_ns)) for one in runs.runs)
-    return table("", ("", "steps", "mean, ms"), rows)
 
 
 def _ms(time_ns: OrMissing[int]) -> str:

@@ -206,7 +206,9 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     change, rest, total = adding_up([one.delta_ns for one in shown], compared.step_delta_ns, decimals)
     drawn = []
     for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
-        drawn.append(row((_named(one, compared), before, after, _moved(one, moved_by))))
+        named = words(Term(one.row), ", within scatter" if one in compared.scattered else "")
+        share = None if one.share_frac is None else abs(one.share_frac)
+        drawn.append(row((named, before, after, Quantity(signed(moved_by), share, hue_of(one.row)))))
     others, whole = "noise", "whole window"
     if left_out := len(rows) - len(shown):
         others = f"{counted(left_out, 'smaller part')}, noise"
@@ -225,19 +227,9 @@ def ranked(compared: Compared) -> list[ComparedRow]:
     return sorted((*rows, *compared.scattered), key=lambda one: -abs(one.delta_ns))
 
 
-def _named(row: ComparedRow, compared: Compared) -> Words:
-    return words(Term(row.row), ", within scatter" if row in compared.scattered else "")
-
-
-def _moved(row: ComparedRow, text: str) -> Quantity:
-    return Quantity(signed(text), None if row.share_frac is None else abs(row.share_frac), hue_of(row.row))
-
-
-def _row_name(row: str) -> Words:
-    return words(Term(row))
-
-
-def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
+def row_table(
+    rows: Sequence[ComparedRow], name: Callable[[str], Words] = lambda row: words(Term(row))
+) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
     made_of = ("by number", "by length", "by overlap")
     heads = ("", "base", "new", "change", "share", *made_of, "interval from", "to")

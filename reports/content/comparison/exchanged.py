@@ -70,7 +70,7 @@ def _number(count: float) -> str:
 
 def _names(worked: tuple[Worked, ...], count: float) -> str:
     """The first kernels of a side by their names, and how many others there are."""
-    names = [_name(one) for one in worked[:_NAMED]]
+    names = [*map(_name, worked[:_NAMED])]
     rest = count - sum(one.count for one in worked[:_NAMED])
     if rest > 0:
         names.append(f"{_number(rest)} more")
@@ -86,7 +86,7 @@ def _name(one: Worked) -> str:
 def exchange_table(compared: Compared) -> Table:
     """Every exchange that is listed: work, not wall time, of one typical step of each side."""
     heads = ("", "pass", "base", "count", "ms", "new", "count", "ms", "change")
-    return table("", heads, (_cells(one) for one in _rows(compared)), numbers=(3, 4, 6, 7, 8))
+    return table("", heads, map(_cells, _rows(compared)), numbers=(3, 4, 6, 7, 8))
 
 
 def _cells(one: Exchange) -> tuple[Entry, ...]:

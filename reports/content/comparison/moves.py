@@ -1,7 +1,6 @@
 """From the step of base to that of new: where the sum stands after each part, for every picture of it."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Hue
@@ -21,12 +20,11 @@ class Move:
 
 def moves_of(compared: Compared, named: int) -> tuple[Move, ...]:
     """A bar for each of the first `named` parts, one for all others, and the whole; they add up."""
-    rows = ranked(compared)[:named]
-    rest_ns = compared.step_delta_ns - sum(row.delta_ns for row in rows)
-    parts = [*((row.delta_ns, hue_of(row.row)) for row in rows), (rest_ns, Hue.IDLE)]
-    sums = list(accumulate((delta_ns for delta_ns, _ in parts), initial=0))
-    drawn = (Move(sums[place], sums[place + 1], hue) for place, (_, hue) in enumerate(parts))
-    return (*drawn, Move(0, sums[-1], Hue.OTHER))
+    moves, end_ns, whole_ns = list[Move](), 0, compared.step_delta_ns
+    for row in ranked(compared)[:named]:
+        begin_ns, end_ns = end_ns, end_ns + row.delta_ns
+        moves.append(Move(begin_ns, end_ns, hue_of(row.row)))
+    return (*moves, Move(end_ns, whole_ns, Hue.IDLE), Move(0, whole_ns, Hue.OTHER))
 
 
 def reach(moves: Sequence[Move]) -> tuple[int, int]:

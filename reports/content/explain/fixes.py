@@ -153,8 +153,12 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
         how = "to check" if need.state == "unknown" else "to meet it"
         needs.append(need.text + optional(f" ({how}: {{}})", need.cure))
     issues = (issue_sentence(one, of_a_run=False) for one in known_issues(fix.id, {}, Run()))
-    limits = [":".join(limit_place(one)) for one in fix.limits if one not in RECIPES]
-    recipes = (RECIPES[one] for one in fix.limits if one in RECIPES)
+    limits, numbers = [], []
+    for one in fix.limits:
+        if number := RECIPES.get(one):
+            numbers.append(f"{number.value:g} {number.unit}: {number.source}")
+        else:
+            limits.append(":".join(limit_place(one)))
     yield from items("Needs", needs)
     yield from items("Side effects", fix.side_effects)
     yield from items("Known issues", issues)
@@ -167,7 +171,7 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     yield from items("Not in one plan with", map(_titled, fix.excludes))
     yield from items("The same change as", map(_titled, filter(None, (fix.same_as,))))
     yield from limit_items(limits, "Limits in it")
-    yield from items("Numbers in it", (f"{one.value:g} {one.unit}: {one.source}" for one in recipes))
+    yield from items("Numbers in it", numbers)
     yield from items("Sources", fix.sources)
 
 

@@ -9,9 +9,10 @@ from functools import cache, partial
 from typing import Final
 
 from heuristics.config.about import NEWEST, Guidance
-from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
+from reports.content.blocks import Block, Code, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentences
 from reports.content.names import capital, codes, optional, when
+from reports.content.page import Detail, Page
 from reports.measures import GROUPS, Measure, measures, named
 from traces.errors import UsageError
 from traces.nearest import nearest_names

@@ -12,7 +12,9 @@ from traces.measurements import RankMeasurements
 from traces.missing import Missing, gap, known, or_gap, unless
 from traces.sections import rank as typed
 from traces.sections.section import copied
+from traces.sections.steps import Dropped, Step, Steps
 from traces.sections.tables import LedgerRow
+from traces.sections.window import Budget, BudgetShares
 from traces.steps.found import no_steps
 from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
@@ -55,10 +57,10 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         clock_offset_ns=offset_ns,
         windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
         steps=_steps(found),
-        budget_ns=typed.Budget(
+        budget_ns=Budget(
             window_ns, budget.compute_ns, unless(found.unseen, comm_ns), copy_ns, budget.idle_ns
         ),
-        budget_frac=typed.BudgetShares(
+        budget_frac=BudgetShares(
             budget.compute_ns / window_ns,
             unless(found.unseen, comm_ns / window_ns),
             copy_ns / window_ns,
@@ -88,14 +90,14 @@ def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
         yield Missing(f"ranks[{index}].ledger.absent", reason, found.account.cure)
 
 
-def _steps(found: RankMeasurements) -> typed.Steps:
+def _steps(found: RankMeasurements) -> Steps:
     steps, lengths, costs = found.steps, found.steps.lengths_ns(), known(found.costs)
     unstepped = no_steps(found.kind)
     return copied(
-        typed.Steps,
+        Steps,
         steps,
-        used=tuple(copied(typed.Step, step) for step in steps.used),
-        dropped=tuple(copied(typed.Dropped, step, reason=step.dropped) for step in steps.dropped),
+        used=tuple(copied(Step, step) for step in steps.used),
+        dropped=tuple(copied(Dropped, step, reason=step.dropped) for step in steps.dropped),
         median_ns=or_gap(steps.median_ns, unstepped),
         replayed=tuple(step.index for step in sample_of(steps).steps) if costs else (),
         replayed_ns=costs.replayed_ns if costs else 0,

@@ -156,7 +156,7 @@ class _Asked:
 
     def _given(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
-            return [self._given(one) for one in value]
+            return [*map(self._given, value)]
         if not isinstance(value, str):
             if value is None or isinstance(value, int | float):
                 return value

@@ -4,8 +4,9 @@ from heuristics.result.result import Result
 from reports.content.analysis import page
 from reports.content.analysis.called import short_name
 from reports.content.analysis.times import telling_rank
-from reports.content.blocks import PLAIN, Bar, Detail, Head, Plan, Sentence, Table
+from reports.content.blocks import Bar, Plan, Sentence, Table
 from reports.content.names import plain
+from reports.content.page import PLAIN, Detail, Head
 from reports.write.figures.bars import draw_bar, draw_savings
 from reports.write.figures.canvas import Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences

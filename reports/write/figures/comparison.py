@@ -3,9 +3,10 @@
 from typing import Final
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import PLAIN, Block, Detail, Head, Table
+from reports.content.blocks import Block, Table
 from reports.content.comparison import page
 from reports.content.names import hue_of
+from reports.content.page import PLAIN, Detail, Head
 from reports.write.figures.bars import draw_legend, fill
 from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
-from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
+from reports.content.blocks import Block, Command, Headline, Items, Sentence, Tone
 from reports.content.names import capital, plain
+from reports.content.page import Page
 from reports.write.figures.canvas import BODY, HUGE, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, harmless, inches, wrapped
 from reports.write.palette import HAIR, INK, SOFT, TONES
@@ -88,7 +89,7 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
             if block.tone is Tone.MUTED:
                 colour = TONES[block.tone][0]
         elif isinstance(block, Items):
-            label, texts, colour = block.title, [plain(one) for one in block.items], SOFT
+            label, texts, colour = block.title, [*map(plain, block.items)], SOFT
         else:
             continue
         lines = chain.from_iterable(wrapped(text, area.width - left, BODY) for text in texts)

@@ -4,8 +4,9 @@ from typing import Final
 
 from heuristics.result.result import Merged
 from reports.content.analysis.run import merged_name, page
-from reports.content.blocks import PLAIN, Head, Hue, Part
+from reports.content.blocks import Hue, Part
 from reports.content.names import plain
+from reports.content.page import PLAIN, Head
 from reports.write.figures.canvas import BODY, SMALL, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.html.ranks import Maps, heat_of

@@ -4,17 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import (
-    PLAIN,
-    Block,
-    Cell,
-    Detail,
-    Fold,
-    Head,
-    Headline,
-    Table,
-    View,
-)
+from reports.content.blocks import Block, Cell, Fold, Headline, Table
 from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
 from reports.content.comparison.causes import limits
@@ -22,6 +12,7 @@ from reports.content.comparison.changed import changed
 from reports.content.comparison.difference import delta, waterfall
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import HUE_NAMES, cell_text, hue_of
+from reports.content.page import PLAIN, Detail, Head, View
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.timeline import length, step_words, timelines
 from reports.write.lanes import Stretch

@@ -15,8 +15,9 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from reports.content.blocks import Bar, Block, Code, Page, Piece, Quantity, Term, View, Words
+from reports.content.blocks import Bar, Block, Code, Piece, Quantity, Term, Words
 from reports.content.names import name_of, when
+from reports.content.page import Page, View
 from reports.measures import Measure, measures
 from reports.write.html.timeline import length
 from traces.spelling import percent, printable
@@ -122,7 +123,7 @@ class Marks:
         return shown
 
     def said(self, words: Words) -> Markup:
-        return Markup("").join(self._span(one) for one in words)
+        return Markup("").join(map(self._span, words))
 
     def _span(self, span: str | Code | Term) -> Markup:
         if isinstance(span, Term):

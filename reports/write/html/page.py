@@ -22,8 +22,9 @@ from reports.content.analysis.run import merged_text, ranks_part, run_lines
 from reports.content.analysis.run import page as run_page
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import PLAIN, Block, Detail, Fold, Head, Items, Page, Part, Plan, View, Words
+from reports.content.blocks import Block, Fold, Items, Part, Plan, Words
 from reports.content.names import optional, plain, when
+from reports.content.page import PLAIN, Detail, Head, Page, View
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.icicle import icicle_of
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of

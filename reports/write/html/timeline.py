@@ -160,7 +160,7 @@ class _Shared:
             named = (printable(title_of(key), _NAME), printable(key, _NAME))
             looks.append((*named, *look(key), self.walls.get(key, "")))
         names = [printable(name, _NAME) for name in self.names]
-        short = [kernel_name(name) for name in self.names]
+        short = [*map(kernel_name, self.names)]
         grids = [self.grids.get(name, "") for name in self.names]
         return {"looks": looks, "names": names, "short": short, "grids": grids}
 
@@ -271,8 +271,8 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
         "under": lane.under,
         "at": [after - before for before, after in pairwise((0, *lane.at_ns))],
         "length": list(lane.length_ns),
-        "look": [shared.look(key) for key in lane.key],
-        "name": [shared.name(name) for name in lane.name],
+        "look": [*map(shared.look, lane.key)],
+        "name": [*map(shared.name, lane.name)],
     }
     if lane.launch_ns:
         pairs = zip(lane.at_ns, lane.launch_ns, strict=True)

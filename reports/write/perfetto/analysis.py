@@ -10,8 +10,8 @@ from typing import Final
 
 from heuristics.result.result import Result, late_rank
 from reports.content.analysis.headline import headline
-from reports.content.blocks import Detail
 from reports.content.names import gpu_of, name_of, optional, who
+from reports.content.page import Detail
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import (
@@ -27,8 +27,9 @@ from reports.write.perfetto.tracks import (
 from traces.missing import known
 from traces.ranks.clocks import clock_fit
 from traces.sections.cause import ClockSource
-from traces.sections.rank import Dropped, Rank, Step
+from traces.sections.rank import Rank
 from traces.sections.run import ClockFit
+from traces.sections.steps import Dropped, Step
 from traces.spelling import percent
 from traces.steps.selection import seconds
 

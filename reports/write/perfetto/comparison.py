@@ -4,9 +4,9 @@ from itertools import count
 from typing import Final
 
 from heuristics.result.compared import Compared, Side
-from reports.content.blocks import Detail
 from reports.content.comparison.difference import delta, headline, unit
 from reports.content.names import gpu_of, name_of, optional, who
+from reports.content.page import Detail
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
@@ -23,7 +23,7 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     notes, not times. Ten rows are noted, every one with `FULL`.
     """
     sides = {"base": compared.base, "new": compared.new}
-    longest_ns = max(_length_ns(side) for side in sides.values())
+    longest_ns = max(map(_length_ns, sides.values()))
     rows = compared.attribution if detail is Detail.FULL else compared.attribution[:_ROWS]
     notes = [verdict(headline(compared), 0, longest_ns, compared.verdict)]
     for place, suspect in enumerate(compared.suspects, start=1):

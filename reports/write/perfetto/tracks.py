@@ -79,7 +79,7 @@ class Process:
 def verdict(first: Headline, start_ns: int, end_ns: int, category: str) -> Track:
     """The one sentence of a page over a stretch, and what it rests on."""
     name = f"{first.label}: {plain(first.whole)}"
-    said = {"because": [plain(one) for one in first.under]}
+    said = {"because": [*map(plain, first.under)]}
     return Track("verdict", [Slice(start_ns, end_ns, name, category, said)])
 
 

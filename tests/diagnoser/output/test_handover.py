@@ -24,8 +24,8 @@ from diagnoser import analyze
 from diagnoser.cli import run
 from diagnoser.demo import unpack
 from diagnoser.output.handover import Handover, hand_over
-from reports.content.blocks import Detail
 from reports.content.moments import moment_of, moments
+from reports.content.page import Detail
 from reports.write.perfetto.analysis import write_perfetto
 from reports.write.perfetto.place import place_in
 from tests.places import ROOT

@@ -14,7 +14,8 @@ from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
 from tests.doubles.comparison import configuration, kernel, rank, result, row, trace
-from traces.sections.rank import Rank, StepSource, Unit
+from traces.sections.rank import Rank
+from traces.sections.steps import StepSource, Unit
 from traces.sections.tables import Kernel
 
 GEMM = kernel("gemm", 80, count=8)

@@ -16,7 +16,8 @@ from heuristics.result.compared_runs import Whole
 from heuristics.result.gate import Gate
 from tests.doubles.comparison import log, rank, result, row
 from traces.missing import Missing, known
-from traces.sections.rank import Dropped, Outside, Rank
+from traces.sections.rank import Rank
+from traces.sections.steps import Dropped, Outside
 
 MS = 1_000_000
 YES = Comparable("yes", ())

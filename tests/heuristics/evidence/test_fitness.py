@@ -17,7 +17,7 @@ from tests.doubles.result import double
 from traces.columns import Gpu, TraceInfo
 from traces.measure.capture import Capture
 from traces.missing import Missing
-from traces.sections.rank import StepSource
+from traces.sections.steps import StepSource
 
 ROWS = {"kernels": 100, "graph replays": 0, "CUDA calls": 100, "NVTX ranges": 10, "event records": 10}
 ROWS |= {"OS calls": 10, "memory events": 10}

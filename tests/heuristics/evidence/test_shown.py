@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from heuristics.config.observed import Observed
-from heuristics.evidence.evidence import observed_by
+from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import Figures, figures_of
 from tests.doubles.opinions import NOBODY, account, budget, rank, steps_of, with_memory
 from traces.measurements import RankMeasurements

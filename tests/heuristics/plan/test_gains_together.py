@@ -6,7 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from heuristics.fixes.change import NO_LINES
-from heuristics.plan.gains import Replayed, combined_of
+from heuristics.plan.combined import combined_of
+from heuristics.plan.gains import Replayed
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.run import Run

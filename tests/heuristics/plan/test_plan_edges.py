@@ -12,13 +12,13 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release, State
 from heuristics.guides.memory_use import Use
 from heuristics.plan import refusals
+from heuristics.plan.combined import combined_of
 from heuristics.plan.gains import (
     Gain,
     Replayed,
     acts_on,
     before_others,
     ceiling_frac,
-    combined_of,
     gains_of,
     of_first_wall,
     wide_because,

@@ -8,7 +8,7 @@ from pathlib import Path
 from heuristics.comparison import gate as gates
 from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.side import FileSide
-from reports.content.blocks import Asked, Detail
+from reports.content.page import Asked, Detail
 from reports.formats import FORMATS
 from tests.configurations.pairs import logged, said
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 from msgspec.structs import replace
 
-from reports.content.blocks import Detail, Table, View
+from reports.content.blocks import Table
 from reports.content.comparison import page
+from reports.content.page import Detail, View
 from reports.write.github import write_github
 from reports.write.jira import write_jira
 from reports.write.text import write_text

@@ -10,7 +10,8 @@ from diagnoser.demo import RECORDINGS, SEVERAL
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
 from reports.content.analysis import page
-from reports.content.blocks import Command, Detail, Plan, View
+from reports.content.blocks import Command, Plan
+from reports.content.page import Detail, View
 from reports.result.codec import decode
 from reports.result.read import of_one_run, typed
 from reports.write.text import write_text

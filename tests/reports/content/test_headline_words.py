@@ -16,7 +16,7 @@ from reports.result.codec import decode
 from tests.recordings.simulated import scenario
 from traces.missing import Missing
 from traces.sections.hang import Hang, HangKind, WitnessSource
-from traces.sections.rank import Step
+from traces.sections.steps import Step
 from traces.sections.work import DataLoading
 
 UNKNOWN = Missing("", "not recorded", "record it")

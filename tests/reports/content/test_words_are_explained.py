@@ -16,20 +16,18 @@ from reports.content.blocks import (
     Bar,
     Block,
     Command,
-    Detail,
     Fold,
     Headline,
     Items,
-    Page,
     Part,
     Plan,
     Sentence,
     Table,
     Term,
-    View,
     Words,
 )
 from reports.content.explain.page import explain_page
+from reports.content.page import Detail, Page, View
 from reports.formats import page_of
 from reports.result.codec import decode
 from reports.write.text import write_text

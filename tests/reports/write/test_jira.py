@@ -7,19 +7,8 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reports.content.blocks import (
-    Code,
-    CodeBlock,
-    Column,
-    Command,
-    Fold,
-    Items,
-    Page,
-    Row,
-    Sentence,
-    Table,
-    View,
-)
+from reports.content.blocks import Code, CodeBlock, Column, Command, Fold, Items, Row, Sentence, Table
+from reports.content.page import Page, View
 from reports.write.github import write_github
 from reports.write.jira import LENGTH, harmless, jira_size, write_jira
 from tests.doubles.blocks import full_page

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reports.content.blocks import CodeBlock, Column, Fold, Page, Row, Sentence, Table, View
+from reports.content.blocks import CodeBlock, Column, Fold, Row, Sentence, Table
+from reports.content.page import Page, View
 from reports.write.github import LENGTH, harmless, write_github
 from tests.doubles.blocks import full_page
 from tests.doubles.document import HOSTILE

@@ -10,18 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.content.blocks import (
-    SCREEN,
     Bar,
     Block,
     Code,
     CodeBlock,
     Column,
     Command,
-    Detail,
     Headline,
     Hue,
     Items,
-    Page,
     Piece,
     Plan,
     Quantity,
@@ -31,9 +28,9 @@ from reports.content.blocks import (
     Step,
     Table,
     Tone,
-    View,
     words,
 )
+from reports.content.page import SCREEN, Detail, Page, View
 from reports.write.text import ACTION, write_text
 
 BAR = Bar(

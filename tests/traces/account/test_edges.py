@@ -20,7 +20,8 @@ from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import _busiest, signature, stream_waits, synchronised_streams, wait_calls
 from traces.account.producers import MOST, event_edges, find_producers, pending
 from traces.formats.open import read_trace
-from traces.timeline import RankTimeline, build
+from traces.gpu_work import build
+from traces.timeline import RankTimeline
 
 US = 1_000
 Place = tuple[int, float]

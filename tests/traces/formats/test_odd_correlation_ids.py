@@ -10,7 +10,7 @@ import pytest
 import diagnoser
 from bench.simulate.recording import Recording
 from traces.formats.open import read_trace
-from traces.timeline import build
+from traces.gpu_work import build
 
 US = 1_000
 Export = Callable[..., Path]

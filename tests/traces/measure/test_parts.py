@@ -14,6 +14,7 @@ from tests.by_hand.run import Run, written
 from tests.recordings.launches import GATHER, Line
 from tests.recordings.payloads import collective, init, with_payloads
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.measure.capture import measure_capture, measure_messages
 from traces.measure.data_loading import waits_of, workers_by_rhythm
 from traces.measure.host_copies import _differ
@@ -23,7 +24,6 @@ from traces.measure.sm import stretch_by_sms
 from traces.measure.step_timeline import _others, typical_step
 from traces.sections.tables import LedgerRow
 from traces.steps.found import Step, from_steps, one_window
-from traces.timeline import build
 
 MS = 1_000_000
 

@@ -15,11 +15,11 @@ from tests.recordings.launches import rank_of
 from traces.addresses.measure import READ
 from traces.formats.memory_snapshot import Allocation, DeviceMemory
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.intervals import spans
 from traces.measure.memory import memory_curve, peak_memory
 from traces.measure.memory_snapshot import snapshot_of, used_over_entries
 from traces.missing import Missing
-from traces.timeline import build
 
 Export = Callable[..., Path]
 TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"

@@ -15,11 +15,11 @@ from traces.columns import SmLimits
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
+from traces.gpu_work import build
 from traces.intervals import spans
 from traces.measure.sm import measure_sm
 from traces.missing import Missing, known
 from traces.sections.rank import Sm
-from traces.timeline import build
 
 Export = Callable[..., Path]
 US = 1_000

@@ -27,6 +27,7 @@ from traces.account.device import calibrate, find_queueing
 from traces.account.producers import find_producers
 from traces.columns import NULL, Columns
 from traces.formats.open import read_trace
+from traces.gpu_work import build
 from traces.launches import join_launches
 from traces.names.ranges import cause_of_range
 from traces.replay.changes.costs import Costs, measure_costs
@@ -34,7 +35,7 @@ from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.run import replay
 from traces.steps.found import Step, Steps, from_steps
-from traces.timeline import KEYS, Bucket, RankTimeline, Source, build
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
 US = 1_000
 SM_COUNT, STRETCH_FRAC, TENSOR_FRAC = 132, 0.25, 0.125

@@ -11,7 +11,7 @@ import pytest
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS
+from heuristics.evidence.symptoms.given_rank import NOTHING, WINDOW_NS
 from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from tests.doubles.opinions import wall as judged_wall

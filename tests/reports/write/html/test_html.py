@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import diagnoser
 from bench.simulate.export import write_export
-from reports.content.blocks import Code, Page, Sentence, Term, View, words
+from reports.content.blocks import Code, Sentence, Term, words
+from reports.content.page import Page, View
 from reports.result.codec import Document
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.page import write_html

@@ -9,8 +9,9 @@ import pytest
 
 from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
-from reports.content.blocks import Table, View
+from reports.content.blocks import Table
 from reports.content.comparison.difference import waterfall
+from reports.content.page import View
 from reports.write.html.comparison import waterfall_of, write_comparison_html
 from tests.doubles.compared import Make, compared, many_rows, typed
 from tests.doubles.comparison import rank, result, row, timeline

@@ -19,7 +19,7 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
-from reports.content.blocks import Detail
+from reports.content.page import Detail
 from reports.result.codec import Document, decode
 from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.content.blocks import Detail
+from reports.content.page import Detail
 from reports.write.perfetto.analysis import write_perfetto
 from tests.doubles.result import double
 from traces.sections.cause import Cause, ClockSource
-from traces.sections.rank import Rank, Step, Steps
+from traces.sections.rank import Rank
 from traces.sections.run import ClockFit, Run
+from traces.sections.steps import Step, Steps
 from traces.sections.trace import Trace
 
 MS = 1_000_000

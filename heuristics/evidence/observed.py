@@ -1,0 +1,140 @@
+"""What all ranks of a run show together, of what each of them shows by itself."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final
+
+from heuristics.config.observed import Observed
+from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, frac_of
+from heuristics.guides.situation import EP_KINDS
+from traces.limits import WALL, Limit
+from traces.missing import known
+from traces.names.frameworks import FRAMEWORKS
+
+OVERLAPPED: Final = Limit(
+    0.3,
+    "fraction of the communication",
+    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
+)
+_DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
+_REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
+_TRAFFIC: Final[Mapping[str, Collection[str]]] = {
+    "ep_active": EP_KINDS,
+    "tp_active": ("tp",),
+    "pp_active": ("pp_p2p",),
+    "cp_active": ("cp",),
+    "dp_active": _DATA_PARALLEL,
+    "sendrecv_unresolved": ("sendrecv_unresolved",),
+}
+"""What is observed of a run -> kinds of communication that show it."""
+
+
+def observed_by(ranks: Ranks) -> Observed:
+    seen = [rank.observed for rank in ranks]
+    kinds, classes, labels, in_use = set[str](), set[str](), set[str](), set[str]()
+    for rank in ranks:
+        kinds |= rank.comm_kinds
+        classes.update(rank.by_class_ns or ())
+        labels.update(rank.observed.recompute_modules or ())
+        in_use.update(rank.observed.in_use or ())
+    found: dict[str, Any] = {one.name: _together(seen, one.name) for one in fields(Observed)}
+    modules = None if any(rank.recompute_modules is None for rank in seen) else tuple(sorted(labels))
+    frameworks, dispatcher = {rank.framework for rank in seen}, _dispatcher(seen)
+    is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
+    waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
+    found |= {
+        "framework": next((one for one in FRAMEWORKS if one in frameworks), None),
+        "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
+        "memory_bytes": _together(ranks, "memory.capacity_bytes"),
+        "peak_bytes": _together(ranks, "memory.peak_bytes"),
+        "dispatcher": dispatcher,
+        **{name: bool(kinds & {*shown_by}) or None for name, shown_by in _TRAFFIC.items()},
+        "recompute_modules": modules,
+        "offload": _offloads(ranks),
+        "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
+        "token_count_sync": bool(added(rank.starved_ns for rank in ranks)["token_count_sync"]) or None,
+        "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
+        "absent_frac": _absent(ranks),
+        "wide_frac": frac_of(ranks, "wide_ns"),
+        "in_use": tuple(sorted(in_use)),
+        "dp_overlapped": _hides(ranks, _REDUCED),
+        "layout_frac": frac_of(ranks, "layout_ns"),
+        "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
+        "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
+    }
+    if found["ep_overlap"] is None:
+        found["ep_overlap"] = _overlap(ranks)
+    if found["recompute_full"] is None and modules is not None:
+        experts = {"moe"} if classes & EXPERT_CLASSES else set()
+        found["recompute_full"] = {"core_attn", "layernorm", *experts} <= labels
+    return Observed(**found)
+
+
+def _together(several: Iterable[object], name: str) -> Any:
+    """Of what they show one by one: yes of any, the largest number, what all that show any show alike."""
+    told = []
+    for one in several:
+        value = known(attrgetter(name)(one))
+        if value is not None:
+            told.append(value)
+    if told and isinstance(told[0], int | float):
+        return max(told)
+    if told and told.count(told[0]) == len(told):
+        return told[0]
+    return None
+
+
+def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str) -> bool | None:
+    if not all(rank.comm_known for rank in ranks):
+        return None
+    experts = _together(ranks, "observed.expert_gemms_per_layer")
+    if experts or classes & EXPERT_CLASSES or any(kind.startswith("ep_") for kind in kinds):
+        return True
+    if dispatcher == "unknown":
+        return None
+    return dispatcher != "none"
+
+
+def _dispatcher(seen: Iterable[Observed]) -> str:
+    """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not count."""
+    found = {rank.dispatcher for rank in seen} - {"unknown"}
+    named = found - {"none"} or found
+    if len(named) == 1:
+        return named.pop()
+    return "unknown"
+
+
+def _overlap(ranks: Ranks) -> bool | None:
+    """Whether expert all-to-all runs under compute on purpose; None between the limits."""
+    share = frac_of(ranks, "a2a_hidden_ns", "a2a_ns")
+    if share is None or WALL.value < share < OVERLAPPED.value:
+        return None
+    return share >= OVERLAPPED.value
+
+
+def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
+    """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
+    hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
+    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
+    shares = []
+    for kind in kinds:
+        if whole_ns := hidden_ns[kind] + exposed_ns[kind]:
+            shares.append(hidden_ns[kind] / whole_ns)
+    if shares and min(shares) >= OVERLAPPED.value:
+        return True
+    return None
+
+
+def _offloads(ranks: Ranks) -> bool | None:
+    copies = _together(ranks, "memory.offload_copies")
+    if copies is not None:
+        return bool(copies)
+    return bool(_together(ranks, "memory.offload_exposed_ns")) or None
+
+
+def _absent(ranks: Ranks) -> dict[str, float] | None:
+    if any(rank.starved_ns is None for rank in ranks):
+        return None
+    found, window_ns = added(rank.starved_ns for rank in ranks), sum(rank.window_ns for rank in ranks)
+    return {name: found[name] / window_ns for name in sorted(found)}

@@ -1,0 +1,96 @@
+"""What several fixes of a plan save together: their changes replayed as one, on each rank."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Final
+
+from heuristics.plan.gains import Kinds, Replayed, most_ns
+from heuristics.plan.planned import Planned, ids_of
+from heuristics.result.judged import Combined
+from heuristics.run.run import Run
+from traces.missing import Missing
+from traces.replay.changes.change import Change, Joint, Together
+
+STEPS: Final = 3
+"""How many first steps of a plan are replayed as one."""
+PAIRED: Final = 5
+"""Of how many fixes each pair is replayed."""
+Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequence[Joint]]]
+"""Of each rank the kinds of change that are to be made as one -> what each of these saves."""
+
+
+def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
+    return [
+        [rank.costs.together.joint(kinds) for kinds in several if isinstance(rank.costs.together, Together)]
+        for rank, several in asked
+    ]
+
+
+def combined_of(
+    fixes: Sequence[Planned], run: Run, ranks: Sequence[Replayed], replay: Replay = replay_here
+) -> tuple[Combined, ...] | Missing:
+    """What sets of a plan's fixes save together, over the ranks that could be replayed.
+
+    A set is the first steps, then each pair, of the fixes whose own saving was replayed. Missing where a
+    recording is too large for it.
+    """
+    sets = list(_sets(fixes))
+    if not sets:
+        return ()
+    for rank in ranks:
+        if isinstance(rank.costs.together, Missing):
+            return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
+    changes, asked = [], []
+    for several in sets:
+        kinds = {kind for one in several for kind in one.fix.changes(run)}
+        changes.append({one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds})
+    for rank in ranks:
+        found = dict.fromkeys(_found(rank, known) for known in changes)
+        asked.append((rank, list(found) if rank.costs.together else []))
+    told = zip(asked, replay(asked), strict=True)
+    joints = [dict(zip(kinds, answers, strict=True)) for (_, kinds), answers in told]
+    pairs = zip(sets, changes, strict=True)
+    return tuple(_combined(several, known, ranks, joints) for several, known in pairs)
+
+
+def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
+    told = [one for one in fixes if one.low_frac is not None]
+    if len(told) >= STEPS and told[STEPS - 1] is fixes[STEPS - 1]:  # as all before it
+        yield tuple(told[:STEPS])
+    yield from combinations(told[:PAIRED], 2)
+
+
+def _combined(
+    several: Sequence[Planned],
+    known: Mapping[str, Change],
+    ranks: Sequence[Replayed],
+    joints: Sequence[Mapping[Kinds, Joint]],
+) -> Combined:
+    """The range of one set: on each rank the joint of its changes; of one not found, at most what it acts on.
+
+    Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at least the
+    largest of them. Its lower end may be below that of its best fix, where another may cost time.
+    """
+    low_ns = high_ns = beyond_ns = whole_ns = 0
+    for rank, joint_of in zip(ranks, joints, strict=True):
+        whole_ns += rank.window_ns
+        found = _found(rank, known)
+        for kind, change in known.items():
+            if kind not in found:
+                high_ns += most_ns(rank.costs, change)
+        if rank.costs.together is None:
+            for change in rank.changes:
+                if change.kind in found:
+                    low_ns += change.low_ns or 0
+                    high_ns += change.high_ns
+        else:
+            joint = joint_of[found]
+            low_ns, high_ns = low_ns + joint.low_ns, high_ns + joint.high_ns
+            beyond_ns += joint.beyond_ns
+    ceilings = [one.ceiling_frac or 0.0 for one in several]
+    high = max(min(high_ns / whole_ns, sum(ceilings) + beyond_ns / whole_ns), *ceilings)
+    return Combined(ids_of(several), (min(low_ns / whole_ns, high), high))
+
+
+def _found(rank: Replayed, known: Collection[str]) -> Kinds:
+    return tuple(one.kind for one in rank.changes if one.kind in known)
