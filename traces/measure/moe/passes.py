@@ -240,12 +240,10 @@ def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     alone = (way == _FROM) & ~shifted(whole)
     starts = np.flatnonzero((way == _TO) | alone)
     ends = np.where(whole[starts], starts + 1, starts)
-    after, before = last[starts] + 1, first[starts]
-    kept = whole[starts]
-    returns = alone[starts]
-    to_first, to_last = first[starts], np.where(returns, before - 1, last[starts])
-    from_first = np.where(kept, first[ends], np.where(returns, first[starts], after))
-    from_last = np.where(kept, last[ends], np.where(returns, last[starts], after - 1))
+    kept, returns = whole[starts], alone[starts]
+    to_first, from_last = first[starts], last[ends]
+    to_last = np.where(returns, to_first - 1, last[starts])
+    from_first = np.where(kept | returns, first[ends], from_last + 1)
     kind = _kinds(lanes, told, to_first, from_last)
     return Passes(to_first, to_last, from_first, from_last, kept, kind)
 
