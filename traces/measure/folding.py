@@ -111,7 +111,7 @@ def _folded_once(tree: _Tree, level: _Level) -> _Level | None:
 def _periods(token: IntArray) -> list[int]:
     """Periods that may be there, rising: how far apart the same tokens, and the same three, stand."""
     found: list[int] = []
-    three = group_of(token[:-2], token[1:-1], token[2:]) if len(token) > 2 else token[:0]
+    three = group_of(token[:-2], token[1:-1], token[2:])
     for key in (token, three):
         before = before_of(key)
         apart = (np.arange(len(key)) - before)[before >= 0]

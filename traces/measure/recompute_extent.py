@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import (
+    FOREVER,
     PLACE,
     BoolArray,
     IntArray,
@@ -121,7 +122,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     """
     order = launch_order(rows)
     sequence = order[order_of(rows.launch_thread[order])]
-    place = places_in(sequence)
+    place, threads = places_in(sequence), np.append(rows.launch_thread[sequence], FOREVER)
     kind, met = _kinds(rows), mask_of(recomputed, len(rows))
     taken, sure = met.copy(), met.copy()
     ends = met | launched.backward | rows.is_replay  # a row does not say which graph it is
@@ -134,7 +135,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
         new, old = starts, originals
         doubt = none_of(len(starts))
         while len(open_):
-            inside = _on_one_thread(rows, sequence, new, way) & _on_one_thread(rows, sequence, old, way)
+            inside = (threads[new + way] == threads[new]) & (threads[old + way] == threads[old])
             open_, new, old = open_[inside], new[inside] + way, old[inside] + way
             same = kind[sequence[new]] == kind[sequence[old]]
             meets = open_[same & met[sequence[new]]]
@@ -160,15 +161,6 @@ def _kinds(rows: Activities) -> IntArray:
     streams = distinct(rows.stream_id)
     what = np.where(rows.name >= 0, rows.name + 64, rows.key)  # 64: more than there are kinds of copy
     return (what * 4 + rows.source) * len(streams) + np.searchsorted(streams, rows.stream_id)
-
-
-def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int) -> BoolArray:
-    """Whether the sequence goes on, one further that way, on the same thread."""
-    next_ = at + way
-    ends = (next_ < 0) | (next_ >= len(sequence))
-    next_ = np.where(ends, at, next_)
-    there, here = (rows.take(sequence[places]).launch_thread for places in (next_, at))
-    return ~ends & (there == here)
 
 
 FAMILIES: Final = ("attention", "norm", "activation")
@@ -239,8 +231,7 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     stretch = zeros(len(rows))
     stretch[order] = np.cumsum(ends[order])
     forward = theirs & rank.of_phase("fwd")
-    holds = np.bincount(stretch[forward], minlength=len(rows) + 1) > 0
-    return theirs & ~backward & ~gradients & holds[stretch]
+    return theirs & ~backward & ~gradients & np.isin(stretch, stretch[forward])
 
 
 _PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
@@ -254,7 +245,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
     rows, result = rank.activities, none_of(len(rank.activities))
     compute = np.flatnonzero(inside & rows.is_compute & rows.is_kernel)
     shape = rank.columns.kernels.shape[rows.row[compute]]
-    length_ns = rows.end_ns[compute] - rows.start_ns[compute]
+    length_ns = rows.length_ns[compute]
     for _, same in places_of_each(group_of(rows.name[compute], shape)):
         again = backward[compute[same]]
         longest = same[again][order_of(-length_ns[same[again]])]
@@ -262,7 +253,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
     products = rank.of_class(*_PRODUCTS)
     if (result & products).any():
         return result
-    return np.zeros_like(result)
+    return none_of(len(result))
 
 
 def _backward_by_name(rank: RankTimeline) -> BoolArray:

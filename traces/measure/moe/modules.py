@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, NOWHERE, PLACE, BoolArray, IntArray, codes_of, last_at, none_of
+from traces.arrays import CODE, NOWHERE, PLACE, BoolArray, IntArray, codes_of, last_at, none_of, shifted
 from traces.frozen import frozen
 from traces.groups import begins, mask_within, next_at, previous_at
 from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
@@ -82,9 +82,8 @@ def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntA
 def _split(lanes: Lanes, told: Evidence, left: IntArray, right: IntArray) -> IntArray:
     """Where, in stretches between two passes that nothing parts, the first ends."""
     again = told.recomputed[lanes.order]
-    flips: BoolArray = np.concatenate(([False], again[1:] != again[:-1]))
     backward = told.phase[lanes.order] == PHASES.index("bwd")
-    flip = next_at(flips)[left]
+    flip = next_at(again != shifted(again))[left]
     return np.minimum(np.where(flip < right, flip, next_at(backward)[left]), right)
 
 
@@ -102,15 +101,14 @@ def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
         [near(which) for which in (gemm, reorder)] for near in (next_at, previous_at)
     )
     first, last = next_reorder[low], previous_reorder[high]
-    some = first < high
-    two = some & (next_gemm[first] < last)
-    only_exit = some & ~two & (next_gemm[low] < first) & (next_gemm[last] >= high)
-    begins = np.where(some, last, previous_at(dense)[next_at(grouped)[low]])
-    begins = np.where(two, previous_reorder[next_gemm[first]], begins)
-    begins = np.where(only_exit | (~some & (next_at(grouped)[low] >= high)), -1, begins)
-    ends = np.where(two, next_reorder[previous_gemm[last]], np.where(only_exit, first, high))
-    begins = np.clip(begins + 1, low, high)
-    return begins, np.clip(ends, begins, high)
+    entry, before = previous_reorder[next_gemm[first]], previous_gemm[first]
+    some = last >= low
+    only_exit = some & (before >= low) & (before == previous_gemm[high])
+    no_grouped = ~some & (previous_at(grouped)[low] == previous_at(grouped)[high])
+    begins = np.where(some, np.minimum(entry, last), previous_at(dense)[next_at(grouped)[low]]) + 1
+    begins = np.clip(np.where(only_exit | no_grouped, low, begins), low, high)
+    ends = np.where(some & (entry < last), next_reorder[previous_gemm[last]], high)
+    return begins, np.clip(np.where(only_exit, first, ends), begins, high)
 
 
 class _Around:
@@ -145,9 +143,9 @@ class _Around:
 
     def _second_half(self) -> BoolArray:
         """Forward: the linear layer beside combine, where only the first one ran beside dispatch."""
-        low, high = self._passes.to_first, self._zones.entered
-        last = previous_at(self._activation)[high]
-        begun = ~self._back & (last >= low) & (self._next_gemm[last] >= high)
+        high, activation = self._zones.entered, previous_at(self._activation)
+        last = activation[high]
+        begun = ~self._back & (last != activation[self._passes.to_first]) & (self._next_gemm[last] >= high)
         end = np.minimum(self._next_gemm[self._returned] + 1, self._zones.end)
         return self._where(begun, self._returned, end)
 
@@ -168,14 +166,11 @@ class _Around:
 
     def gate(self, shared: BoolArray) -> BoolArray:
         """The router's own GEMMs, (n,): forward the last before its kernels, backward those after them."""
-        zones, router = self._zones, self._part == Part.ROUTER
-        free = self._gemm & ~shared
-        first = next_at(router)[zones.begin]
-        routed = ~self._back & (first < self._passes.to_first)
+        zones, router, free = self._zones, next_at(self._part == Part.ROUTER), self._gemm & ~shared
+        first, later = router[zones.begin], router[self._returned]
         at = previous_at(free)[first]
-        routed &= at >= zones.begin
-        begin = np.minimum(next_at(router)[self._returned], zones.end)
-        return free & (self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end))
+        routed = ~self._back & (first != later) & (at >= zones.begin)
+        return free & (self._where(routed, at, first) | self._where(self._back, later, zones.end))
 
 
 MODULES: Final = (
@@ -225,10 +220,9 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     whole = np.append(passes.whole, False)[zones.of]  # else the name alone tells what a reorder does
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
     # gathers between the router of a pass and its tokens' leaving carry token counts
-    routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[:-1]
-    gathers = (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE)
-    gathers &= routed >= np.append(zones.begin, len(lanes.part))[zones.of]
-    module[gathers] = _CODE["preprocess_and_token_sync"]
+    gathers = np.flatnonzero((lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE))
+    routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[gathers]
+    module[gathers[routed >= zones.begin[zones.of[gathers]]]] = _CODE["preprocess_and_token_sync"]
     if len(passes):
         around = _Around(lanes, passes, zones)
         shared = around.shared()

@@ -146,8 +146,6 @@ def _part(kernel: KernelClass) -> Part:
         return Part.ACTIVATION
     if kernel.class_ == "quantize":
         return Part.CAST
-    if kernel.class_ == "comm":
-        return Part.NONE
     return Part.OTHER
 
 
