@@ -10,7 +10,7 @@ from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray, bools, distinct, ints, none_of, summed
 from traces.columns import COPY_KINDS
 from traces.groups import places_of_each
-from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in, subtract
+from traces.intervals import Spans, covered_ns, instants_in, instants_of, subtract
 from traces.limits import WALL, Limit
 from traces.missing import Missing
 from traces.names.kernels import GRAPH_REPLAY, compute_classes
@@ -31,14 +31,13 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int,
     """Of some copies, by their places in the activities, the number, bytes, wall time and exposed time.
 
     Exposed is the part of the wall time in which neither compute nor communication runs. A copy that crosses
-    a window's end counts by what lies inside.
+    a window's end takes what lies inside of it.
     """
     rows = rank.activities
     mine = rows.take(places)
-    inside, copying = ns_in(mine, windows) > 0, instants_in(windows, mine)
+    copying = instants_in(windows, mine)
     exposed = subtract(copying, instants_of(rows, ~rows.is_copy))
-    size_bytes = summed(rank.columns.copies.size_bytes[mine.row[inside]])
-    return summed(inside), size_bytes, copying.total_ns, exposed.total_ns
+    return len(mine), summed(rank.copy_bytes(places)), copying.total_ns, exposed.total_ns
 
 
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
@@ -60,7 +59,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     within_ns = max(steps.lengths_ns())
     out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
     found: list[int] = []
-    for one in distinct(size[used & out & (size >= LARGE.value)]).tolist():
+    for one in distinct(size[out & (size >= LARGE.value)]).tolist():
         pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
         touching = [pair for pair in pairs if used[list(pair)].any()]
         read = summed(used & back & (size == one))

@@ -226,7 +226,7 @@ EMBEDDING = "void at::native::embedding_dense_kernel<float>(float*)"
 def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is_none(
     size_bytes: int, copies: int
 ) -> None:
-    found = memory_of(layers_of_weights((size_bytes,), batches=True), steps_of(2))
+    found = memory_of(layers_of_weights((size_bytes,), batches=True, steps=3), steps_of(2))
     assert (found.host_resident_copies, found.host_resident_bytes) == (copies, copies * size_bytes)
     if copies == 8:
         assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
@@ -282,7 +282,7 @@ def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_
     sizes: tuple[int, ...], batch: int, gradients: bool
 ) -> None:
     run = Run()
-    for k in range(3):
+    for k in range(4):  # of which three are looked at
         read_both_ways(run.at(1_000 * k), sizes, batch, gradients)
     found = memory_of(run, steps_of(3))
     assert found.host_resident_copies == 3 * 4 * len(sizes)

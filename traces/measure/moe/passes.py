@@ -257,10 +257,9 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
     )
     reorders = bool(len(lanes.places(Part.REORDER)))
     groups: list[list[int]] = []
-    before = -1
     for at in lanes.places(Part.PAYLOAD).tolist():
-        beside = before >= 0 and lanes.lane[at] == lanes.lane[before]
-        near = beside and crossed[at] == crossed[before]
+        before = groups[-1][1] if groups else at
+        near = groups and lanes.lane[at] == lanes.lane[before] and crossed[at] == crossed[before]
         apart = worked[at] > worked[before] and (ordered[at] > ordered[before] or not reorders)
         way = int(operation[at])
         if way not in (_TO, _FROM):
@@ -271,7 +270,6 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
             groups[-1][1] = at
         else:
             groups.append([at, at, way])
-        before = at
     first, last, ways = ints(groups).reshape(-1, 3).T
     return first, last, ways
 

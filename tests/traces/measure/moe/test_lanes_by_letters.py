@@ -67,7 +67,8 @@ ngrxDDxexCCun .rrPddPeuccu.   nrDeC|ggaggDeCn .rdec|sssssced.   ngrxDxexCgCun .r
 ngrxDxexgCagn .rrPdPeusc...   nDxexCnxunrDxexCn .dPeuc.Pu.rdPeuc.   nggagogrxDxexCun ..sss.rrPdPeucu.
 nrDeCg|an .rdec.|..   n|nggDxexCgaggrn .|...cuePdssssr.   n|nggDxexCraggn .|...cuePdr.rr.
 n|nDggxexCaggqrn .|.cssuePdsss.r.   n|nggDgxeaexCaggrn .|.sscsueaePdsssr.   nryxDxexCn .rpPdPeuc.
-nrxogn .rP...   nrDxexC .rdPeuc   nrDexC .rdeuc   nrDxeC .rdPec
+nrxogn .rP...   nrDxexC .rdPeuc   nrDexC .rdeuc   nrDxeC .rdPec   nrDxenxCun .rdPe.Pcu.   noCun ..cu.
+nrDaxn .rd.P.   nrDx|Den .rdP|ce.
 """
 
 

@@ -1,0 +1,88 @@
+"""Copies out of the GPU and back in, by slots of 100 us, and which other copies may be batches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.by_hand.run import Run
+from traces.measure.host_copies import _are_batches
+from traces.measure.memory import measure_memory
+from traces.measure.recompute import measure_recompute
+from traces.missing import Missing
+from traces.sections.rank import Memory
+from traces.steps.found import Step, from_steps
+
+
+def copied(slots: str, kernel: str = "gemm") -> Memory:
+    """Copies of 1 MiB: `o` out, `b` back; `x` both, the way back begun too early, `t` as the other ends.
+
+    Steps lie between `|`.
+    """
+    run, at = Run(), 0
+    borders: list[int] = []
+    for slot in slots:
+        if slot == "|":
+            borders.append(at * 1_000)
+            continue
+        if slot in "oxt":
+            run.work("d2h", at, at + 40, stream=8)
+        if slot in "bxt":
+            first = at + {"b": 0, "x": 39, "t": 40}[slot]
+            run.work("h2d", first, first + 40, stream=9)
+        run.work(kernel, at + 80, at + 90)
+        at += 100
+    used = (Step(place, *pair) for place, pair in enumerate(pairwise(borders)))
+    steps, rank = from_steps("user", "", tuple(used)), run.rank()
+    return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
+
+
+@pytest.mark.parametrize(
+    ("slots", "copies"),
+    [
+        ("|obob|obob|", 8),
+        ("|ob..|ob..|", 0),  # once a step
+        ("ob|ob..|", 0),  # once outside of it
+        ("oo|bb..|", 2),  # of which one half is in the step
+        ("|..oo|bb", 2),
+        ("|obobb|", 4),
+        ("|obobbb|", 0),  # it comes in twice as often as it goes out
+        ("|oooo|...bbbb...|", 8),  # back within the time of the longest step
+        ("|tt|", 4),
+        ("|xx|", 0),  # the second alone comes back
+    ],
+)
+def test_what_goes_out_and_comes_back_twice_a_step_is_offload_with_what_of_it_lies_in_steps(
+    slots: str, copies: int
+) -> None:
+    found = copied(slots)
+    assert (found.offload_copies, found.offload_bytes) == (copies, copies << 20)
+    assert found.host_resident_copies == 0 or not copies
+
+
+def test_whole_graphs_hide_their_copies() -> None:
+    found = copied("|obob|obob|", "graph")
+    for missing in (found.offload_copies, found.host_resident_bytes):
+        assert isinstance(missing, Missing)
+        assert missing.reason == "graph replays were recorded whole, with the copies in them"
+
+
+@pytest.mark.parametrize(
+    ("others", "weights", "steps", "batches"),
+    [
+        ([], [], 1, False),
+        ([1], [5, 5], 1, True),
+        ([1, 1], [5, 5, 5], 1, False),
+        ([1, 1], [5, 5, 5, 5], 1, True),
+        ([1], [5, 5, 6], 1, False),
+        ([*range(8)], [9, 9], 1, True),
+        ([*range(9)], [9, 9], 1, False),
+        ([*range(9)], [9, 9], 2, True),
+    ],
+)
+def test_batches_are_few_and_come_once_where_weights_come_twice(
+    others: list[int], weights: list[int], steps: int, batches: bool
+) -> None:
+    assert _are_batches(np.array(others), np.array(weights), steps) is batches
