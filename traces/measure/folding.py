@@ -165,5 +165,5 @@ def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
     for token in level.token.tolist():
         lay(token, np.array([at]))
         at += tree.rows[token]
-    of, length = ints(runs).reshape(-1, 2).T
+    of, length = ints(runs).reshape(len(runs), 2).T
     return Folded(run, of, length, tuple(loops))

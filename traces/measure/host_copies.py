@@ -9,7 +9,7 @@ import numpy as np
 from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray, bools, distinct, ints, none_of, summed
 from traces.columns import COPY_KINDS
-from traces.groups import places_of_each
+from traces.groups import begins, places_of_each
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, subtract
 from traces.limits import WALL, Limit
 from traces.missing import Missing
@@ -150,7 +150,7 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     rows, size = rank.activities, rank.copy_bytes(at)
     result = none_of(len(at))
     step = steps.used_at(rows.start_ns[at])
-    names = _in_all_steps(rows, steps) if (step >= 0).any() else []
+    names = _in_all_steps(rows, steps)
     codes = [code for code, name in enumerate(compute_classes()) if name in _MATRIX]
     products = bools([int(rows.key[same[0]]) in codes for same in names])
     for _, same in places_of_each(size) if names else ():
@@ -188,7 +188,7 @@ def _differ(counts: IntArray, products: BoolArray) -> bool:
 def _rows(rank: RankTimeline, at: IntArray) -> IntArray:
     """Where rows of copies begin, in order of start: those without a kernel of matrices or passes between."""
     before = np.searchsorted(_starts(rank.activities, _MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at])
-    return np.flatnonzero(np.diff(before, prepend=-1))
+    return np.flatnonzero(begins(before))
 
 
 def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:

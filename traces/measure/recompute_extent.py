@@ -33,7 +33,7 @@ from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.names.ranges import is_recompute_name
 from traces.resolve.communication import stab
 from traces.resolve.neighbours import launch_order
-from traces.timeline import Activities, RankTimeline
+from traces.timeline import Activities, RankTimeline, Source
 from traces.training import Roles
 
 
@@ -60,7 +60,7 @@ def pair_units(
             pairs += _paired(unit, open_)
             unit = []
     pairs += _paired(unit, open_)
-    recomputed, original = ints(pairs).reshape(-1, 2).T
+    recomputed, original = ints(pairs).reshape(len(pairs), 2).T
     return recomputed, original
 
 
@@ -69,8 +69,8 @@ def _paired(unit: list[tuple[int, int]], open_: list[tuple[int, int]]) -> list[t
     if not unit:
         return []
     modules, count = [code for _, code in unit], len(unit)
-    for at in range(len(open_) - count, -1, -1):
-        if open_[at][1] == modules[0] and [code for _, code in open_[at : at + count]] == modules:
+    for at in reversed(range(len(open_))):
+        if [code for _, code in open_[at : at + count]] == modules:
             found = [place for place, _ in open_[at : at + count]]
             del open_[at : at + count]
             return list(zip((place for place, _ in unit), found, strict=True))
@@ -78,7 +78,7 @@ def _paired(unit: list[tuple[int, int]], open_: list[tuple[int, int]]) -> list[t
 
 
 def _latest(code: int, open_: list[tuple[int, int]]) -> int:
-    for at in range(len(open_) - 1, -1, -1):
+    for at in reversed(range(len(open_))):
         if open_[at][1] == code:
             return open_.pop(at)[0]
     return -1
@@ -114,8 +114,8 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
 
     `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
     then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
-    as the same kernel or kind of copy comes; the next recomputed pass ends it, and so does a kernel that is
-    backward by its name. Backwards, the end of a stretch that ran first ends it as well: layers are alike, so
+    as the same kernel or kind of copy comes on the same stream; the next recomputed pass ends it, and so does
+    a kernel that is backward by its name. Backwards, the end of a stretch that ran first ends it as well: layers are alike, so
     the end of the layer before would seem repeated. Parameters gathered at its edges are prefetched, not
     repeated. Where another microbatch's launches come between, or another thread launches the collectives,
     the stretch is found too short.
@@ -123,7 +123,9 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     order = launch_order(rows)
     sequence = order[order_of(rows.launch_thread[order])]
     place, threads = places_in(sequence), np.append(rows.launch_thread[sequence], FOREVER)
-    kind, met = _kinds(rows), mask_of(recomputed, len(rows))
+    met = mask_of(recomputed, len(rows))
+    of_copy = rows.key * (rows.source == Source.COPY)
+    kind = group_of(rows.name, of_copy, rows.source, rows.stream_id)
     taken, sure = met.copy(), met.copy()
     ends = met | launched.backward | rows.is_replay  # a row does not say which graph it is
     paired = original >= 0
@@ -156,19 +158,12 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     return Stretches(sure, taken)
 
 
-def _kinds(rows: Activities) -> IntArray:
-    """One number per activity, the same for the same kernel name or kind of copy, and the same stream."""
-    streams = distinct(rows.stream_id)
-    what = np.where(rows.name >= 0, rows.name + 64, rows.key)  # 64: more than there are kinds of copy
-    return (what * 4 + rows.source) * len(streams) + np.searchsorted(streams, rows.stream_id)
-
-
 FAMILIES: Final = ("attention", "norm", "activation")
 """Operations with kernels of their own both ways. Matrix products have two in backward for one in forward."""
 
 
 def recompute_at_most_ns(
-    rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, *, more: bool = False
+    rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, *, more: bool
 ) -> int | None:
     """Wall time in the windows that recompute can take at most; None where no witness bounds it.
 

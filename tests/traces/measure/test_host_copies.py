@@ -13,13 +13,19 @@ from traces.measure.memory import measure_memory
 from traces.measure.recompute import measure_recompute
 from traces.missing import Missing
 from traces.sections.rank import Memory
-from traces.steps.found import Step, from_steps
+from traces.steps.found import Step, from_steps, one_window
+
+NAMES = {
+    **{"G": "gemm", "W": "nvjet_tst_256x128_64x4_1x2_h_bz_coopA_NNT", "N": "norm", "P": "permute"},
+    **{"E": "void at::native::embedding_dense_kernel<float>(float*)", "L": "cross_entropy_kernel"},
+    **{"A": "all_reduce"},
+}
 
 
 def copied(slots: str, kernel: str = "gemm") -> Memory:
     """Copies of 1 MiB: `o` out, `b` back; `x` both, the way back begun too early, `t` as the other ends.
 
-    Steps lie between `|`.
+    A figure is a copy in of so many MiB, a capital a kernel. Steps lie between `|`.
     """
     run, at = Run(), 0
     borders: list[int] = []
@@ -27,15 +33,22 @@ def copied(slots: str, kernel: str = "gemm") -> Memory:
         if slot == "|":
             borders.append(at * 1_000)
             continue
+        if slot.isdigit():
+            run.work("h2d", at, at + 40, size_bytes=int(slot) << 20)
+        if slot in NAMES:
+            run.work(NAMES[slot], at, at + 40, stream=20 if slot == "A" else 7)
         if slot in "oxt":
             run.work("d2h", at, at + 40, stream=8)
         if slot in "bxt":
             first = at + {"b": 0, "x": 39, "t": 40}[slot]
             run.work("h2d", first, first + 40, stream=9)
-        run.work(kernel, at + 80, at + 90)
+        if slot in "obxt.":
+            run.work(kernel, at + 80, at + 90)
         at += 100
     used = (Step(place, *pair) for place, pair in enumerate(pairwise(borders)))
     steps, rank = from_steps("user", "", tuple(used)), run.rank()
+    if not borders:
+        steps = one_window("none", "", 0, at * 1_000)
     return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
 
 
@@ -69,6 +82,37 @@ def test_whole_graphs_hide_their_copies() -> None:
         assert missing.reason == "graph replays were recorded whole, with the copies in them"
 
 
+LAYERS = "91G1G1W1W|"
+
+
+@pytest.mark.parametrize(
+    ("slots", "copies"),
+    [
+        ("|" + 2 * LAYERS, 8),  # what is read twice with other products behind it, and not its batches
+        ("|91G1G1W1WN|", 4),
+        ("|" + 2 * "91G1G1G1G|", 10),  # nothing tells them apart
+        ("|91G1G1W1W|91G1G1G1G|", 10),  # what one step lacks tells nothing
+        ("|91G1G1G1W1W|91G1G1W1W|91G1GW1.|", 12),  # the last step may be cut
+        ("|" + LAYERS + "91G1GW1G1GW|" + LAYERS, 15),  # but none before it
+        ("|91G1GW1G1GW|" + 2 * LAYERS, 15),
+        ("|91GW|91G1G1W1W1W|91G1G1W1W1G1W|", 12),  # a single copy tells nothing
+        ("|91G1GW|" + 2 * "91G1G1W1W1W|", 15),  # two do
+        ("|" + 2 * "91GN1GN1GP1GP|", 10),  # as many products
+        ("|" + 2 * "91GA1GA1GG1GG|", 10),  # communication is no work of a pass
+        ("G|1.1|", 0),
+        ("|4E2G2G2G4G|", 4),
+        ("|4E2G2G4G4G|", 5),  # of a size that recurs the batch as well
+        ("|4E22G|", 0),  # one row
+        ("E22", 0),
+        ("E2G3G", 2),
+        ("E2G3", 2),
+        ("E2G3GL2G3G", 4),  # a layer before the loss
+    ],
+)
+def test_weights_live_on_the_host_and_batches_before_passes_do_not(slots: str, copies: int) -> None:
+    assert copied(slots).host_resident_copies == copies
+
+
 @pytest.mark.parametrize(
     ("others", "weights", "steps", "batches"),
     [
@@ -77,6 +121,8 @@ def test_whole_graphs_hide_their_copies() -> None:
         ([1, 1], [5, 5, 5], 1, False),
         ([1, 1], [5, 5, 5, 5], 1, True),
         ([1], [5, 5, 6], 1, False),
+        ([1, 1, 2], [5, 5, 5], 1, False),
+        ([], [5], 1, True),
         ([*range(8)], [9, 9], 1, True),
         ([*range(9)], [9, 9], 1, False),
         ([*range(9)], [9, 9], 2, True),

@@ -21,6 +21,7 @@ from traces.measure.recompute import _judge
 from traces.measure.recompute_extent import pair_units
 from traces.measure.sm import stretch_by_sms
 from traces.measure.step_timeline import _others, typical_step
+from traces.missing import Missing
 from traces.sections.tables import LedgerRow
 from traces.steps.found import Step, from_steps, one_window
 from traces.timeline import build
@@ -65,6 +66,7 @@ def test_passes_run_again_are_counted_where_counts_leave_one_explanation(
     [
         ("abab", "ab", [2, 3]),  # the latest stretch of both, in their order
         ("aba", "ab", [0, 1]),
+        ("abaa", "ab", [0, 1]),
         ("ba", "ab", [1, 0]),  # none stands in that order: each the latest of its own
         ("a", "aa", [0, -1]),
         ("ab", "b|a", [1, 0]),  # two units, parted by a backward kernel
@@ -112,6 +114,13 @@ def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() ->
     ):
         sm = run.measured(window=window).sm
         assert (sm.comm_blocks, sm.comm_blocks_mean) == (most, mean)
+    run.recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["gridX"] = None
+    unknown = run.measured(window=(0, 300)).sm
+    assert isinstance(unknown.comm_blocks, Missing)
+    assert (unknown.comm_blocks_mean, unknown.comm_blocks.reason[:21]) == (
+        unknown.comm_blocks,
+        "communication kernels",
+    )
     alone = Run()
     alone.work("gemm", 0, 10)
     assert alone.measured(window=(0, 10)).sm.comm_blocks is None

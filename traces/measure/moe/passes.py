@@ -264,13 +264,13 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
         way = int(operation[at])
         if way not in (_TO, _FROM):
             way = groups[-1][2] if near else _TO
-            if near and apart and way == _TO:
+            if near and apart:
                 way = _FROM
         if near and not apart and groups[-1][2] == way:
             groups[-1][1] = at
         else:
             groups.append([at, at, way])
-    first, last, ways = ints(groups).reshape(-1, 3).T
+    first, last, ways = ints(groups).reshape(len(groups), 3).T
     return first, last, ways
 
 

@@ -68,7 +68,7 @@ ngrxDxexgCagn .rrPdPeusc...   nDxexCnxunrDxexCn .dPeuc.Pu.rdPeuc.   nggagogrxDxe
 nrDeCg|an .rdec.|..   n|nggDxexCgaggrn .|...cuePdssssr.   n|nggDxexCraggn .|...cuePdr.rr.
 n|nDggxexCaggqrn .|.cssuePdsss.r.   n|nggDgxeaexCaggrn .|.sscsueaePdsssr.   nryxDxexCn .rpPdPeuc.
 nrxogn .rP...   nrDxexC .rdPeuc   nrDexC .rdeuc   nrDxeC .rdPec   nrDxenxCun .rdPe.Pcu.   noCun ..cu.
-nrDaxn .rd.P.   nrDx|Den .rdP|ce.
+nrDaxn .rd.P.   nrDx|Den .rdP|ce.   nrAxenrAxexAun .rdPe.rdPeucu.   rDgxDxexC rd.PdPeuc
 """
 
 
@@ -83,8 +83,8 @@ def test_each_kernel_of_a_layer_is_part_of_a_module_by_its_place_in_the_pass(lin
         ("nDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCn",
          " f     b   B F       f B ~    ~  ~ bb   b", "FBBF?FR?B?"),
         ("nDoCnDoCnDoCnDoCn", "   F   B         ", "FBFF"),  # backward would be seen
-        ("nDggCnDggCn|nDggCnDggCnDggCnDgggCnDggggCn",
-         " b    ~         f      bf   f     f", "FRRBBRB"),
+        ("nDoCnDgCnDggCn|nDggCnDggCnDggCnDgggCnDggggCn",
+         "     b   ~         f      bf   f     f", "FFRRBBBB"),
         ("nDoC|nDoC", "      f ", "FR"),
         ("nDxen|nDxen", "", "fb"),
     ],
