@@ -115,10 +115,10 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
     then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
     as the same kernel or kind of copy comes on the same stream; the next recomputed pass ends it, and so does
-    a kernel that is backward by its name. Backwards, the end of a stretch that ran first ends it as well: layers are alike, so
-    the end of the layer before would seem repeated. Parameters gathered at its edges are prefetched, not
-    repeated. Where another microbatch's launches come between, or another thread launches the collectives,
-    the stretch is found too short.
+    a kernel that is backward by its name. Backwards, the end of a stretch that ran first ends it as well:
+    layers are alike, so the end of the layer before would seem repeated. Parameters gathered at its edges are
+    prefetched, not repeated. Where another microbatch's launches come between, or another thread launches the
+    collectives, the stretch is found too short.
     """
     order = launch_order(rows)
     sequence = order[order_of(rows.launch_thread[order])]

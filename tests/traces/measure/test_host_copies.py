@@ -25,7 +25,7 @@ NAMES = {
 def copied(slots: str, kernel: str = "gemm") -> Memory:
     """Copies of 1 MiB: `o` out, `b` back; `x` both, the way back begun too early, `t` as the other ends.
 
-    A figure is a copy in of so many MiB, a capital a kernel. Steps lie between `|`.
+    A figure is a copy in of so many MiB, `m` of less than one, a capital a kernel. Steps lie between `|`.
     """
     run, at = Run(), 0
     borders: list[int] = []
@@ -33,8 +33,9 @@ def copied(slots: str, kernel: str = "gemm") -> Memory:
         if slot == "|":
             borders.append(at * 1_000)
             continue
-        if slot.isdigit():
-            run.work("h2d", at, at + 40, size_bytes=int(slot) << 20)
+        if slot.isdigit() or slot == "m":
+            size_bytes = (1 << 20) - 1 if slot == "m" else int(slot) << 20
+            run.work("h2d", at, at + 40, size_bytes=size_bytes)
         if slot in NAMES:
             run.work(NAMES[slot], at, at + 40, stream=20 if slot == "A" else 7)
         if slot in "oxt":
@@ -52,21 +53,19 @@ def copied(slots: str, kernel: str = "gemm") -> Memory:
     return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
 
 
-@pytest.mark.parametrize(
-    ("slots", "copies"),
-    [
-        ("|obob|obob|", 8),
-        ("|ob..|ob..|", 0),  # once a step
-        ("ob|ob..|", 0),  # once outside of it
-        ("oo|bb..|", 2),  # of which one half is in the step
-        ("|..oo|bb", 2),
-        ("|obobb|", 4),
-        ("|obobbb|", 0),  # it comes in twice as often as it goes out
-        ("|oooo|...bbbb...|", 8),  # back within the time of the longest step
-        ("|tt|", 4),
-        ("|xx|", 0),  # the second alone comes back
-    ],
-)
+# once a step or outside is none; half of it may lie in a step; the last two: as it ends, and too early
+OFFLOAD = """
+|obob|obob| 8   |ob..|ob..| 0   ob|ob..| 0   oo|bb..| 2   |..oo|bb 2   |obobb| 4   |obobbb| 0
+|oooo|...bbbb...| 8   |tt| 4   |xx| 0
+"""
+
+
+def pairs(text: str) -> list[tuple[str, int]]:
+    words = text.split()
+    return [(slots, int(copies)) for slots, copies in zip(words[::2], words[1::2], strict=True)]
+
+
+@pytest.mark.parametrize(("slots", "copies"), pairs(OFFLOAD))
 def test_what_goes_out_and_comes_back_twice_a_step_is_offload_with_what_of_it_lies_in_steps(
     slots: str, copies: int
 ) -> None:
@@ -82,33 +81,22 @@ def test_whole_graphs_hide_their_copies() -> None:
         assert missing.reason == "graph replays were recorded whole, with the copies in them"
 
 
-LAYERS = "91G1G1W1W|"
+# Weights are read twice with other products behind each; the last step may be cut, and a single copy tells
+# nothing. Then: as many products, communication, what no step has. With a pass by name: of a size that
+# recurs the batch as well; one row is a model that is loaded; a layer before the loss is no batch.
+# A batch is no more than eight, and without steps they fill over a tenth of the window.
+RESIDENT = """
+|91G1G1W1W|91G1G1W1W| 8   |91G1G1W1WN| 4   |91G1G1G1G|91G1G1G1G| 10   |91G1G1W1W|91G1G1G1G| 10
+|91G1G1G1W1W|91G1G1W1W|91G1GW1.| 12   |91G1G1W1W|91G1GW1G1GW|91G1G1W1W| 15
+|91G1GW1G1GW|91G1G1W1W|91G1G1W1W| 15   |91GW|91G1G1W1W1W|91G1G1W1W1G1W| 12
+|91G1GW|91G1G1W1W1W|91G1G1W1W1W| 15   |91GN1GN1GP1GP|91GN1GN1GP1GP| 10
+|91GA1GA1GG1GG|91GA1GA1GG1GG| 10   G|1.1| 0
+|4E2G2G2G4G| 4   |4E2G2G4G4G| 5   |4E22G| 0   E22 0   E2G3G 2   E2G3 2   E2G3GL2G3G 4
+|12345678EG12345678EG| 0   |123456789EG123456789EG| 18   E2G3G.. 2   E2G3G... 0   mEmGmG 0
+"""
 
 
-@pytest.mark.parametrize(
-    ("slots", "copies"),
-    [
-        ("|" + 2 * LAYERS, 8),  # what is read twice with other products behind it, and not its batches
-        ("|91G1G1W1WN|", 4),
-        ("|" + 2 * "91G1G1G1G|", 10),  # nothing tells them apart
-        ("|91G1G1W1W|91G1G1G1G|", 10),  # what one step lacks tells nothing
-        ("|91G1G1G1W1W|91G1G1W1W|91G1GW1.|", 12),  # the last step may be cut
-        ("|" + LAYERS + "91G1GW1G1GW|" + LAYERS, 15),  # but none before it
-        ("|91G1GW1G1GW|" + 2 * LAYERS, 15),
-        ("|91GW|91G1G1W1W1W|91G1G1W1W1G1W|", 12),  # a single copy tells nothing
-        ("|91G1GW|" + 2 * "91G1G1W1W1W|", 15),  # two do
-        ("|" + 2 * "91GN1GN1GP1GP|", 10),  # as many products
-        ("|" + 2 * "91GA1GA1GG1GG|", 10),  # communication is no work of a pass
-        ("G|1.1|", 0),
-        ("|4E2G2G2G4G|", 4),
-        ("|4E2G2G4G4G|", 5),  # of a size that recurs the batch as well
-        ("|4E22G|", 0),  # one row
-        ("E22", 0),
-        ("E2G3G", 2),
-        ("E2G3", 2),
-        ("E2G3GL2G3G", 4),  # a layer before the loss
-    ],
-)
+@pytest.mark.parametrize(("slots", "copies"), pairs(RESIDENT))
 def test_weights_live_on_the_host_and_batches_before_passes_do_not(slots: str, copies: int) -> None:
     assert copied(slots).host_resident_copies == copies
 
@@ -116,18 +104,11 @@ def test_weights_live_on_the_host_and_batches_before_passes_do_not(slots: str, c
 @pytest.mark.parametrize(
     ("others", "weights", "steps", "batches"),
     [
-        ([], [], 1, False),
-        ([1], [5, 5], 1, True),
-        ([1, 1], [5, 5, 5], 1, False),
-        ([1, 1], [5, 5, 5, 5], 1, True),
-        ([1], [5, 5, 6], 1, False),
-        ([1, 1, 2], [5, 5, 5], 1, False),
-        ([], [5], 1, True),
-        ([*range(8)], [9, 9], 1, True),
-        ([*range(9)], [9, 9], 1, False),
-        ([*range(9)], [9, 9], 2, True),
+        ([], [], 1, False), ([], [5], 1, True), ([1], [5, 5], 1, True), ([1], [5, 5, 6], 1, False),
+        ([1, 1], [5, 5, 5], 1, False), ([1, 1], [5, 5, 5, 5], 1, True), ([1, 1, 2], [5, 5, 5], 1, False),
+        ([*range(8)], [9, 9], 1, True), ([*range(9)], [9, 9], 1, False), ([*range(9)], [9, 9], 2, True),
     ],
-)
+)  # fmt: skip
 def test_batches_are_few_and_come_once_where_weights_come_twice(
     others: list[int], weights: list[int], steps: int, batches: bool
 ) -> None:

@@ -16,7 +16,6 @@ from tests.recordings.payloads import collective, init, with_payloads
 from traces.formats.open import read_trace
 from traces.measure.capture import measure_capture, measure_messages
 from traces.measure.data_loading import waits_of, workers_by_rhythm
-from traces.measure.host_copies import _differ
 from traces.measure.recompute import _judge
 from traces.measure.recompute_extent import pair_units
 from traces.measure.sm import stretch_by_sms
@@ -82,22 +81,6 @@ def test_what_runs_again_is_paired_by_units_with_first_runs_each_used_once(
     found = pair_units(order, (letters == "b").astype(np.int64), *masks)
     assert found[1].tolist() == originals
     assert found[0].tolist() == np.flatnonzero(masks[0]).tolist()
-
-
-@pytest.mark.parametrize(
-    ("counts", "differ"),
-    [
-        ([[1, 0, 2], [0, 1, 3]], True),
-        ([[1, 0, 2], [1, 1, 3]], False),  # all of the first are in the second
-        ([[1, 1, 3], [0, 1, 2]], False),
-        ([[1, 0, 2], [0, 1, 2]], False),  # as many products: one of them comes once a step
-        ([[1, 0, 2], [0, 1, 3], [1, 1, 3]], True),
-    ],
-)
-def test_passes_differ_where_each_has_a_kernel_that_another_lacks(
-    counts: list[list[int]], differ: bool
-) -> None:
-    assert _differ(np.array(counts), np.array([False, False, True])) is differ
 
 
 def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() -> None:

@@ -8,32 +8,22 @@ import pytest
 from tests.by_hand.run import Run
 from traces.measure.recompute_extent import Launched, stretches
 
+ROWS = """
+xPyz xPyzb ####.   xPyz xPyw ###.   xPyb xPyb ###.   xPd xPd ##+   dxP dxP +##   xPdy xPdy ####
+xPds xPds ##++   xPs xPs ###   xPdQ xPdQ ####   Px xPx .##   xPyxQy yxQybxPy .###.###
+xPy xPhy ##..   xPh xPh ###   xPh xPo ##.   xPx xPv ##.   xPdy xPdQ ##+#
+"""
+"""What ran first, what runs again, and what of that is found: `#` for sure, `+` perhaps.
 
-@pytest.mark.parametrize(
-    ("first", "again", "found"),
-    [
-        ("xPyz", "xPyzb", "####."),
-        ("xPyz", "xPyw", "###."),
-        ("xPyb", "xPyb", "###."),  # what is backward by its name
-        ("xPd", "xPd", "##+"),  # it may be backward's
-        ("dxP", "dxP", "+##"),
-        ("xPdy", "xPdy", "####"),
-        ("xPds", "xPds", "##++"),
-        ("xPs", "xPs", "###"),
-        ("xPdQ", "xPdQ", "####"),
-        ("xPdy", "xPdQ", "##+#"),  # of another module, whose first run is not known
-        ("Px", "xPx", ".##"),  # before the first of the thread there is nothing
-        ("xPyxQy", "yxQybxPy", ".###.###"),  # the end of the layer before is not repeated
-        ("xPy", "xPhy", "##.."),
-        ("xPh", "xPh", "###"),
-        ("xPh", "xPo", "##."),  # the other way
-        ("xPx", "xPv", "##."),  # on another stream
-    ],
-)
+Capitals are passes, the last Q without a known first run; `b` is backward by its name, `d` may be backward's,
+`s` is silent; `h` and `o` are copies, `v` is `x` on another stream.
+"""
+
+
+@pytest.mark.parametrize(("first", "again", "found"), [*zip(*[iter(ROWS.split())] * 3, strict=True)])
 def test_a_stretch_reaches_as_far_as_its_thread_repeats_the_first_run(
     first: str, again: str, found: str
 ) -> None:
-    """Capitals are passes; `h` and `o` copies; `v` is `x` on another stream. `+`: not for sure."""
     run = Run()
     for place, letter in enumerate(first + again):
         name = {"h": "h2d", "o": "d2h", "v": "kernel_x"}.get(letter, f"kernel_{letter}")
