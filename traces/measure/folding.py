@@ -111,7 +111,7 @@ def _folded_once(tree: _Tree, level: _Level) -> _Level | None:
 def _periods(token: IntArray) -> list[int]:
     """Periods that may be there, rising: how far apart the same tokens, and the same three, stand."""
     found: list[int] = []
-    three = group_of(token[:-2], token[1:-1], token[2:]) if len(token) > 2 else token[:0]
+    three = group_of(token[:-2], token[1:-1], token[2:])
     for key in (token, three):
         before = before_of(key)
         apart = (np.arange(len(key)) - before)[before >= 0]
@@ -165,5 +165,5 @@ def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
     for token in level.token.tolist():
         lay(token, np.array([at]))
         at += tree.rows[token]
-    of, length = ints(runs).reshape(-1, 2).T
+    of, length = ints(runs).reshape(len(runs), 2).T
     return Folded(run, of, length, tuple(loops))

@@ -9,8 +9,8 @@ import numpy as np
 from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray, bools, distinct, ints, none_of, summed
 from traces.columns import COPY_KINDS
-from traces.groups import places_of_each
-from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in, subtract
+from traces.groups import begins, places_of_each
+from traces.intervals import Spans, covered_ns, instants_in, instants_of, subtract
 from traces.limits import WALL, Limit
 from traces.missing import Missing
 from traces.names.kernels import GRAPH_REPLAY, compute_classes
@@ -31,14 +31,13 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int,
     """Of some copies, by their places in the activities, the number, bytes, wall time and exposed time.
 
     Exposed is the part of the wall time in which neither compute nor communication runs. A copy that crosses
-    a window's end counts by what lies inside.
+    a window's end takes what lies inside of it.
     """
     rows = rank.activities
     mine = rows.take(places)
-    inside, copying = ns_in(mine, windows) > 0, instants_in(windows, mine)
+    copying = instants_in(windows, mine)
     exposed = subtract(copying, instants_of(rows, ~rows.is_copy))
-    size_bytes = summed(rank.columns.copies.size_bytes[mine.row[inside]])
-    return summed(inside), size_bytes, copying.total_ns, exposed.total_ns
+    return len(mine), summed(rank.copy_bytes(places)), copying.total_ns, exposed.total_ns
 
 
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
@@ -60,7 +59,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     within_ns = max(steps.lengths_ns())
     out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
     found: list[int] = []
-    for one in distinct(size[used & out & (size >= LARGE.value)]).tolist():
+    for one in distinct(size[out & (size >= LARGE.value)]).tolist():
         pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
         touching = [pair for pair in pairs if used[list(pair)].any()]
         read = summed(used & back & (size == one))
@@ -151,7 +150,7 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     rows, size = rank.activities, rank.copy_bytes(at)
     result = none_of(len(at))
     step = steps.used_at(rows.start_ns[at])
-    names = _in_all_steps(rows, steps) if (step >= 0).any() else []
+    names = _in_all_steps(rows, steps)
     codes = [code for code, name in enumerate(compute_classes()) if name in _MATRIX]
     products = bools([int(rows.key[same[0]]) in codes for same in names])
     for _, same in places_of_each(size) if names else ():
@@ -189,7 +188,7 @@ def _differ(counts: IntArray, products: BoolArray) -> bool:
 def _rows(rank: RankTimeline, at: IntArray) -> IntArray:
     """Where rows of copies begin, in order of start: those without a kernel of matrices or passes between."""
     before = np.searchsorted(_starts(rank.activities, _MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at])
-    return np.flatnonzero(np.diff(before, prepend=-1))
+    return np.flatnonzero(begins(before))
 
 
 def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:

@@ -55,8 +55,8 @@ def measure_rates(
         matrix=_matrix(rank, windows, gpu.name, memory),
         copies=_copies(rank, windows),
         collective_rates=collectives,
-        memory_gb_per_s=or_gap(memory and float(memory), rank.lacks(_NO_RATE.format("memory"), "gpu")),
-        link_gb_per_s=or_gap(link and float(link), rank.lacks(_NO_RATE.format("NVLink"), "gpu")),
+        memory_gb_per_s=or_gap(memory, rank.lacks(_NO_RATE.format("memory"), "gpu")),
+        link_gb_per_s=or_gap(link, rank.lacks(_NO_RATE.format("NVLink"), "gpu")),
     )
 
 
@@ -83,7 +83,9 @@ class _Done:
         return self.work.flop / (self.peak_tflops * 1e12)
 
 
-def _matrix(rank: RankTimeline, windows: Spans, gpu: str | None, memory: int | None) -> MatrixRates | Missing:
+def _matrix(
+    rank: RankTimeline, windows: Spans, gpu: str | None, memory: float | None
+) -> MatrixRates | Missing:
     rows, problems, no_peak = rank.activities, rank.columns.problems, rank.lacks(_NO_PEAK, "gpu")
     if problems is None:
         return rank.lacks("no shapes of operators were recorded", "operator_shapes")
@@ -173,7 +175,7 @@ def _precision(work: OperatorWork, kernel: str, rank: RankTimeline) -> Precision
 
 
 def _by_class(
-    done: Sequence[_Done], memory: int | None, no_peak: Missing, key: IntArray, length_ns: IntArray
+    done: Sequence[_Done], memory: float | None, no_peak: Missing, key: IntArray, length_ns: IntArray
 ) -> tuple[ClassSpeed, ...]:
     found = []
     for name, several in _grouped(done, lambda one: one.key):
@@ -192,7 +194,7 @@ def _by_class(
     return tuple(sorted(found, key=lambda one: (-one.flop, one.key)))
 
 
-def _by_operator(done: Sequence[_Done], memory: int | None, no_peak: Missing) -> tuple[OperatorSpeed, ...]:
+def _by_operator(done: Sequence[_Done], memory: float | None, no_peak: Missing) -> tuple[OperatorSpeed, ...]:
     found = [
         OperatorSpeed(**_common(several, memory, no_peak), operator=operator, dtype=dtype, key=key)
         for (operator, dtype, key), several in _grouped(
@@ -202,7 +204,7 @@ def _by_operator(done: Sequence[_Done], memory: int | None, no_peak: Missing) ->
     return tuple(sorted(found, key=lambda one: (-one.flop, one.operator, one.dtype, one.key)))
 
 
-def _common(several: Sequence[_Done], memory: int | None, no_peak: Missing) -> dict[str, Any]:
+def _common(several: Sequence[_Done], memory: float | None, no_peak: Missing) -> dict[str, Any]:
     """The fields of `Speed`, of some operators together."""
     flop, work_ns = sum(one.work.flop for one in several), sum(one.work_ns for one in several)
     size = sum(one.work.bytes_at_least for one in several)
@@ -226,7 +228,7 @@ def _common(several: Sequence[_Done], memory: int | None, no_peak: Missing) -> d
     }
 
 
-def _roof_s(one: _Done, memory: int | None) -> float | None:
+def _roof_s(one: _Done, memory: float | None) -> float | None:
     if one.at_peak_s is None or memory is None:
         return None
     return max(one.at_peak_s, one.work.bytes_at_least / (memory * 1e9))

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import (
+    FOREVER,
     PLACE,
     BoolArray,
     IntArray,
@@ -32,7 +33,7 @@ from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.names.ranges import is_recompute_name
 from traces.resolve.communication import stab
 from traces.resolve.neighbours import launch_order
-from traces.timeline import Activities, RankTimeline
+from traces.timeline import Activities, RankTimeline, Source
 from traces.training import Roles
 
 
@@ -59,7 +60,7 @@ def pair_units(
             pairs += _paired(unit, open_)
             unit = []
     pairs += _paired(unit, open_)
-    recomputed, original = ints(pairs).reshape(-1, 2).T
+    recomputed, original = ints(pairs).reshape(len(pairs), 2).T
     return recomputed, original
 
 
@@ -68,8 +69,8 @@ def _paired(unit: list[tuple[int, int]], open_: list[tuple[int, int]]) -> list[t
     if not unit:
         return []
     modules, count = [code for _, code in unit], len(unit)
-    for at in range(len(open_) - count, -1, -1):
-        if open_[at][1] == modules[0] and [code for _, code in open_[at : at + count]] == modules:
+    for at in reversed(range(len(open_))):
+        if [code for _, code in open_[at : at + count]] == modules:
             found = [place for place, _ in open_[at : at + count]]
             del open_[at : at + count]
             return list(zip((place for place, _ in unit), found, strict=True))
@@ -77,7 +78,7 @@ def _paired(unit: list[tuple[int, int]], open_: list[tuple[int, int]]) -> list[t
 
 
 def _latest(code: int, open_: list[tuple[int, int]]) -> int:
-    for at in range(len(open_) - 1, -1, -1):
+    for at in reversed(range(len(open_))):
         if open_[at][1] == code:
             return open_.pop(at)[0]
     return -1
@@ -113,16 +114,18 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
 
     `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
     then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
-    as the same kernel or kind of copy comes; the next recomputed pass ends it, and so does a kernel that is
-    backward by its name. Backwards, the end of a stretch that ran first ends it as well: layers are alike, so
-    the end of the layer before would seem repeated. Parameters gathered at its edges are prefetched, not
-    repeated. Where another microbatch's launches come between, or another thread launches the collectives,
-    the stretch is found too short.
+    as the same kernel or kind of copy comes on the same stream; the next recomputed pass ends it, and so does
+    a kernel that is backward by its name. Backwards, the end of a stretch that ran first ends it as well:
+    layers are alike, so the end of the layer before would seem repeated. Parameters gathered at its edges are
+    prefetched, not repeated. Where another microbatch's launches come between, or another thread launches the
+    collectives, the stretch is found too short.
     """
     order = launch_order(rows)
     sequence = order[order_of(rows.launch_thread[order])]
-    place = places_in(sequence)
-    kind, met = _kinds(rows), mask_of(recomputed, len(rows))
+    place, threads = places_in(sequence), np.append(rows.launch_thread[sequence], FOREVER)
+    met = mask_of(recomputed, len(rows))
+    of_copy = rows.key * (rows.source == Source.COPY)
+    kind = group_of(rows.name, of_copy, rows.source, rows.stream_id)
     taken, sure = met.copy(), met.copy()
     ends = met | launched.backward | rows.is_replay  # a row does not say which graph it is
     paired = original >= 0
@@ -134,7 +137,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
         new, old = starts, originals
         doubt = none_of(len(starts))
         while len(open_):
-            inside = _on_one_thread(rows, sequence, new, way) & _on_one_thread(rows, sequence, old, way)
+            inside = (threads[new + way] == threads[new]) & (threads[old + way] == threads[old])
             open_, new, old = open_[inside], new[inside] + way, old[inside] + way
             same = kind[sequence[new]] == kind[sequence[old]]
             meets = open_[same & met[sequence[new]]]
@@ -155,28 +158,12 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     return Stretches(sure, taken)
 
 
-def _kinds(rows: Activities) -> IntArray:
-    """One number per activity, the same for the same kernel name or kind of copy, and the same stream."""
-    streams = distinct(rows.stream_id)
-    what = np.where(rows.name >= 0, rows.name + 64, rows.key)  # 64: more than there are kinds of copy
-    return (what * 4 + rows.source) * len(streams) + np.searchsorted(streams, rows.stream_id)
-
-
-def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int) -> BoolArray:
-    """Whether the sequence goes on, one further that way, on the same thread."""
-    next_ = at + way
-    ends = (next_ < 0) | (next_ >= len(sequence))
-    next_ = np.where(ends, at, next_)
-    there, here = (rows.take(sequence[places]).launch_thread for places in (next_, at))
-    return ~ends & (there == here)
-
-
 FAMILIES: Final = ("attention", "norm", "activation")
 """Operations with kernels of their own both ways. Matrix products have two in backward for one in forward."""
 
 
 def recompute_at_most_ns(
-    rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, *, more: bool = False
+    rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, *, more: bool
 ) -> int | None:
     """Wall time in the windows that recompute can take at most; None where no witness bounds it.
 
@@ -239,8 +226,7 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     stretch = zeros(len(rows))
     stretch[order] = np.cumsum(ends[order])
     forward = theirs & rank.of_phase("fwd")
-    holds = np.bincount(stretch[forward], minlength=len(rows) + 1) > 0
-    return theirs & ~backward & ~gradients & holds[stretch]
+    return theirs & ~backward & ~gradients & np.isin(stretch, stretch[forward])
 
 
 _PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
@@ -254,7 +240,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
     rows, result = rank.activities, none_of(len(rank.activities))
     compute = np.flatnonzero(inside & rows.is_compute & rows.is_kernel)
     shape = rank.columns.kernels.shape[rows.row[compute]]
-    length_ns = rows.end_ns[compute] - rows.start_ns[compute]
+    length_ns = rows.length_ns[compute]
     for _, same in places_of_each(group_of(rows.name[compute], shape)):
         again = backward[compute[same]]
         longest = same[again][order_of(-length_ns[same[again]])]
@@ -262,7 +248,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
     products = rank.of_class(*_PRODUCTS)
     if (result & products).any():
         return result
-    return np.zeros_like(result)
+    return none_of(len(result))
 
 
 def _backward_by_name(rank: RankTimeline) -> BoolArray:

@@ -53,7 +53,7 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
 
 
 def _sequence(step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray) -> Sequence:
-    loops = ints(folded.loops).reshape(-1, 3).T
+    loops = ints(folded.loops).reshape(len(folded.loops), 3).T
     return Sequence(
         step=step,
         kinds=kinds,

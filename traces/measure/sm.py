@@ -120,7 +120,7 @@ def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
 
 def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each other."""
-    total = int(group.max()) + 1 if len(group) else 0
+    total = int(group.max(initial=-1)) + 1
     group, values = group[which], values[which]
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)

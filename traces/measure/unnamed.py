@@ -9,7 +9,7 @@ import numpy as np
 
 from traces.account.device import Queueing
 from traces.account.producers import Producers
-from traces.arrays import BoolArray, IntArray, distinct, none_of, shifted, summed
+from traces.arrays import BoolArray, IntArray, distinct, listed, none_of, shifted, summed
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import mask_of, sums_of
@@ -79,11 +79,9 @@ def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tupl
     streams = distinct(rows.stream_id)
     of_row = np.searchsorted(streams, rows.stream_id)
     length_ns = rows.length_ns
-    known_ns, unknown_ns = (
-        sums_of(np.where(which, length_ns, 0), of_row, len(streams)) for which in (known, unnamed)
-    )
-    own = (unknown_ns > 0) & (unknown_ns >= NEARLY_ALL.value * (known_ns + unknown_ns))
-    main = (known_ns > 0) & ~own
+    known_ns, unknown_ns = (sums_of(length_ns * which, of_row, len(streams)) for which in (known, unnamed))
+    own = unknown_ns.astype(np.bool_) & (unknown_ns >= NEARLY_ALL.value * (known_ns + unknown_ns))
+    main = known_ns.astype(np.bool_) & ~own
     own &= unknown_ns <= NEARLY_ALL.value * (unknown_ns + known_ns[main].sum())
     return own[of_row], main[of_row]
 
@@ -125,7 +123,7 @@ def _kernels(
         busy_ns = instants_in(windows, mine).total_ns
         shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
-        often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
+        often = listed(shapes.grid[np.argmax(grids == np.bincount(grids[shape]).argmax())])
         found.append(
             UnknownKernel(
                 name=names[code] if code >= 0 else NO_NAME,
@@ -133,7 +131,7 @@ def _kernels(
                 busy_ns=busy_ns,
                 count=len(mine),
                 mean_ns=summed(mine.length_ns) // len(mine),
-                grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
+                grid=no_grid(rank) if NULL in often else often,
                 per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
                 finding=False,
                 probably_communication=code in likely,

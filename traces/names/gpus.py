@@ -31,8 +31,8 @@ class Product(TableRow, frozen=True):
     capability: tuple[int, int] | None = None
     sm_count: int | None = None
     memory_gib: int | None = None
-    memory_gb_per_s: int | None = None
-    nvlink_gb_per_s: int | None = None
+    memory_gb_per_s: float | None = None
+    nvlink_gb_per_s: float | None = None
 
     @property
     def memory_bytes(self) -> int | None:
@@ -56,7 +56,7 @@ def product_named(name: str) -> Product | None:
     return None
 
 
-def memory_rate(name: str | None, memory_bytes: int | None) -> int | None:
+def memory_rate(name: str | None, memory_bytes: int | None) -> float | None:
     """Peak of a GPU's memory in GB/s; None of a form with less memory than the one in the table.
 
     Drivers show some percent less than is sold.
@@ -70,7 +70,7 @@ def memory_rate(name: str | None, memory_bytes: int | None) -> int | None:
     return product.memory_gb_per_s
 
 
-def link_rate(name: str | None) -> int | None:
+def link_rate(name: str | None) -> float | None:
     """NVLink of a GPU in GB/s, in one direction; None of one that has none, or may have none."""
     product = product_named(name) if name and "pcie" not in name.lower() else None
     if product:

@@ -17,24 +17,41 @@ FP8 = "nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT"
 
 
 def exchanging(
-    *, awaited: bool = True, stream: int = 20, beside: Callable[[Run], object] = lambda step: None
+    *,
+    waits: int = 4,
+    start: int = 60,
+    awaited: bool = True,
+    stream: int = 20,
+    beside: Callable[[Run], object] = lambda step: None,
 ) -> Run:
-    """Three steps of 100 us: a GEMM of 60, then a kernel of unknown class for 30 that compute waits for."""
+    """Four steps of 100 us: a GEMM of 60, then a kernel of unknown class for 30 that compute waits for.
+
+    It waits for the GEMM in so many of them.
+    """
     run = Run()
-    for step in run.steps(3, every=100):
+    for place, step in enumerate(run.steps(4, every=100)):
         step.work("gemm", 0, 60)
-        step.wait(7, by=stream, recorded=-7, waits=-5)
-        step.work("exchange_kernel", 60, 90, stream=stream)
+        if place < waits:
+            step.wait(7, by=stream, recorded=-7, waits=-5)
+        step.work("exchange_kernel", start, start + 30, stream=stream)
         if awaited:
             step.wait(stream, by=7, recorded=53, waits=56)
         beside(step)
     return run
 
 
+def after_all_reduce(step: Run) -> None:
+    step.work("all_reduce", 0, 60, stream=24)
+    step.wait(24, by=20, recorded=-7, waits=-5)
+
+
 @pytest.mark.parametrize(
     ("run", "alone_us", "apart_us"),
     [
         (exchanging(), 30, 30),
+        (exchanging(waits=2, start=66, beside=lambda step: step.work("norm", 97, 99)), 30, 30),
+        (exchanging(waits=1, start=66, beside=lambda step: step.work("norm", 97, 99)), 30, 0),
+        (exchanging(waits=0, start=66, beside=lambda step: after_all_reduce(step)), 30, 0),
         (exchanging(awaited=False), 30, 0),
         (exchanging(stream=7), 30, 0),
         (exchanging(beside=lambda step: step.work("gemm", 60, 75, stream=8)), 15, 15),
@@ -44,7 +61,9 @@ def exchanging(
         (exchanging(beside=lambda step: step.work("all_reduce", 60, 90, stream=24)), 30, 30),
     ],
     ids=[
-        "on a stream of its own", "nothing waits for it", "on the stream of compute", "half of it hidden",
+        "on a stream of its own", "it waits in every second step",
+        "it rarely waits", "it waits for communication", "nothing waits for it",
+        "on the stream of compute", "half of it hidden",
         "more than half of it hidden", "a tenth of its stream is known", "more of its stream is known",
         "beside communication",
     ],
@@ -53,9 +72,10 @@ def test_unknown_kernels_are_probably_communication_where_streams_and_waits_say_
     run: Run, alone_us: int, apart_us: int
 ) -> None:
     found = run.measured().unnamed
-    assert (found.alone_ns, found.apart_ns) == (3_000 * alone_us, 3_000 * apart_us)
+    assert (found.alone_ns, found.apart_ns) == (4_000 * alone_us, 4_000 * apart_us)
     (kernel,) = found.kernels
-    assert (kernel.count, kernel.mean_ns, kernel.busy_ns, kernel.per_step_ns) == (3, 30_000, 90_000, 30_000)
+    assert (kernel.count, kernel.mean_ns, kernel.busy_ns, kernel.per_step_ns) == (4, 30_000, 120_000, 30_000)
+    assert kernel.finding is False
     assert kernel.probably_communication is (apart_us > 0)
 
 
@@ -74,12 +94,14 @@ def test_unknown_kernels_are_listed_by_their_time_in_the_window_with_the_grid_of
     run = Run()
     for place, (name, blocks) in enumerate((("one", 8), ("one", 16), ("one", 16), ("two", 8), ("early", 8))):
         run.work(name, 100 * place, 100 * place + (30 if name == "one" else 95), blocks=blocks)
-    found = run.measured(window=(10, 400)).unnamed.kernels
-    assert [(one.name, one.count, one.busy_ns, one.mean_ns, one.grid) for one in found] == [
-        ("two", 1, 95_000, 95_000, (8, 1, 1)),
+    run.recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-2]["gridX"] = -1
+    found = run.measured(window=(10, 400.001)).unnamed.kernels
+    assert [(one.name, one.count, one.busy_ns, one.mean_ns, known(one.grid)) for one in found] == [
+        ("two", 1, 95_000, 95_000, None),
         ("one", 3, 80_000, 30_000, (16, 1, 1)),  # of the first 20 us lie in the window
+        ("early", 1, 1, 95_000, (8, 1, 1)),
     ]
-    assert [one.frac for one in found] == [95 / 390, 80 / 390]
+    assert [one.frac for one in found] == [95_000 / 390_001, 80_000 / 390_001, 1 / 390_001]
     assert isinstance(found[0].per_step_ns, Missing)
     steps = exchanging()
     steps.work("another_kernel", 400, 450)  # after the last step

@@ -17,7 +17,7 @@ from traces.measure.recompute import Recompute, measure_recompute
 from traces.missing import Missing, known
 from traces.names.kernels import gemm_format
 from traces.sections.rank import Memory, Passes
-from traces.steps.found import Step, Steps, from_steps, one_window
+from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import RankTimeline
 from traces.training import roles_of
 
@@ -125,10 +125,6 @@ def memory_of(rank: RankTimeline | Run, steps: Steps) -> Memory:
     return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
 
 
-def window(length_us: int) -> Steps:
-    return one_window("none", "", 0, length_us * 1_000)
-
-
 MIB = 1 << 20
 
 
@@ -167,142 +163,6 @@ def test_communication_hides_offload_and_another_copy_does_not() -> None:
         run.work(name, 600, 650, stream=20)
         found = memory_of(run, steps_of(2))
         assert (found.offload_exposed_ns, found.offload_copies) == (exposed_us * 1_000, 8)
-
-
-def often(run: Run, kind: str, at: float, count: int, size_bytes: int = 16 * MIB) -> None:
-    for place in range(count):
-        run.work(kind, at + 10 * place, at + 10 * place + 5, size_bytes=size_bytes)
-
-
-@pytest.mark.parametrize(("each", "copies"), [(2, 0), (3, 12)])
-def test_offload_over_the_end_of_a_step_comes_back_in_the_next_at_least_twice_a_step(
-    each: int, copies: int
-) -> None:
-    """What comes back in the first went out before; two at two borders are four in three steps."""
-    run = worked(3)
-    for k in range(3):
-        often(run, "h2d", 1_000 * k, each)
-        often(run, "d2h", 1_000 * k + 900, each)
-    found = memory_of(run, steps_of(3))
-    assert (found.offload_exposed_ns, found.offload_copies) == (copies * 5_000, copies)
-    assert known(memory_of(run, window(3_000)).offload_exposed_ns) is None
-
-
-@pytest.mark.parametrize(("late_us", "copies"), [(0, 12), (1, 0)])
-def test_what_comes_in_more_than_a_step_after_anything_went_out_is_no_offload(
-    late_us: int, copies: int
-) -> None:
-    """Each takes the last that is out: the sixth to come back, from 1905 us on, what was out at 905."""
-    run = worked(3)
-    often(run, "d2h", 900, 6)
-    for place in range(6):
-        at = 1_855 + late_us + 10 * place
-        run.work("h2d", at, at + 5, size_bytes=16 * MIB)
-    assert memory_of(run, steps_of(3)).offload_copies == copies
-
-
-def layers_of_weights(sizes: tuple[int, ...], *, batches: bool = False, steps: int = 2) -> Run:
-    """Steps of 1 ms: four layers, each a copy of 60 us and a GEMM of 40; before them an embedding, if any."""
-    run = Run()
-    for k in range(steps):
-        step = run.at(1_000 * k)
-        if batches:
-            step.work("h2d", 0, 10, size_bytes=4 * MIB)
-            step.work(EMBEDDING, 20, 30)
-        for layer in range(4):
-            at = 100 + 200 * layer
-            step.work("h2d", at, at + 60, size_bytes=sizes[layer % len(sizes)])
-            step.work("gemm", at + 60, at + 100)
-    return run
-
-
-EMBEDDING = "void at::native::embedding_dense_kernel<float>(float*)"
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "copies"),
-    [(2 * MIB, 8), (4 * MIB, 10), (MIB, 8), (MIB - 1, 0)],  # of 4 MiB are the two batches as well
-)
-def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is_none(
-    size_bytes: int, copies: int
-) -> None:
-    found = memory_of(layers_of_weights((size_bytes,), batches=True), steps_of(2))
-    assert (found.host_resident_copies, found.host_resident_bytes) == (copies, copies * size_bytes)
-    if copies == 8:
-        assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
-    assert found.offload_copies == 0
-
-
-@pytest.mark.parametrize(("tensors", "copies"), [(1, 0), (8, 0), (9, 36)])
-def test_up_to_eight_tensors_before_every_pass_are_a_batch(tensors: int, copies: int) -> None:
-    """Four microbatches of one step; a batch of more is a model."""
-    run = Run()
-    for at in range(0, 1_000, 250):
-        for place in range(tensors):
-            run.work("h2d", at + 10 * place, at + 10 * place + 9, size_bytes=(1 + place) * MIB)
-        run.work(EMBEDDING, at + 100, at + 110)
-        run.work("gemm", at + 110, at + 200)
-    assert memory_of(run, steps_of(1)).host_resident_copies == copies
-
-
-@pytest.mark.parametrize(
-    ("sizes", "copies"),
-    [((2 * MIB, 3 * MIB), 8), ((2 * MIB,), 0)],  # of one size they may be batches: no kernel names a pass
-)
-def test_without_steps_copies_of_different_sizes_that_fill_the_window_live_on_the_host(
-    sizes: tuple[int, ...], copies: int
-) -> None:
-    """They take 480 us, which are a tenth of a longer window and no more."""
-    run = layers_of_weights(sizes)
-    found = {length: memory_of(run, window(length)).host_resident_copies for length in (2_000, 4_799, 4_800)}
-    assert found == {2_000: copies, 4_799: copies, 4_800: 0}
-
-
-def read_both_ways(step: Run, sizes: tuple[int, ...], batch: int = 0, gradients: bool = False) -> None:
-    """1 ms: two layers forward, then backward, 200 us each: copies of 20 us, a kernel that names no pass.
-
-    A batch comes first, its labels before backward.
-    """
-    if batch:
-        step.work("h2d", 0, 90, size_bytes=batch, launched=False)
-        step.work("h2d", 450, 460, size_bytes=batch // 8, launched=False)
-    for place, name in enumerate((GEMM, GEMM, GRADIENT, GRADIENT)):
-        begin = 100 + 200 * place
-        for size in sizes:
-            step.work("h2d", begin, begin + 20, size_bytes=size)
-            if gradients and name == GRADIENT:
-                step.on(stream=9).work("d2h", begin + 110, begin + 120, size_bytes=size, launched=False)
-            begin += 20
-        step.work(name, begin, begin + 50)
-
-
-@pytest.mark.parametrize("sizes", [(2 * MIB,), (2 * MIB, 3 * MIB)])
-@pytest.mark.parametrize(("batch", "gradients"), [(0, False), (64 * MIB, False), (0, True)])
-def test_what_is_read_forward_and_backward_lives_on_the_host_beside_batches_and_gradients(
-    sizes: tuple[int, ...], batch: int, gradients: bool
-) -> None:
-    run = Run()
-    for k in range(3):
-        read_both_ways(run.at(1_000 * k), sizes, batch, gradients)
-    found = memory_of(run, steps_of(3))
-    assert found.host_resident_copies == 3 * 4 * len(sizes)
-    assert found.host_resident_union_ns == 3 * 4 * len(sizes) * 20_000
-    assert found.offload_copies == 0
-
-
-@pytest.mark.parametrize(("rows", "copies"), [(6, 0), (7, 6)])
-def test_weights_live_on_the_host_where_they_come_twice_a_step_in_the_mean(rows: int, copies: int) -> None:
-    """Three steps; in the first so many copies, each before a GEMM: fewer are a model that is loaded.
-
-    The last of them comes right before the loss, so that it may be a batch.
-    """
-    run = worked(3)
-    for end in (1_000, 2_000, 3_000):
-        run.work(LOSS, end - 20, end - 10)
-    for place in range(rows):
-        run.work("h2d", 210 + 100 * place, 250 + 100 * place, size_bytes=(1 + place) * MIB)
-        run.work("gemm", 260 + 100 * place, 300 + 100 * place)
-    assert memory_of(run, steps_of(3)).host_resident_copies == copies
 
 
 def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads() -> None:

@@ -17,11 +17,11 @@ from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.measure.capture import measure_capture, measure_messages
 from traces.measure.data_loading import waits_of, workers_by_rhythm
-from traces.measure.host_copies import _differ
 from traces.measure.recompute import _judge
 from traces.measure.recompute_extent import pair_units
 from traces.measure.sm import stretch_by_sms
 from traces.measure.step_timeline import _others, typical_step
+from traces.missing import Missing
 from traces.sections.tables import LedgerRow
 from traces.steps.found import Step, from_steps, one_window
 
@@ -65,6 +65,7 @@ def test_passes_run_again_are_counted_where_counts_leave_one_explanation(
     [
         ("abab", "ab", [2, 3]),  # the latest stretch of both, in their order
         ("aba", "ab", [0, 1]),
+        ("abaa", "ab", [0, 1]),
         ("ba", "ab", [1, 0]),  # none stands in that order: each the latest of its own
         ("a", "aa", [0, -1]),
         ("ab", "b|a", [1, 0]),  # two units, parted by a backward kernel
@@ -82,22 +83,6 @@ def test_what_runs_again_is_paired_by_units_with_first_runs_each_used_once(
     assert found[0].tolist() == np.flatnonzero(masks[0]).tolist()
 
 
-@pytest.mark.parametrize(
-    ("counts", "differ"),
-    [
-        ([[1, 0, 2], [0, 1, 3]], True),
-        ([[1, 0, 2], [1, 1, 3]], False),  # all of the first are in the second
-        ([[1, 1, 3], [0, 1, 2]], False),
-        ([[1, 0, 2], [0, 1, 2]], False),  # as many products: one of them comes once a step
-        ([[1, 0, 2], [0, 1, 3], [1, 1, 3]], True),
-    ],
-)
-def test_passes_differ_where_each_has_a_kernel_that_another_lacks(
-    counts: list[list[int]], differ: bool
-) -> None:
-    assert _differ(np.array(counts), np.array([False, False, True])) is differ
-
-
 def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() -> None:
     run = Run()
     run.work("gemm", 0, 10)
@@ -112,6 +97,13 @@ def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() ->
     ):
         sm = run.measured(window=window).sm
         assert (sm.comm_blocks, sm.comm_blocks_mean) == (most, mean)
+    run.recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["gridX"] = None
+    unknown = run.measured(window=(0, 300)).sm
+    assert isinstance(unknown.comm_blocks, Missing)
+    assert (unknown.comm_blocks_mean, unknown.comm_blocks.reason[:21]) == (
+        unknown.comm_blocks,
+        "communication kernels",
+    )
     alone = Run()
     alone.work("gemm", 0, 10)
     assert alone.measured(window=(0, 10)).sm.comm_blocks is None

@@ -81,6 +81,19 @@ def test_copies_have_their_bytes_over_their_time(tmp_path: Path) -> None:
     assert (found["kind"], found["count"], found["gb_per_s"]) == ("memcpy_h2d", 1, 20.0)
 
 
+def test_a_product_of_fp32_counts_in_the_format_of_its_kernel_and_copies_need_their_sizes(
+    tmp_path: Path,
+) -> None:
+    events = product(0, 1, 1000, 1000, 1000)
+    events[0]["args"]["Input type"] = ["float", "float"]
+    events[2]["name"] = "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8"
+    copy = on_gpu("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 300, 10, 7)
+    found = rates_of(tmp_path / "run.json", [*events, copy])
+    assert found["matrix"]["classes"][0]["peak_frac"] == pytest.approx(20 / 494.5)
+    assert found["copies"] is None
+    assert (found["memory_gb_per_s"], found["link_gb_per_s"]) == (3350.0, 450.0)
+
+
 def test_what_each_link_carries_follows_nccl_tests() -> None:
     assert bus_share("all_reduce", 8) == 2 * 7 / 8
     assert {bus_share(name, 8) for name in ("all_gather", "reduce_scatter", "all_to_all")} == {7 / 8}

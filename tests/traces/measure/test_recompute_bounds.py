@@ -136,7 +136,21 @@ def test_unknown_kernels_may_run_again_unless_they_are_few_or_one_thread_of_pyto
         run.work(name, 10 * place, 10 * place + 10, launch=10 * place - 10, thread=own)
     rank = run.rank()
     inside = np.ones(len(rank.activities), dtype=np.bool_)
-    assert recompute_at_most_ns(rank, roles_of(rank), inside, spans((0, 10**9))) == at_most_ns
+    found = recompute_at_most_ns(rank, roles_of(rank), inside, spans((0, 10**9)), more=False)
+    assert found == at_most_ns
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_where_attention_runs_once_each_way_only_more_products_than_gradients_may_run_again(
+    more: bool,
+) -> None:
+    run = Run()
+    for place, name in enumerate(("gemm", "attention", "attention_backward", "gemm", "gemm")):
+        run.work(name, 10 * place, 10 * place + 10, launch=10 * place - 10, thread=int(place > 1))
+    rank = run.rank()
+    inside = np.ones(5, dtype=np.bool_)
+    found = recompute_at_most_ns(rank, roles_of(rank), inside, spans((0, 10**9)), more=more)
+    assert found == 10_000 * more
 
 
 ATTENTION = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"

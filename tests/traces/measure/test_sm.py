@@ -73,6 +73,10 @@ def test_what_has_no_whole_launch_shape_is_not_judged(export: Export) -> None:
     kernel(some, 0, 100, blocks=200)
     some.kernel(PLAIN, 100 * US, 200 * US, grid=(200, 1, 1), block=(0, 1, 1))
     some.kernel(PLAIN, 200 * US, 300 * US, grid=(200, 1, 1), block=(2048, 1, 1))  # more than an SM holds
+    lacking = ("gridZ", "blockY", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+    for place, column in enumerate(lacking):
+        kernel(some, 300 + 100 * place, 100, blocks=200)
+        some.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1][column] = -1
     use = measured(export(some))
     assert (use.limiter_ns, use.occupancy_frac) == ({"warps": 100 * US}, 1.0)
 

@@ -17,13 +17,13 @@ from traces.timeline import RankTimeline
 
 def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
     """The first payload kernel of each pass, shape (p,): its place among the rank's activities."""
-    return lanes.order[np.where(passes.to_last >= passes.to_first, passes.to_first, passes.from_first)]
+    return lanes.order[passes.to_first]
 
 
 def steps_at(borders: Borders, time_ns: IntArray) -> IntArray:
     """Used step in which each time lies, `UNTOLD` outside of all."""
     step = last_at(borders.start_ns, time_ns)
-    return np.where((step >= 0) & (time_ns < borders.end_ns[step]), step, UNTOLD)
+    return np.where(time_ns < borders.end_ns[step], step, UNTOLD)  # -1 before the first, which is that
 
 
 def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes) -> IntArray | Missing:
@@ -61,8 +61,6 @@ def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray,
     if len(named):
         return named
     mine = np.flatnonzero((step != UNTOLD) & np.isin(kind, (Kind.FORWARD, Kind.BACKWARD)))
-    if not len(mine):
-        return mine
     place = order_of(launch_order(rank.activities))[head[mine]]
     mine = mine[np.lexsort((place, step[mine]))]
     first = np.flatnonzero(begins(step[mine], kind[mine]))

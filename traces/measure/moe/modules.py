@@ -1,8 +1,8 @@
 """Which module of a MoE layer each activity belongs to, by its part and where in a layer pass it stands.
 
-A pass on its lane: before | tokens leave | entry | experts | exit | tokens come back | after. Entry is what
-brings tokens into the order of experts, exit what takes them out of it. Before and after reach to the next
-norm, attention or head, or to the pass beside it.
+A pass on its lane: before | entry | experts | exit | after. In entry tokens leave and come into the order of
+experts, in exit they come back. Before and after reach to the next norm, attention or head, or to the pass
+beside it.
 
 Dense GEMMs around the exchanges are the expert that every token visits, and the router's gate. Their names
 say nothing. The shared expert is told by its activation outside of the experts: it may run beside an
@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, NOWHERE, PLACE, BoolArray, IntArray, codes_of, last_at, none_of
+from traces.arrays import CODE, NOWHERE, PLACE, BoolArray, IntArray, codes_of, last_at, none_of, shifted
 from traces.frozen import frozen
 from traces.groups import begins, mask_within, next_at, previous_at
 from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
@@ -26,13 +26,11 @@ class Zone(IntEnum):
     """Stretches of a pass, in their order."""
 
     BEFORE = 0
-    LEAVE = 1
-    ENTRY = 2
-    EXPERTS = 3
-    EXIT = 4
-    RETURN = 5
-    AFTER = 6
-    OUTSIDE = 7
+    ENTRY = 1
+    EXPERTS = 2
+    EXIT = 3
+    AFTER = 4
+    OUTSIDE = 5
 
 
 @frozen
@@ -59,12 +57,9 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
         return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
     begin, end = _reach(lanes, passes, told)
     entered, left = _experts(lanes, passes)
-    back = passes.from_last + 1
-    starts = (begin, passes.to_first, passes.to_last + 1, entered, left, passes.from_first, back, end)
-    borders = np.stack(starts, axis=1).ravel()
-    at = (last_at(borders, np.arange(count, dtype=PLACE))).astype(PLACE)
-    zone = (at % len(Zone)).astype(CODE)
-    zone[at < 0] = Zone.OUTSIDE
+    borders = np.stack((begin, passes.to_first, entered, left, passes.from_last + 1, end), axis=1).ravel()
+    at = last_at(borders, np.arange(count, dtype=PLACE)).astype(PLACE)
+    zone = (at % len(Zone)).astype(CODE)  # before the first it is outside as well
     of = at // len(Zone)
     of[zone == Zone.OUTSIDE] = UNTOLD
     return Zones(zone, of, begin, entered, end)
@@ -87,9 +82,8 @@ def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntA
 def _split(lanes: Lanes, told: Evidence, left: IntArray, right: IntArray) -> IntArray:
     """Where, in stretches between two passes that nothing parts, the first ends."""
     again = told.recomputed[lanes.order]
-    flips: BoolArray = np.concatenate(([False], again[1:] != again[:-1]))
     backward = told.phase[lanes.order] == PHASES.index("bwd")
-    flip = next_at(flips)[left]
+    flip = next_at(again != shifted(again))[left]
     return np.minimum(np.where(flip < right, flip, next_at(backward)[left]), right)
 
 
@@ -107,15 +101,14 @@ def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
         [near(which) for which in (gemm, reorder)] for near in (next_at, previous_at)
     )
     first, last = next_reorder[low], previous_reorder[high]
-    some = first < high
-    two = some & (next_gemm[first] < last)
-    only_exit = some & ~two & (next_gemm[low] < first) & (next_gemm[np.maximum(last, 0)] >= high)
-    begins = np.where(some, previous_reorder[next_gemm[first]], previous_at(dense)[next_at(grouped)[low]])
-    begins = np.where(some & ~two, last, begins)
-    begins = np.where(only_exit | (~some & (next_at(grouped)[low] >= high)), -1, begins)
-    ends = np.where(two, next_reorder[previous_gemm[np.maximum(last, 0)]], np.where(only_exit, first, high))
-    begins = np.clip(begins + 1, low, high)
-    return begins, np.clip(ends, begins, high)
+    entry, before = previous_reorder[next_gemm[first]], previous_gemm[first]
+    some = last >= low
+    only_exit = some & (before >= low) & (before == previous_gemm[high])
+    no_grouped = ~some & (previous_at(grouped)[low] == previous_at(grouped)[high])
+    begins = np.where(some, np.minimum(entry, last), previous_at(dense)[next_at(grouped)[low]]) + 1
+    begins = np.clip(np.where(only_exit | no_grouped, low, begins), low, high)
+    ends = np.where(some & (entry < last), next_reorder[previous_gemm[last]], high)
+    return begins, np.clip(np.where(only_exit, first, ends), begins, high)
 
 
 class _Around:
@@ -132,8 +125,8 @@ class _Around:
     def shared(self) -> BoolArray:
         """Kernels of the shared expert, shape (n,)."""
         zones, passes = self._zones, self._passes
-        beside = np.isin(zones.zone, (Zone.LEAVE, Zone.ENTRY, Zone.EXIT, Zone.RETURN))
-        worked = none_of(len(passes) + 1)
+        beside = np.isin(zones.zone, (Zone.ENTRY, Zone.EXIT))
+        worked = none_of(len(passes))
         worked[zones.of[beside & self._gemm]] = True
         found = beside & worked[zones.of]
         found |= self._whole(zones.begin, passes.to_first) | self._whole(self._returned, zones.end)
@@ -150,9 +143,9 @@ class _Around:
 
     def _second_half(self) -> BoolArray:
         """Forward: the linear layer beside combine, where only the first one ran beside dispatch."""
-        low, high = self._passes.to_first, self._zones.entered
-        last = previous_at(self._activation)[high]
-        begun = ~self._back & (last >= low) & (self._next_gemm[np.maximum(last, 0)] >= high)
+        high, activation = self._zones.entered, previous_at(self._activation)
+        last = activation[high]
+        begun = ~self._back & (last != activation[self._passes.to_first]) & (self._next_gemm[last] >= high)
         end = np.minimum(self._next_gemm[self._returned] + 1, self._zones.end)
         return self._where(begun, self._returned, end)
 
@@ -169,18 +162,15 @@ class _Around:
 
     def _where(self, which: BoolArray, begin: IntArray, end: IntArray) -> BoolArray:
         """Mask of the stretches [begin, end) of some passes, shape (n,)."""
-        return mask_within(np.where(which, begin, 0), np.where(which, end, 0), len(self._part))
+        return mask_within(begin[which], end[which], len(self._part))
 
     def gate(self, shared: BoolArray) -> BoolArray:
         """The router's own GEMMs, (n,): forward the last before its kernels, backward those after them."""
-        zones, router = self._zones, self._part == Part.ROUTER
-        free = self._gemm & ~shared & (zones.of != UNTOLD)
-        first = next_at(router)[zones.begin]
-        routed = ~self._back & (first < self._passes.to_first)
-        at = previous_at(free)[np.where(routed, first, 0)]
-        routed &= at >= zones.begin
-        begin = np.minimum(next_at(router)[self._returned], zones.end)
-        return free & (self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end))
+        zones, router, free = self._zones, next_at(self._part == Part.ROUTER), self._gemm & ~shared
+        first, later = router[zones.begin], router[self._returned]
+        at = previous_at(free)[first]
+        routed = ~self._back & (first != later) & (at >= zones.begin)
+        return free & (self._where(routed, at, first) | self._where(self._back, later, zones.end))
 
 
 MODULES: Final = (
@@ -200,8 +190,8 @@ MODULES: Final = (
 """
 
 _CODE: Final = codes_of(MODULES)
-_EARLY: Final = (Zone.BEFORE, Zone.LEAVE, Zone.ENTRY)
-_LATE: Final = (Zone.EXIT, Zone.RETURN, Zone.AFTER)
+_EARLY: Final = (Zone.BEFORE, Zone.ENTRY)
+_LATE: Final = (Zone.EXIT, Zone.AFTER)
 
 
 @frozen
@@ -230,14 +220,13 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     whole = np.append(passes.whole, False)[zones.of]  # else the name alone tells what a reorder does
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
     # gathers between the router of a pass and its tokens' leaving carry token counts
-    routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[:-1]
-    gathers = (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE)
-    gathers &= routed >= np.append(zones.begin, len(lanes.part))[zones.of]
-    module[gathers] = _CODE["preprocess_and_token_sync"]
+    gathers = np.flatnonzero((lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE))
+    routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[gathers]
+    module[gathers[routed >= zones.begin[zones.of[gathers]]]] = _CODE["preprocess_and_token_sync"]
     if len(passes):
         around = _Around(lanes, passes, zones)
         shared = around.shared()
-        module[shared & (module == UNTOLD)] = _CODE["shared_expert"]
+        module[shared] = _CODE["shared_expert"]
         module[around.gate(shared)] = _CODE["router"]
     again = told.recomputed[lanes.order] & (kind != UNTOLD)
     forward = told.phase[lanes.order] == PHASES.index("fwd")

@@ -146,8 +146,6 @@ def _part(kernel: KernelClass) -> Part:
         return Part.ACTIVATION
     if kernel.class_ == "quantize":
         return Part.CAST
-    if kernel.class_ == "comm":
-        return Part.NONE
     return Part.OTHER
 
 
@@ -240,12 +238,10 @@ def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     alone = (way == _FROM) & ~shifted(whole)
     starts = np.flatnonzero((way == _TO) | alone)
     ends = np.where(whole[starts], starts + 1, starts)
-    after, before = last[starts] + 1, first[starts]
-    kept = whole[starts]
-    returns = alone[starts]
-    to_first, to_last = first[starts], np.where(returns, before - 1, last[starts])
-    from_first = np.where(kept, first[ends], np.where(returns, first[starts], after))
-    from_last = np.where(kept, last[ends], np.where(returns, last[starts], after - 1))
+    kept, returns = whole[starts], alone[starts]
+    to_first, from_last = first[starts], last[ends]
+    to_last = np.where(returns, to_first - 1, last[starts])
+    from_first = np.where(kept | returns, first[ends], from_last + 1)
     kind = _kinds(lanes, told, to_first, from_last)
     return Passes(to_first, to_last, from_first, from_last, kept, kind)
 
@@ -261,22 +257,20 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
     )
     reorders = bool(len(lanes.places(Part.REORDER)))
     groups: list[list[int]] = []
-    before = -1
     for at in lanes.places(Part.PAYLOAD).tolist():
-        beside = before >= 0 and lanes.lane[at] == lanes.lane[before]
-        near = beside and crossed[at] == crossed[before]
+        before = groups[-1][1] if groups else at
+        near = groups and lanes.lane[at] == lanes.lane[before] and crossed[at] == crossed[before]
         apart = worked[at] > worked[before] and (ordered[at] > ordered[before] or not reorders)
         way = int(operation[at])
         if way not in (_TO, _FROM):
             way = groups[-1][2] if near else _TO
-            if near and apart and way == _TO:
+            if near and apart:
                 way = _FROM
         if near and not apart and groups[-1][2] == way:
             groups[-1][1] = at
         else:
             groups.append([at, at, way])
-        before = at
-    first, last, ways = ints(groups).reshape(-1, 3).T
+    first, last, ways = ints(groups).reshape(len(groups), 3).T
     return first, last, ways
 
 

@@ -72,7 +72,7 @@ def _whole(summary: RankSummary) -> BoolArray:
     return whole
 
 
-def _rate(name: CollectiveName, count: int, found: Instances, link: int | None) -> CollectiveRate:
+def _rate(name: CollectiveName, count: int, found: Instances, link: float | None) -> CollectiveRate:
     size_bytes = found.size_bytes * (count if name == "all_gather" else 1)
     length_ns = found.end_ns - found.start_ns
     total, work_ns, carried = int(size_bytes.sum()), int(length_ns.sum()), bus_share(name, count)
@@ -97,7 +97,7 @@ def bus_share(name: CollectiveName, count: int) -> float:
     return (2 if name == "all_reduce" else 1) * (count - 1) / count
 
 
-def _of_link(bus: float, count: int, link: int | None) -> OrMissing[float]:
+def _of_link(bus: float, count: int, link: float | None) -> OrMissing[float]:
     if count > DOMAIN.value:
         return gap("the group is larger than most NVLink domains: its slowest link is not known", "none")
     if link is None:

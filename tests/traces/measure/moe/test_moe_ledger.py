@@ -15,17 +15,11 @@ from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from tests.by_hand.run import Run
 from tests.recordings.launches import (
-    ATTENTION,
-    GATHER,
     GEMM,
-    GROUPED,
     NORM,
-    NORM_BACKWARD,
     PERMUTE,
     ROUTER,
     SENDRECV,
-    SORT,
-    UNPERMUTE,
     Line,
     rank_of,
 )
@@ -117,47 +111,6 @@ def walls(moe: Moe) -> dict[tuple[str, str], int]:
     return {(row.module, row.pass_): row.wall_ns for row in moe.rows}
 
 
-def layer(line: Line, *, before: int = 0, at_dispatch: int = 0, at_combine: int = 0, after: int = 0) -> None:
-    """One forward layer, 10 us a kernel; the numbers say where the shared expert's kernels stand."""
-    shared = (GEMM, ACTIVATION, GEMM)
-    line.all(NORM, ATTENTION, GEMM, NORM, *shared[:before], GEMM, ROUTER, PERMUTE)
-    line.run(SENDRECV, stream=20)
-    line.all(*shared[:at_dispatch], SORT, GROUPED, ACTIVATION, GROUPED, SORT)
-    line.run(SENDRECV, stream=20)
-    line.all(*shared[3 - at_combine :], UNPERMUTE, *shared[:after])
-
-
-@pytest.mark.parametrize(
-    "where",
-    [{"before": 3}, {"at_dispatch": 3}, {"after": 3}, {"at_dispatch": 2, "at_combine": 1}],
-    ids=lambda where: " ".join(where),
-)
-def test_the_shared_expert_is_found_wherever_it_runs(export: Export, where: dict[str, int]) -> None:
-    line = Line()
-    for _ in range(4):
-        layer(line, **where)
-    line.all(NORM, GEMM)
-    assert walls(ledger_of(export(line.recording))) == {
-        ("router", "forward"): 80_000,  # the gate and its top-k
-        ("permute", "forward"): 80_000,
-        ("dispatch", "forward"): 40_000,
-        ("expert_gemm", "forward"): 80_000,
-        ("expert_activation", "forward"): 40_000,
-        ("combine", "forward"): 40_000,
-        ("unpermute", "forward"): 80_000,
-        ("shared_expert", "forward"): 120_000,
-    }
-
-
-def test_without_a_shared_expert_no_gemm_is_taken_for_one(export: Export) -> None:
-    line = Line()
-    for _ in range(4):
-        layer(line)
-    found = walls(ledger_of(export(line.recording)))
-    assert ("shared_expert", "forward") not in found
-    assert found["router", "forward"] == 80_000
-
-
 def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
     """The copy ends at 20, the host launches at 30 what starts at 40: for 10 of the 20 it had read counts."""
     run = Run()
@@ -181,21 +134,6 @@ def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
         "unpermute": (10, 0, 0, 0),
     }
     assert moe.tax_ns == 70_000  # all but the expert, and the wait
-
-
-@pytest.mark.parametrize("gate", [(GEMM,), ()])
-def test_a_gather_between_router_and_dispatch_carries_counts(export: Export, gate: tuple[str, ...]) -> None:
-    line = Line()
-    for _ in range(4):
-        line.all(NORM, *gate, ROUTER)
-        line.run(GATHER, stream=24, length=30)
-        line.all("_row_id_map_pass_1_kernel", PERMUTE)
-        line.run(SENDRECV, stream=20)
-        line.all(SORT, GROUPED, SORT)
-        line.run(SENDRECV, stream=20)
-        line.all(UNPERMUTE)
-    found = walls(ledger_of(export(line.recording)))
-    assert found["preprocess_and_token_sync", "forward"] == 4 * 40_000
 
 
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"
@@ -222,23 +160,3 @@ def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
     assert isinstance(found.tax_ns, Missing)
     assert "permutation" in found.tax_ns.reason
     assert found.tax_frac == found.tax_ns
-
-
-@pytest.mark.parametrize("whole", [False, True], ids=["activation", "all"])
-def test_a_pass_with_two_gradients_per_gemm_is_backward_whatever_runs_again_in_it(
-    export: Export, whole: bool
-) -> None:
-    line = Line()
-    forward = (NORM, ROUTER, PERMUTE, SENDRECV, GROUPED, ACTIVATION, GROUPED, SENDRECV, UNPERMUTE)
-    back = (PERMUTE, SENDRECV, GROUPED, GROUPED, *[ACTIVATION] * (not whole), GROUPED, GROUPED, SENDRECV)
-    for _ in range(3):
-        line.all(*forward)
-    for _ in range(3):
-        for name in (*forward * whole, *back, UNPERMUTE, NORM_BACKWARD):
-            line.run(name, tid=1001)
-    rank = rank_of(export(line.recording))
-    rank.columns.thread_names[line.recording.global_id(1000, 1001)] = "pt_autograd_0"
-    moe = measure_rank(rank, Selection()).moe
-    assert isinstance(moe, Moe)
-    counts = {row.pass_: row.count for row in moe.rows if row.module == "expert_gemm"}
-    assert counts == {"forward": 6, "backward": 12} | ({"recompute": 6} if whole else {})

@@ -1,0 +1,118 @@
+"""MoE layers as lines of letters: what stands where in a pass, and what each kernel is then part of."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traces.measure.moe.modules import Membership, members_of
+from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, passes_of
+from traces.resolve.resolution import OPERATIONS
+
+LETTERS = {
+    **{".": Part.NONE, "n": Part.BORDER, "r": Part.ROUTER, "m": Part.MAP, "c": Part.CONTROL},
+    **{"k": Part.COUNTS, "D": Part.PAYLOAD, "C": Part.PAYLOAD, "A": Part.PAYLOAD, "x": Part.REORDER},
+    **{"u": Part.REORDER, "e": Part.GROUPED, "g": Part.GEMM, "a": Part.ACTIVATION, "q": Part.CAST},
+    **{"y": Part.GATHER, "o": Part.OTHER},
+}
+"""`D` tokens leave, `C` they come back, `A` one of both; `u` brings tokens back into their own order."""
+
+
+def told(line: str, marks: str = "") -> tuple[Passes, Membership]:
+    """Of lanes parted by `|`, the second of them autograd's. Activities are numbered from the end.
+
+    Marks: `f`, `b` names of forward and backward; `F`, `B` the same resolved of traffic; `~` runs again.
+    """
+    lane, letters = np.cumsum([*map("|".__eq__, line)]), np.array([*line])
+    place = np.flatnonzero(letters != "|")
+    mark = np.array([*marks.ljust(len(line))])[place][::-1]
+    lane, letters = lane[place], letters[place]
+    parts = np.array([LETTERS[one] for one in letters])
+    lanes = Lanes(np.arange(len(place))[::-1], lane, parts, letters == "u")
+    ways = [OPERATIONS.index(way) for way in ("dispatch", "combine")]
+    at = np.flatnonzero(parts[::-1] == Part.PAYLOAD)
+    operation = np.select([letters == "D", letters == "C"], ways, -1)[::-1][at]
+    resolution: Any = SimpleNamespace(index=at, operation=operation)
+    phase, resolved = (np.select([mark == one, mark == other], [0, 1], -1) for one, other in ("fb", "FB"))
+    evidence = Evidence((lane == 1)[::-1], mark == "~", phase, resolved)
+    passes = passes_of(lanes, resolution, evidence)
+    return passes, members_of(lanes, passes, evidence)
+
+
+def said(line: str, codes: np.ndarray[Any, Any], letters: str) -> str:
+    """A letter of each activity, in the order of the line."""
+    found = iter(codes[::-1].tolist())
+    return "".join(one if one == "|" else f"{letters}."[next(found)] for one in line)
+
+
+LINES = """
+ngrxDxeaexCun .rrPdPeaeucu.   qnqgqagqogrxDxexCun ..sssss..rrPdPeucu.   ngagxDxexCxgagxn .sssPdPeucusssu.
+gagqgrxDxexCn sss.rrPdPeuc.   ngagagogrxDxexCun .sssss.rrPdPeucu.   ngagrxDxexCgagn .sssrPdPeucsss.
+ngrxDxxeaexxCuugagn .rrPdPPeaeuucuusss.   ngrxDqgagaxgexCgqun .rrPdsssssPeeucs.u.   ngrxDaxexCun .rrPd.Peucu.
+ngrDgagxeaeCun .rrdsssPeaecu.   ngrDeaexxCun .rrdeaeuucu.   ngrDgagexCun .rrdeaeeucu.
+ngrDgeaqoeCun .rrdseaeeecu.   ngrDgagCun .rrdeaecu.   ngrDCun .rrdcu.   ngrxDgaxexCgun .rrPdssPeucsu.
+ngrxDgaxexCuongn .rrPdssPeucu....   ngrxDgaxgexCgun .rrPdssPeeucsu.   nggDxexCaggn ...dPeuc....
+nrmkcyxDkcmxeqoykxCkcmyun .rppppPdpppPeee..uc.pp.u.   yrykyxDyxexCyxyn .rpppPd.Peuc.u..
+ymyxDxexCn .ppPdPeuc.   ngrCuxngrxDxe|xCugrxDn .rrcuP.rrPdPe|udP.ruc.   rDxexC|Den rdPeuc|ce.
+n|rDxexCrDxexC .|rcuePdrcuePd   n|nggagggxDqxeeaeexCmxrgggn .|.sssss.uc.ueeaeePdpPrrrr.
+n|nDxeexCxggagggrogyn .|.cueePdPsssss.r.r..   n|nDqggxexCaggxrgn .|.csssuePdsssPrr.
+n|nDggxexCqaggrn .|.cssuePdssssr.   n|nggggxDxexCaqggogxrgn .|...ssucuePdssss..Prr.
+n|ggnDxexCaggrn .|...cuePdsssr.   n|nogqgxDxexCaggn .|..sssucuePdsss.   n|ggaggxDxexCn .|sssssucuePd.
+n|gagggxDxexCn .|ssss.ucuePd.   n|nDxexCggrggrggn .|.cuePd..rrrrrr.   n|ngaggrDxexCngn .|.ssssrcuePd...
+nrAxAxexAAxnrAgAxexAA .rdPdPeuccu.rdsdPeucc   nrAeAeA .rdecec   nrADeAn .rddec.   rxDxexDxexn rPdPePdPeP.
+ngrxDDxexCCun .rrPddPeuccu.   nrDeC|ggaggDeCn .rdec|sssssced.   ngrxDxexCgCun .rrPdPeucscu.
+ngrxDxexgCagn .rrPdPeusc...   nDxexCnxunrDxexCn .dPeuc.Pu.rdPeuc.   nggagogrxDxexCun ..sss.rrPdPeucu.
+nrDeCg|an .rdec.|..   n|nggDxexCgaggrn .|...cuePdssssr.   n|nggDxexCraggn .|...cuePdr.rr.
+n|nDggxexCaggqrn .|.cssuePdsss.r.   n|nggDgxeaexCaggrn .|.sscsueaePdsssr.   nryxDxexCn .rpPdPeuc.
+nrxogn .rP...   nrDxexC .rdPeuc   nrDexC .rdeuc   nrDxeC .rdPec   nrDxenxCun .rdPe.Pcu.   noCun ..cu.
+nrDaxn .rd.P.   nrDx|Den .rdP|ce.   nrAxenrAxexAun .rdPe.rdPeucu.   rDgxDxexC rd.PdPeuc
+"""
+
+
+@pytest.mark.parametrize(("line", "modules"), [*zip(*[iter(LINES.split())] * 2, strict=True)])
+def test_each_kernel_of_a_layer_is_part_of_a_module_by_its_place_in_the_pass(line: str, modules: str) -> None:
+    assert said(line, told(line)[1].module, "rpPdeacus") == modules
+
+
+@pytest.mark.parametrize(
+    ("line", "marks", "kinds"),
+    [
+        ("nDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCn",
+         " f     b   B F       f B ~    ~  ~ bb   b", "FBBF?FR?B?"),
+        ("nDoCnDoCnDoCnDoCn", "   F   B         ", "FBFF"),  # backward would be seen
+        ("nDoCnDgCnDggCn|nDggCnDggCnDggCnDgggCnDggggCn",
+         "     b   ~         f      bf   f     f", "FFRRBBBB"),
+        ("nDoC|nDoC", "      f ", "FR"),
+        ("nDxen|nDxen", "", "fb"),
+    ],
+)  # fmt: skip
+def test_a_pass_is_what_its_thread_and_the_names_within_it_say(line: str, marks: str, kinds: str) -> None:
+    """In capitals what is whole."""
+    passes, _ = told(line, marks)
+    found = ["FRB?"[kind] for kind in passes.kind]
+    assert [*kinds] == [one if whole else one.lower() for one, whole in zip(found, passes.whole, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("line", "marks", "kinds"),
+    [
+        ("rnDeCnr|r", "b          ", "b.fff.f|b"),  # outside of a pass by itself
+        ("nDeaoCnr|nDeaaC", "  ~f      fb f", ".frfff.f|.bbbrb"),
+        ("nDeCnDeCnr", " b    ~", ".bbb.....f"),
+    ],
+)  # fmt: skip
+def test_what_runs_again_in_a_pass_is_told_from_the_rest(line: str, marks: str, kinds: str) -> None:
+    assert said(line, told(line, marks)[1].kind, "frb") == kinds
+
+
+def test_what_nothing_parts_is_parted_where_it_begins_to_run_again_or_backward() -> None:
+    for line, marks, modules, kinds in (
+        ("rxDxexCuuxxrxDxexC", "    ~    ~~~~~~~~~", "rPdPeucuuPPrPdPeuc", "ffffrffffrrrrrrrrr"),
+        ("rxDxexCurrxDxexCxr", "    f    b ~ ~b", "rPdPeucurrucuePdPr", "f" * 9 + "bbrbrbbbb"),
+    ):
+        _, members = told(line, marks)
+        assert said(line, members.module, "rpPdeacus") == modules
+        assert said(line, members.kind, "frb") == kinds
