@@ -160,7 +160,7 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
     _take(draft, trainer, said, core)
     if trainer.form == "arguments":
         for flag in flags_of(command.words):
-            if flag.name in by_flag():
+            if _is_megatrons(flag):
                 take_flag(draft, flag, core)
     take_environment(draft, script, command, ())
     return True
@@ -181,8 +181,13 @@ def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
                 yield Said(found[2], hydra_value(found[3]), word.line, word.is_told)
         return
     for flag in flags_of(command.words):
-        if flag.name not in by_flag():
-            yield Said(flag.name.lstrip("-").replace("-", "_"), _value(flag), flag.line, flag.is_told)
+        name = flag.name if _is_megatrons(flag) else flag.name.lstrip("-").replace("-", "_")
+        yield Said(name, _value(flag), flag.line, flag.is_told)
+
+
+def _is_megatrons(flag: Flag) -> bool:
+    """Whether it is a flag as Megatron-LM has it, which switches nothing off by a word."""
+    return flag.name in by_flag() and _value(flag) is not False
 
 
 def _value(flag: Flag) -> Raw:

@@ -3,13 +3,10 @@ and what frameworks fill in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
 
-from traces.settings.derive import add_derived
-from traces.settings.effective import effective
 from traces.settings.expressions import pattern_of, sum_of
 from traces.settings.knobs import is_before_tables, knobs, release
 from traces.settings.precision import bits_of, low_bytes
@@ -17,7 +14,6 @@ from traces.settings.read import configuration_of
 from traces.settings.settings import (
     MOST_PROBLEMS,
     Draft,
-    Framework,
     KnobView,
     Setting,
     Settings,
@@ -166,57 +162,6 @@ def test_a_release_older_than_the_tables_counts_as_their_first(
     version: str | None, known: tuple[int, ...] | None, before: bool
 ) -> None:
     assert (release(version), is_before_tables(version)) == (known, before)
-
-
-# facts that follow
-
-VPP: Final = "virtual_pipeline_model_parallel_size"
-PATTERN: Final = "hybrid_layer_pattern"
-
-
-def derived(values: Mapping[str, Value], is_complete: bool = False) -> Settings:
-    draft = Draft("a.sh", by_knob=dict(settings(values, "a.sh:1").by_knob))
-    add_derived(draft, is_complete)
-    return Settings(draft.by_knob)
-
-
-def test_bars_of_a_pattern_and_a_head_for_each_query_outweigh_defaults_and_other_facts_do_not() -> None:
-    said: dict[str, Value] = {PATTERN: "ME|M*|ME|M*", "pipeline_model_parallel_size": 2}
-    said |= {"group_query_attention": False, "overlap_p2p_comm": False}
-    defaults = {VPP: None, "num_query_groups": 1, "batch_p2p_comm": False}
-    usual = {knob: Setting(value, "default") for knob, value in defaults.items()}
-    draft = Draft("a.sh", by_knob={**settings(said, "a.sh:1").by_knob, **usual})
-    add_derived(draft, False)
-    assert [draft.by_knob[knob].value for knob in defaults] == [2, None, False]
-
-
-def test_only_a_whole_set_of_arguments_has_what_nobody_said() -> None:
-    values: dict[str, Value] = {"gated_linear_unit": False}
-    whole, part = derived(values, is_complete=True), derived(values)
-    assert (whole.value("activation_func"), whole.value("variable_seq_lengths")) == ("gelu", False)
-    assert "variable_seq_lengths" not in part
-
-
-# what the frameworks make of it
-
-LM: Final[Framework] = "megatron_lm"
-
-
-@pytest.mark.parametrize(
-    ("values", "wide"),
-    [
-        ({"bf16": True}, True),
-        ({"bf16": False}, False),
-        ({"bf16": True, "optimizer.main_grads_dtype": "bf16"}, False),
-    ],
-)
-def test_gradients_of_bf16_are_summed_wide_unless_something_was_said(
-    values: dict[str, Value], wide: bool
-) -> None:
-    knob = "ddp.grad_reduce_in_fp32"
-    nobody = settings({knob: False}, "default", LM).under(settings(values, "file"))
-    assert effective(nobody).value(knob) is wide
-    assert effective(nobody.changed({knob: False}, "file")).value(knob) is False
 
 
 def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
