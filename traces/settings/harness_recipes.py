@@ -129,8 +129,8 @@ def _found(
     )
     if is_other or not isinstance(gpu, str) or rows is None or release < _table().read_since.get(gpu, 0):
         return None
-    if release in (_FIRST, _ONE_FOR_BOTH):
-        variant = "v1" if release == _FIRST else "v2"
+    if release == _ONE_FOR_BOTH:
+        variant = "v2"
     found: dict[str, list[_Preset]] = {}
     for one in ("v1", variant):  # which stands in where the variant has none
         presets: dict[str, list[_Preset]] = {}

@@ -84,11 +84,11 @@ def _text(path: Path) -> str:
         raise NotAConfiguration(f"{path.name}: {what}; {GIVE}")
     try:
         with opened(path) as file:
-            raw = file.read(limit + 1)
+            raw, more = file.read(limit), file.read(limit)
     except OSError as error:
         raise NotAConfiguration(f"{path.name}: cannot be read; {GIVE}") from error
     text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
-    if len(raw) > limit and not (has_arguments(text) and END.search(text)):
+    if more and not (has_arguments(text) and END.search(text)):
         raise NotAConfiguration(
             f"{path.name}: over {LARGEST.value:,.0f} bytes, too large for a configuration; "
             "cut out the part that sets the run up, such as a log's arguments"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.places import DATA
 from traces.errors import UsageError
-from traces.settings import corrections, effective, harness_recipes, knobs, model_names, names
+from traces.settings import core_fields, corrections, effective, harness_recipes, knobs, model_names, names
 from traces.settings.derive import add_derived, with_ranks
 from traces.settings.expressions import sum_of
 from traces.settings.line_parts import as_word
@@ -27,7 +27,7 @@ ROWS: Final[dict[str, Any]] = tomllib.loads((DATA / "setting_rows.toml").read_te
 @pytest.fixture
 def _anew() -> None:
     """Tables are read again, whatever test came before."""
-    for module in (knobs, names, corrections, effective, harness_recipes, model_names):
+    for module in (core_fields, knobs, names, corrections, effective, harness_recipes, model_names):
         for one in vars(module).values():
             if hasattr(one, "cache_clear"):
                 one.cache_clear()
@@ -58,7 +58,7 @@ def answer_of(row: dict[str, Any]) -> dict[str, Any]:
     gives = [f"{k} = {s.value} {s.said.rpartition(':')[2]}" for k, s in by_knob if s.said != "default"]
     says = [f"{p.where.rpartition(':')[2]} {p.effect}: {p.text} -> {p.instead}" for p in found.problems]
     newer = [one.newer for one in found.problems if one.newer]
-    usual = {knob: value(knob) for knob in row.get("defaults", {})}
+    usual = {knob: "null" if value(knob) is None else value(knob) for knob in row.get("defaults", {})}
     told = {"gives": gives, "says": says, "newer": newer, "versions": found.versions, "defaults": usual}
     return {name: one for name, one in told.items() if one}
 
@@ -129,6 +129,7 @@ def value_said(knob: str, raw: Raw) -> Value:
         return f"! {error}"
 
 
+@pytest.mark.usefixtures("_anew")
 def test_a_text_is_a_value_a_sum_a_word_or_a_name_that_may_be_shown() -> None:
     for knob, raw, value in ROWS["value"]:
         assert repr(value_said(knob, raw)) == repr(plain({knob: value})[knob]), (knob, raw)
@@ -136,5 +137,9 @@ def test_a_text_is_a_value_a_sum_a_word_or_a_name_that_may_be_shown() -> None:
         assert sum_of(text, {"A": 6, "B": 4}.get) == (None if number == "null" else number), text
     for text, word in ROWS["word"]:
         assert as_word(text) == word
+    for name, since, until, default in ROWS["fields"]:
+        field = core_fields.core_fields().sometimes[name]
+        assert (field.since, field.until) == (since, until)
+        assert field.default == plain({name: default})[name] or field.default == default
     for name, near, may_leave in ROWS["shown"]:
         assert names.shown(name, near) == may_leave
