@@ -20,7 +20,8 @@ LINE = "model.num_layers=4 # "
         (LINE.ljust(500_000, "x"), True), (LINE.ljust(500_001, "x"), False),
         (ARGUMENTS.ljust(500_001, "x"), True), (ARGUMENTS[:60].ljust(500_001, "x"), False),
         (LINE + "\x80" + "x" * 78, True), (LINE + "\x80\x80" + "x" * 77, False),
-        (LINE + "\x80" + "x" * 77, False), (LINE + "\x0b", True), (LINE + "\x1f", False), (LINE + "\x08", False),
+        (LINE + "\x80" + "x" * 77, False), (LINE + "\x0b", True), (LINE + "\x1f", False),
+        (LINE + "\x08", False),
     ],
 )  # fmt: skip
 def test_a_file_may_be_large_and_not_binary(text: str, is_read: bool, tmp_path: Path) -> None:
