@@ -40,6 +40,12 @@ def test_a_renamed_knob_has_its_name_by_release() -> None:
     assert by_flag()["--cuda-graph-scope"][0][0] is by_path()["model.cuda_graph_scope"] is modules
 
 
+def test_all_knobs_of_a_flag_came_and_went_with_it() -> None:
+    for flag, rows in by_flag().items():
+        own = [knob for knob, _ in rows if flag in (knob.flag, knob.off)]
+        assert len({(knob.flag_since, knob.flag_until) for knob in own}) <= 1
+
+
 def test_a_default_that_moved_is_told_only_where_the_release_is() -> None:
     sms = knobs()["moe_deepep_num_sms"]
     assert sms.default_in(release("0.16.1")) == (20,)
