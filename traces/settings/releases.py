@@ -22,7 +22,7 @@ class Stay(NamedTuple):
 
 
 def stay_of_flag(flag: str, rows: Sequence[Knob]) -> Stay | None:
-    """Of a flag of Megatron-LM, by the first knob it sets: all came with it. None where it is an older name."""
+    """Of a flag of Megatron-LM, by the first knob it sets; None where it is an older name."""
     knob = next((knob for knob in rows if flag in (knob.flag, knob.off)), None)
     if knob is None:
         return None
