@@ -1,6 +1,6 @@
 """A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
 
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Final
 
@@ -179,6 +179,7 @@ def _refuse_two_names(draft: Draft, core: Release | None) -> None:
     for names in draft.names.values():
         older = [name for name in names if name in spellings() and spellings()[name].refused_beside_newer]
         newer = [name for name, (value, _) in names.items() if name not in older and value not in _NOTHING]
-        if older and newer and (core is None or is_wrong_in(spellings()[older[0]], core)):
-            text = f"{older[0]} and {newer[0]} are one setting, and Megatron-Core refuses both together"
-            draft.problem(names[older[0]][1], text, f"{newer[0]} alone", "stops", always=True)
+        for old, new in product(older, newer):
+            if core is None or is_wrong_in(spellings()[old], core):
+                text = f"{old} and {new} are one setting, and Megatron-Core refuses both together"
+                draft.problem(names[old][1], text, f"{new} alone", "stops", always=True)
