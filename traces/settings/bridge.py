@@ -119,7 +119,7 @@ def take_override(draft: Draft, word: str, line: int | None, core: Release | Non
 def hydra_value(text: str) -> Raw:
     """A value of Hydra's grammar: quotes, lists and null; the rest as its text."""
     text = text.strip()
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+    if compiled(r"(?s)'.*'|\".*\"").fullmatch(text):
         return text[1:-1]
     if text in ("null", "None"):
         return None

@@ -38,24 +38,21 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for word, after in pairwise((*words, Word("", 0))):
         flag, equals, text = word.text.partition("=")
-        if not equals:
-            text = after.text
+        value = replace(word, text=text) if equals else after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
-            flag, text = short[1], short[2]
+            flag, value = short[1], replace(word, text=short[2])
         if flag in _LAUNCHES:
-            found[_LAUNCHES[flag]] = _plain(replace(word, text=text))
+            found[_LAUNCHES[flag]] = _plain(value)
     return found
 
 
 def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int | None]]:
     """Ranks in all and of a node, one a GPU, where numbers of the launcher or of `#SBATCH` tell them."""
-    is_torchrun = any(
-        word.file == "torchrun" or word.text.startswith("torch.distributed.") for word in launch
-    )
+    is_torchrun = any(map(_is_torchrun, launch))
     asked, typed = _counts(script.directives), _counts(launch)
     told = {name: typed.get(name) or asked.get(name) for name in _LAUNCHES.values()}
     of_node, nodes, each = told["of_node"], told["nodes"], told["tasks_of_node"]
-    world = _plain(script.exported.get("WORLD_SIZE") or script.assigned.get("WORLD_SIZE"))
+    world = _plain(script.assigned.get("WORLD_SIZE"))
     if is_torchrun and of_node:
         world = of_node * (nodes or 1)
         if not nodes and "nodes" in {*asked, *typed}:
@@ -151,7 +148,7 @@ def is_flag(text: str) -> bool:
 
 def _training(draft: Draft, script: Script) -> Command:
     scored = [(_score(command), command) for command in script.commands]
-    best = max((score for score, _ in scored), default=(0, 0))
+    best = max((score for score, _ in scored), key=lambda score: (max(score), score), default=(0, 0))
     if not any(best):
         raise NotAConfiguration(
             f"{draft.name}: no training command in it that we know; give the file that has Megatron's flags, "
@@ -188,7 +185,7 @@ def _split(command: Command) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
 
 def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
-    pairs = zip((None, *words), words, strict=False)
+    pairs = pairwise((Word("", 0), *words))
     is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
     for flag in flags_of(words):
         take_flag(draft, flag, core)
@@ -199,10 +196,8 @@ def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> 
     return is_complete
 
 
-def _is_value(before: Word | None) -> bool:
+def _is_value(before: Word) -> bool:
     """Whether what follows a word is the value of a flag that takes one: then it hides no flags."""
-    if before is None:
-        return False
     rows = by_flag().get(before.text, ())
     if rows:
         return any(not is_off and knob.kind != "bool" for knob, is_off in rows)

@@ -107,6 +107,5 @@ def corrected_path(path: str) -> Correction | None:
     found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
     if len(found) != 1:
         return None
-    return Correction(
-        ((found[0].id, AS_WRITTEN),), "Megatron-Bridge has it under another name", found[0].bridge
-    )
+    (knob,) = found
+    return Correction(((knob.id, AS_WRITTEN),), "Megatron-Bridge has it under another name", knob.bridge)

@@ -22,8 +22,9 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
     """
     for knob in knobs().values():
         is_there = (core is None or knob.is_known_in(core)) and (before is None or knob.since < before)
-        if knob.dest and is_there and not draft.has(knob.id) and (default := knob.default_in(core)):
-            draft.by_knob[knob.id] = Setting(default[0], DEFAULT)
+        if knob.dest and is_there and not draft.has(knob.id):
+            for default in knob.default_in(core) or ():
+                draft.by_knob[knob.id] = Setting(default, DEFAULT)
 
 
 def add_derived(draft: Draft, is_complete: bool) -> None:

@@ -81,7 +81,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     found = _found(draft, name, flags, release)
     if found is not None:
         _take(draft, name, {PRECISIONS: tuple(found)})
-    preset = _chosen(draft, name, (found or {}).get(_precision(flags), []))
+    preset = _chosen(draft, (found or {}).get(_precision(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
@@ -129,8 +129,8 @@ def _found(
     )
     if is_other or not isinstance(gpu, str) or rows is None or release < _table().read_since.get(gpu, 0):
         return None
-    if release in (_FIRST, _ONE_FOR_BOTH):
-        variant = "v1" if release == _FIRST else "v2"
+    if release == _ONE_FOR_BOTH:
+        variant = "v2"
     found: dict[str, list[_Preset]] = {}
     for one in ("v1", variant):  # which stands in where the variant has none
         presets: dict[str, list[_Preset]] = {}
@@ -142,15 +142,14 @@ def _found(
     return {code: found[code] for code in _CODES if code in found}
 
 
-def _chosen(draft: Draft, name: str, presets: Sequence[_Preset]) -> _Preset | None:
-    """The preset of these ranks; else the one that the scripts scale: the largest, of Qwen3 30B the smallest.
+def _chosen(draft: Draft, presets: Sequence[_Preset]) -> _Preset | None:
+    """The preset of these ranks; else the one that the scripts scale: the largest.
 
     Source: scripts/performance/utils/utils.py, get_workload_base_config; since 0.6
     _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
     world = draft.view.count("world_size")
-    usual = min if name == "qwen3_30b_a3b" else max
-    scaled = usual(presets, key=lambda one: one.row.ranks, default=None)
+    scaled = max(presets, key=lambda one: one.row.ranks, default=None)
     return next((one for one in presets if world in one.row.ranks), scaled)
 
 

@@ -92,11 +92,9 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
 
     def default_in(self, core: Release | None) -> tuple[Value] | None:
         """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is given."""
-        if core is None:
-            if len(self.defaults) == 1:
-                return (self.defaults[0][1],)
+        if core is None and len(self.defaults) > 1:
             return None
-        found = [value for since, value in self.defaults if since <= core]
+        found = [value for since, value in self.defaults if core is None or since <= core]
         if found:
             return (found[-1],)
         return None

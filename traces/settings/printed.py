@@ -68,7 +68,4 @@ def _off_value(knob: Knob, is_off: bool) -> Value:
     """What a knob is where its flag is left out."""
     if knob.kind == "bool":
         return is_off
-    last = knob.defaults[-1][1] if knob.defaults else None
-    if isinstance(last, tuple):
-        return last
-    return None
+    return next((last for _, last in knob.defaults[-1:] if isinstance(last, tuple)), None)

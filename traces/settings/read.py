@@ -1,6 +1,6 @@
 """A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
 
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Final
 
@@ -84,11 +84,11 @@ def _text(path: Path) -> str:
         raise NotAConfiguration(f"{path.name}: {what}; {GIVE}")
     try:
         with opened(path) as file:
-            raw = file.read(limit + 1)
+            raw, more = file.read(limit), file.read(limit)
     except OSError as error:
         raise NotAConfiguration(f"{path.name}: cannot be read; {GIVE}") from error
     text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
-    if len(raw) > limit and not (has_arguments(text) and END.search(text)):
+    if more and not (has_arguments(text) and END.search(text)):
         raise NotAConfiguration(
             f"{path.name}: over {LARGEST.value:,.0f} bytes, too large for a configuration; "
             "cut out the part that sets the run up, such as a log's arguments"
@@ -179,6 +179,7 @@ def _refuse_two_names(draft: Draft, core: Release | None) -> None:
     for names in draft.names.values():
         older = [name for name in names if name in spellings() and spellings()[name].refused_beside_newer]
         newer = [name for name, (value, _) in names.items() if name not in older and value not in _NOTHING]
-        if older and newer and (core is None or is_wrong_in(spellings()[older[0]], core)):
-            text = f"{older[0]} and {newer[0]} are one setting, and Megatron-Core refuses both together"
-            draft.problem(names[older[0]][1], text, f"{newer[0]} alone", "stops", always=True)
+        for old, new in product(older, newer):
+            if core is None or is_wrong_in(spellings()[old], core):
+                text = f"{old} and {new} are one setting, and Megatron-Core refuses both together"
+                draft.problem(names[old][1], text, f"{new} alone", "stops", always=True)

@@ -22,14 +22,11 @@ class Stay(NamedTuple):
 
 
 def stay_of_flag(flag: str, rows: Sequence[Knob]) -> Stay | None:
-    """Of a flag of Megatron-LM, by the knobs it sets; None where it is an older name of all of them."""
-    named = [knob for knob in rows if flag in (knob.flag, knob.off)]
-    if not named:
+    """Of a flag of Megatron-LM, by the first knob it sets; None where it is an older name."""
+    knob = next((knob for knob in rows if flag in (knob.flag, knob.off)), None)
+    if knob is None:
         return None
-    since = min(max([knob.flag_since, *(old.until for old in knob.older)]) for knob in named)
-    gone = [knob.flag_until for knob in named]
-    until = None if None in gone else max(one for one in gone if one is not None)
-    return Stay(since, until, named[0].id)
+    return Stay(max([knob.flag_since, *(old.until for old in knob.older)]), knob.flag_until, knob.id)
 
 
 def stay_of_path(path: str) -> Stay | None:

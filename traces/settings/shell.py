@@ -162,7 +162,7 @@ class _Reader:
             self._export(name)
 
     def _declare(self, how: str, tokens: list[Token]) -> None:
-        bare = [token.plain for token in tokens if not token.assigns[0]]
+        bare = [token.plain for token in tokens]
         if how == "export" or any(word.startswith("-") and "x" in word for word in bare):
             self.to_export.update(bare, (token.assigns[0] for token in tokens))
         self._keep([token for token in tokens if token.assigns[0]])
@@ -172,7 +172,8 @@ class _Reader:
     def _export(self, name: str) -> None:
         if name in self.to_export and name in self.texts:
             pieces = self.texts[name]
-            self.script.exported[name] = _joined(pieces, pieces[0].line if pieces else 0)
+            for first in pieces[:1]:  # none where a condition may have emptied it
+                self.script.exported[name] = _joined(pieces, first.line)
 
     def _command(self, tokens: list[Token], before: dict[str, Word]) -> None:
         words = self._words(tokens)
@@ -196,8 +197,8 @@ class _Reader:
         """A token's words: unquoted variables are cut at blanks, arrays at their entries."""
         current: list[Word] = []
         is_word = False
-        kinds = {part.kind for part in token.parts}
-        is_bare = "arguments" in kinds and not any(part.text for part in token.parts)
+        lists = [part for part in token.parts if part.kind in ("all", "arguments")]
+        is_bare = bool(lists) and not any(part.text for part in token.parts if part not in lists)
         for part in token.parts:
             if part.kind == "all" and part.quoted:
                 entries = self._entries(part)
@@ -290,7 +291,7 @@ def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -
         before, after = (tuple(piece for piece in pieces if piece.text) for pieces in (before, after))
     if [word.text for word in before] == [word.text for word in after[: len(before)]]:
         return before + tuple(Word(word.text, word.line, False) for word in after[len(before) :])
-    return (Word(UNKNOWN, after[0].line if after else 0, False),)
+    return (Word(UNKNOWN, (after or before)[0].line, False),)
 
 
 def _nested(words: tuple[Word, ...]) -> Word | None:

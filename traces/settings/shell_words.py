@@ -52,7 +52,7 @@ class Token:
     @property
     def assigns(self) -> tuple[str, str, str]:
         """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty texts."""
-        found = _ASSIGNED.fullmatch(self.parts[0].text) if self.parts else None
+        found = _ASSIGNED.fullmatch(self.parts[0].text)
         if found:
             return (found[1], found[2], found[3])
         return ("", "", "")
@@ -65,7 +65,7 @@ _OPERATOR: Final = at_places(r"&&|\|\||;;|\|&|[;|&()\n]")
 _COMMENT: Final = at_places(r"#[^\n]*")
 _BLANK: Final = at_places(r"(?:\\\r?\n|[ \t\r])+")
 _CONTINUED: Final = at_places(r"\\\n")
-_LINE: Final = at_places(r"[^\n]*\n?")
+_LINE: Final = at_places(r"[^\n]*\n|[^\n]+")
 _NAME: Final = r"([A-Za-z_]\w*)"
 _HEREDOC: Final = at_places(rf"<<-?\s*(?:'{_NAME}'?|\"{_NAME}\"?|\\{_NAME}\\?|{_NAME})")
 _REDIRECTED: Final = at_places(r"[<>&]+(?:\\\r?\n|[ \t\r])*")
@@ -121,7 +121,7 @@ class Lexer:
 
     def _skip_heredocs(self) -> None:
         for end in self.heredocs:
-            while self.at < len(self.text) and (line := self._eat(_LINE)) and line[0].strip() != end:
+            while (line := self._eat(_LINE)) and line[0].strip() != end:
                 pass
         self.heredocs = []
 

@@ -153,17 +153,16 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
     """
     script = read_script(text)
     started = (pair for pair in product(script.commands, trainers()) if _starts(*pair))
-    command, trainer = next(started, (None, None))
-    if command is None or trainer is None:
-        return False
-    said = [*_said(trainer, command), *_variables(script, command)]
-    _take(draft, trainer, said, core)
-    if trainer.form == "arguments":
-        for flag in flags_of(command.words):
-            if flag.name in by_flag():
-                take_flag(draft, flag, core)
-    take_environment(draft, script, command, ())
-    return True
+    for command, trainer in started:
+        said = [*_said(trainer, command), *_variables(script, command)]
+        _take(draft, trainer, said, core)
+        if trainer.form == "arguments":
+            for flag in flags_of(command.words):
+                if _is_megatrons(flag):
+                    take_flag(draft, flag, core)
+        take_environment(draft, script, command, ())
+        return True
+    return False
 
 
 def _starts(command: Command, trainer: Trainer) -> bool:
@@ -181,8 +180,13 @@ def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
                 yield Said(found[2], hydra_value(found[3]), word.line, word.is_told)
         return
     for flag in flags_of(command.words):
-        if flag.name not in by_flag():
-            yield Said(flag.name.lstrip("-").replace("-", "_"), _value(flag), flag.line, flag.is_told)
+        name = flag.name if _is_megatrons(flag) else flag.name.lstrip("-").replace("-", "_")
+        yield Said(name, _value(flag), flag.line, flag.is_told)
+
+
+def _is_megatrons(flag: Flag) -> bool:
+    """Whether it is a flag as Megatron-LM has it, which switches nothing off by a word."""
+    return flag.name in by_flag() and _value(flag) is not False
 
 
 def _value(flag: Flag) -> Raw:
@@ -233,7 +237,7 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -
         return
     path = _group(trainer, one.path)
     known = path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
-    if path and known and one.raw is not None:
+    if known and one.raw is not None:
         take_path(draft, path, one.raw, one.line, core)
 
 

@@ -132,7 +132,8 @@ def _of_kind(kind: Kind, raw: Raw) -> Value:
     values = tuple(read(_only(one)) for one in entries)
     is_listed = isinstance(raw, list) or (isinstance(raw, str) and "[" in raw)
     if len(values) == 1 and not (single == "int" and is_listed):
-        return values[0]
+        (value,) = values
+        return value
     return values
 
 

@@ -86,10 +86,9 @@ class Document:
             yield from self._walk(merged, path, deep, merged_in + 1)
         for key, value in node.value:
             self._count(key, len(path))
-            if key.tag == _MERGE:
+            if key.tag == _MERGE or not isinstance(key, yaml.ScalarNode):
                 continue
-            name = key.value if isinstance(key, yaml.ScalarNode) else ""
-            below = (*path, name)
+            below = (*path, key.value)
             is_whole = len(below) >= deep or not isinstance(value, yaml.MappingNode) or _is_made(value)
             if is_whole:
                 yield Entry(below, self._raw(value, len(below)), _line(key))
@@ -101,11 +100,7 @@ class Document:
         if isinstance(node, yaml.SequenceNode):
             return [self._raw(one, depth + 1) for one in node.value]
         if isinstance(node, yaml.MappingNode):
-            return {
-                str(key.value): self._raw(value, depth + 1)
-                for key, value in node.value
-                if isinstance(key, yaml.ScalarNode)
-            }
+            return {str(key.value): self._raw(value, depth + 1) for key, value in node.value}
         return _scalar(node.tag.removeprefix(_PLAIN), str(node.value))
 
     def _count(self, node: yaml.Node, depth: int) -> None:

@@ -3,21 +3,16 @@ and what frameworks fill in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
 
-from traces.settings.derive import add_derived
-from traces.settings.effective import effective
 from traces.settings.expressions import pattern_of, sum_of
 from traces.settings.knobs import is_before_tables, knobs, release
 from traces.settings.precision import bits_of, low_bytes
-from traces.settings.read import configuration_of
 from traces.settings.settings import (
     MOST_PROBLEMS,
     Draft,
-    Framework,
     KnobView,
     Setting,
     Settings,
@@ -168,57 +163,6 @@ def test_a_release_older_than_the_tables_counts_as_their_first(
     assert (release(version), is_before_tables(version)) == (known, before)
 
 
-# facts that follow
-
-VPP: Final = "virtual_pipeline_model_parallel_size"
-PATTERN: Final = "hybrid_layer_pattern"
-
-
-def derived(values: Mapping[str, Value], is_complete: bool = False) -> Settings:
-    draft = Draft("a.sh", by_knob=dict(settings(values, "a.sh:1").by_knob))
-    add_derived(draft, is_complete)
-    return Settings(draft.by_knob)
-
-
-def test_bars_of_a_pattern_and_a_head_for_each_query_outweigh_defaults_and_other_facts_do_not() -> None:
-    said: dict[str, Value] = {PATTERN: "ME|M*|ME|M*", "pipeline_model_parallel_size": 2}
-    said |= {"group_query_attention": False, "overlap_p2p_comm": False}
-    defaults = {VPP: None, "num_query_groups": 1, "batch_p2p_comm": False}
-    usual = {knob: Setting(value, "default") for knob, value in defaults.items()}
-    draft = Draft("a.sh", by_knob={**settings(said, "a.sh:1").by_knob, **usual})
-    add_derived(draft, False)
-    assert [draft.by_knob[knob].value for knob in defaults] == [2, None, False]
-
-
-def test_only_a_whole_set_of_arguments_has_what_nobody_said() -> None:
-    values: dict[str, Value] = {"gated_linear_unit": False}
-    whole, part = derived(values, is_complete=True), derived(values)
-    assert (whole.value("activation_func"), whole.value("variable_seq_lengths")) == ("gelu", False)
-    assert "variable_seq_lengths" not in part
-
-
-# what the frameworks make of it
-
-LM: Final[Framework] = "megatron_lm"
-
-
-@pytest.mark.parametrize(
-    ("values", "wide"),
-    [
-        ({"bf16": True}, True),
-        ({"bf16": False}, False),
-        ({"bf16": True, "optimizer.main_grads_dtype": "bf16"}, False),
-    ],
-)
-def test_gradients_of_bf16_are_summed_wide_unless_something_was_said(
-    values: dict[str, Value], wide: bool
-) -> None:
-    knob = "ddp.grad_reduce_in_fp32"
-    nobody = settings({knob: False}, "default", LM).under(settings(values, "file"))
-    assert effective(nobody).value(knob) is wide
-    assert effective(nobody.changed({knob: False}, "file")).value(knob) is False
-
-
 def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
     assert [low_bytes(one) for one in ("nvfp4", "fp8", "bf16", "mixed", None)] == [0.5, 1, None, None, None]
     assert bits_of("mixed") is None
@@ -263,70 +207,3 @@ def test_lines_are_kept_through_quotes_arrays_and_nested_commands() -> None:
 )  # fmt: skip
 def test_only_what_is_exported_is_in_the_environment(script: str, exported: dict[str, str]) -> None:
     assert {name: word.text for name, word in read_script(script).exported.items()} == exported
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("pretrain_gpt.py --bf16 true", None), ("pretrain_gpt.py --bf16 1", "takes no value"),
-        ("pretrain_gpt.py --bf16 --num-layers", "--num-layers has no value"),
-        ("pretrain_gpt.py --bf16 --save $X", None), ("pretrain_gpt.py --bf16 --lr $X", "--lr: its value"),
-        ("pretrain_gpt.py --bf16 $X", "flags come from outside"), ("pretrain_gpt.py --bf16 --lr $X $Y",
-         "flags come"),
-    ],
-)  # fmt: skip
-def test_a_flag_with_a_value_too_many_or_too_few_is_told(line: str, problem: str | None) -> None:
-    found = [one.text for one in configuration_of(f"python {line}", "run.sh", "0.18.2").problems]
-    assert any(problem in one for one in found) if problem else found == []
-
-
-LAYOUT_YAML: Final = """
-model:
-  tensor_model_parallel_size: 2
-  pipeline_model_parallel_size: 4
-  context_parallel_size: 1
-"""
-TRAIN: Final = "python pretrain_gpt.py --bf16"
-
-
-@pytest.mark.parametrize(
-    ("text", "ranks", "copies", "node"),
-    [
-        (LAYOUT_YAML + "data_parallel_size: 8", 64, 8, None),
-        (LAYOUT_YAML + "comm_overlap:\n  data_parallel_size: 8", 64, None, None),
-        (LAYOUT_YAML + "  world_size: 64", 64, 8, None),
-        ("data_parallel_size: 8", None, 8, None),
-        ("torchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py --bf16", 16, 16, 8),
-        ("torchrun --nproc-per-node=8 pretrain_gpt.py --bf16", 8, 8, 8),
-        ("torchrun --nproc-per-node=8 --nnodes $NODES pretrain_gpt.py --bf16", None, None, 8),
-        ("python -m torch.distributed.run --nproc-per-node 4 pretrain_gpt.py --bf16", 4, 4, 4),
-        (f"srun -N 4 -n 32 {TRAIN}", 32, 32, None),
-        (f"srun --nodes=4 --ntasks-per-node=8 {TRAIN}", 32, 32, 8),
-        (f"WORLD_SIZE=64\n{TRAIN}", 64, 64, None),
-        (f"srun -N 2 --ntasks-per-node 8 bash -c '{TRAIN}'", 16, 16, 8),
-        (TRAIN, None, None, None),
-        (f"#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nsrun {TRAIN}", 32, 32, 8),
-        (f"#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun {TRAIN}", None, None, 8),
-        (f"#SBATCH --gpus-per-node=4\n#SBATCH --ntasks-per-node=1\nsrun {TRAIN}", None, None, 4),
-        ("#SBATCH --ntasks-per-node=1\ntorchrun --nproc-per-node $N pretrain_gpt.py --bf16", None, None,
-         None),
-        ("python scripts/performance/run_script.py -m qwen -mr qwen3_30b_a3b --task pretrain -g h100 -ng 16",
-         16, 16, None),
-    ],
-)  # fmt: skip
-def test_each_way_of_starting_a_run_tells_its_ranks_and_the_gpus_of_a_node(
-    text: str, ranks: int | None, copies: int | None, node: int | None
-) -> None:
-    name = "run.yaml" if "size:" in text else "run.sh"
-    found = configuration_of(text + "\n", name, "0.16.1").settings
-    sizes = (
-        found.value("world_size"),
-        found.value("data_parallel_size"),
-        found.value("launcher.gpus_per_node"),
-    )
-    assert sizes == (ranks, copies, node)
-
-
-def test_a_later_value_wins() -> None:
-    found = configuration_of("python pretrain_gpt.py --num-layers 2 --num-layers 4", "run.sh").settings
-    assert found.value("num_layers") == 4

@@ -11,7 +11,7 @@ from traces.settings.knobs import Knob, by_flag, by_path, knobs, known_in, relea
 from traces.settings.names import shown
 from traces.settings.read import read_configuration
 from traces.settings.settings import Framework, Settings, Value, settings
-from traces.settings.spelling import can_spell, in_section, spell, with_twins
+from traces.settings.spelling import can_spell, in_section, spell
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,12 @@ def test_a_renamed_knob_has_its_name_by_release() -> None:
     assert by_flag()["--cuda-graph-scope"][0][0] is by_path()["model.cuda_graph_scope"] is modules
 
 
+def test_all_knobs_of_a_flag_came_and_went_with_it() -> None:
+    for flag, rows in by_flag().items():
+        own = [knob for knob, _ in rows if flag in (knob.flag, knob.off)]
+        assert len({(knob.flag_since, knob.flag_until) for knob in own}) <= 1
+
+
 def test_a_default_that_moved_is_told_only_where_the_release_is() -> None:
     sms = knobs()["moe_deepep_num_sms"]
     assert sms.default_in(release("0.16.1")) == (20,)
@@ -54,51 +60,10 @@ def test_a_shown_name_has_no_word_that_we_do_not_know() -> None:
     assert shown("x" * 1000) == "..."
 
 
-LM: Framework = "megatron_lm"
-
-
-def made(values: dict[str, Value], framework: Framework, core: str | None = None) -> Settings:
-    return effective(settings(values, "file", framework), core)
-
-
 def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
     for name in knobs()["mixed_precision"].choices:
         assert recipe(name)
         assert {f"mixed_precision.{field}" for field in recipe(name)} <= knobs().keys()
-
-
-@pytest.mark.parametrize(
-    ("values", "core", "knob", "value"),
-    [
-        ({"enable_cuda_graph": True}, "0.16.1", "cuda_graph_impl", "local"),
-        ({"external_cuda_graph": True}, "0.16.1", "cuda_graph_impl", "transformer_engine"),
-        ({"cuda_graph_modules": ("full",)}, "0.16.1", "cuda_graph_modules", ()),
-        ({"cuda_graph_impl": "local", "cuda_graph_modules": ("full_iteration",)}, "0.18.0", "cuda_graph_impl",
-         "full_iteration"),
-        ({"cuda_graph_impl": "local", "cuda_graph_modules": ("full_iteration",)}, "0.17.0", "cuda_graph_impl",
-         "local"),
-        ({"moe_enable_deepep": True}, "0.16.1", "moe_flex_dispatcher_backend", "deepep"),
-        ({"moe_layer_recompute": True}, "0.16.1", "recompute_modules", ("moe",)),
-        ({"recompute_granularity": "selective", "recompute_modules": None}, None, "recompute_modules",
-         ("core_attn",)),
-        ({"tensor_model_parallel_size": 4, "expert_tensor_parallel_size": None}, None,
-         "expert_tensor_parallel_size", 4),
-        ({"tensor_model_parallel_size": 1, "sequence_parallel": True}, None, "sequence_parallel", False),
-        ({"virtual_pipeline_model_parallel_size": None, "overlap_p2p_comm": True}, None, "overlap_p2p_comm",
-         False),
-        ({"ddp.use_megatron_fsdp": True}, None, "ddp.use_distributed_optimizer", True),
-        ({"cpu_offloading_num_layers": 4}, None, "cpu_offloading", True),
-        ({"cuda_graph_impl": "transformer_engine"}, None, "rng.te_rng_tracker", True),
-        ({"hidden_size": 1024, "ffn_hidden_size": None}, None, "ffn_hidden_size", 4096),
-        ({"hidden_size": 1024, "num_attention_heads": 8, "kv_channels": None}, None, "kv_channels", 128),
-    ],
-)  # fmt: skip
-def test_megatron_lm_migrates_and_fills_in(
-    values: dict[str, Value], core: str | None, knob: str, value: Value
-) -> None:
-    found = made(values, LM, core)
-    assert found.value(knob) == value
-    assert (knob in values and values[knob] == value) or found.said(knob) != "file"
 
 
 def test_what_is_made_is_made_once() -> None:
@@ -165,13 +130,6 @@ def with_the_same_flag(knob: Knob, framework: Framework) -> set[str]:
     return {other.id for other, _ in by_flag()[knob.flag or knob.off]}
 
 
-def test_a_switch_is_set_by_its_flag_or_left_out() -> None:
-    assert spell({"bf16": True}, "megatron_lm") == ("--bf16",)
-    assert spell({"bf16": False}, "megatron_lm") == ("(leave out --bf16)",)
-    assert spell({"add_bias_linear": False}, "megatron_lm") == ("--disable-bias-linear",)
-    assert spell({"add_bias_linear": True}, "megatron_lm") == ("(leave out --disable-bias-linear)",)
-
-
 def test_a_knob_without_a_spelling_is_refused() -> None:
     assert not can_spell("comm_overlap.tp_comm_overlap", "megatron_lm")
     assert not can_spell("moe_flex_dispatcher_backend", "megatron_lm", "0.15.0")
@@ -195,8 +153,3 @@ def test_reductions_are_of_the_wrapper_unless_the_section_says_them() -> None:
     assert in_section(reduce, Settings()) == reduce
     section = settings({"comm_overlap.overlap_param_gather": False}, "run.yaml")
     assert in_section(reduce, section) == {"comm_overlap.overlap_grad_reduce": True}
-
-
-def test_a_flag_sets_the_knobs_that_share_it() -> None:
-    off: dict[str, Value] = {"ddp.check_for_nan_in_grad": False}
-    assert with_twins(off) == {**off, "rerun.check_for_nan_in_loss": False}

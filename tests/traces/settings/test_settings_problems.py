@@ -209,13 +209,13 @@ def test_no_text_raises_anything_but_our_errors(text: str, name: str) -> None:
 
 def test_a_file_of_nothing_but_problems_is_told_once() -> None:
     for line in ("model.x{}=1\n", "model.num_layers=x{}\n"):
-        found = problems("".join(map(line.format, range(5000))), "a.txt")
+        found = problems("".join(map(line.format, range(1000))), "a.txt")
         assert len(found) == 101
         assert found[-1].text == "more problems from here on"
 
 
 def test_brackets_without_end_are_no_error_but_ours() -> None:
-    for text in ("A=(\n" * 5000, "[" * 5000, '("${' * 5000, "model: " + "{a: " * 5000, "run $((((" * 5000):
+    for text in ("A=(\n" * 2000, "[" * 2000, '("${' * 2000, "model: " + "{a: " * 2000, "run $((((" * 2000):
         for name in ("a.sh", "a.yaml"):
             assert error_of(text, name)
 

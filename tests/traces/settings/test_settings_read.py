@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from tests.places import DATA
 from traces.settings.expressions import pattern_of
 from traces.settings.read import configuration_of, read_configuration
 from traces.settings.settings import Value
-from traces.settings.shell import read_script
 from traces.settings.values import layout_of, stage_count, unrolled
 
 SETTINGS = DATA / "settings"
@@ -149,35 +146,6 @@ def test_a_recipe_that_bridge_does_not_register_stops_the_run_and_the_nearest_ar
     assert problem.effect == "stops"
     assert problem.text.startswith("mixed_precision takes bf16_with_mxfp8_mixed, ")
     assert problem.instead.startswith("bf16_with_mxfp8_mixed or ")
-
-
-SCRIPTS = [
-    "A=1 B='two words'; run $A \"$B\" $B",
-    "ARGS=(--a 1 # why\n --b \"x y\" )\nARGS+=(--c)\nrun \"${ARGS[@]}\" --d",
-    "ARGS=(--a '1 2')\nrun ${ARGS[@]} \"${ARGS[*]}\" $ARGS",
-    "X=\"--a 1 \\\n  --b 2\"\nX=\"$X --c\"\nrun $X --e=$UNSET_HERE_:-x",
-    "N=$((2 * (3 + 4) - 1)); run $N $((N / 2)) $((N % 5))",
-    "run ${NOT_SET_ONE:-a b} \"${NOT_SET_ONE:-a b}\" ${NOT_SET_ONE:-}",
-    "Y=1\nif true; then Y=1; fi\nrun $Y 2>&1 >/dev/null # tail",
-    "cat <<EOF\nrun no\nEOF\nrun yes\\ no a\"b\"'c'd",
-    "export Z=4; run \"$Z\"\\\n-$Z --last",
-    "for I in 1 2; do :; done; run done",
-    "run \"a#b\" a#b '$A' \"\\$A\" \"\"",
-    "f() { run in f; }\nf",
-]  # fmt: skip
-
-
-def words_of(script: str) -> list[str]:
-    commands = [command for command in read_script(script).commands if command.words[0].text == "run"]
-    return [word.text for word in commands[-1].words[1:]]
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash to ask")
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_words_are_those_that_bash_makes(script: str) -> None:
-    asked = 'run() { printf "%s\\0" "$@" >&3; }\nexec 3>&1 >/dev/null\n' + script
-    told = subprocess.run(["bash", "-c", asked], capture_output=True, check=True, text=True, env={})
-    assert words_of(script.replace("$UNSET_HERE_", "")) == told.stdout.split("\0")[:-1]
 
 
 def test_layer_patterns_and_layouts_are_unrolled() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from traces.settings.printed import change_of
 from traces.settings.read import configuration_of
 from traces.settings.settings import NotAConfiguration, Settings
 
@@ -88,22 +87,6 @@ def test_only_one_training_command_of_a_file_is_read_and_the_other_named() -> No
     settings, problems = read(command.format(4) + command.format(8))
     assert settings.value("num_layers") in (4, 8)
     assert problems == [("another training command, which was not read", "one a file")]
-
-
-def test_printed_lines_set_what_a_person_would_set_by_them() -> None:
-    lines = [
-        "--moe-token-dispatcher-type alltoall", "NCCL_NVLS_ENABLE=0", "numactl", "'",
-        "(leave out --moe-shared-expert-overlap)", "(leave out CUDA_DEVICE_MAX_CONNECTIONS)", 
-        "something of words",
-    ]  # fmt: skip
-    assert change_of(lines, "megatron_lm") == {
-        "moe_token_dispatcher_type": "alltoall",
-        "env.NCCL_NVLS_ENABLE": "0",
-        "moe_shared_expert_overlap": False,
-        "env.CUDA_DEVICE_MAX_CONNECTIONS": None,
-        "launcher.numa_binding": True,
-    }
-    assert change_of(["(leave out numactl)"], "megatron_lm") == {"launcher.numa_binding": False}
 
 
 def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:
