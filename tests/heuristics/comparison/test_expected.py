@@ -16,14 +16,17 @@ from msgspec.structs import replace
 from diagnoser.options.given import predictions
 from heuristics.comparison import expected as rules
 from heuristics.comparison.comparison import compare
+from heuristics.comparison.difference.changed import trace_facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.expected import Prediction
 from heuristics.comparison.size import Judged
-from heuristics.result.expected import Expected
+from heuristics.result.compared import ComparedSize, Ends
+from heuristics.result.expected import Expected, ExpectedPart
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
 from tests.doubles.comparison import configuration, rank, result, row
 from tests.doubles.result import double
+from tests.doubles.suspects import facts, moved
 from traces.errors import UsageError
 from traces.missing import known
 
@@ -255,5 +258,53 @@ def test_few_steps_tell_what_a_part_gained_and_not_how_surely() -> None:
 
 
 def test_what_only_a_trace_shows_to_differ_is_no_change_beside_a_fix() -> None:
-    before, after = base(), side(14, 80, ON, detected={"short_kernel_frac": 0.9})
+    before, after = base(), side(14, 81, ON, detected={"short_kernel_frac": 0.9})
     assert only(before, after).together_with == ()
+    ranks = (replace(after.ranks[0], gpu="NVIDIA A100-SXM4-80GB"),)
+    assert only(before, replace(after, ranks=ranks)).together_with == ("gpu",)
+
+
+def test_what_was_predicted_and_gained_has_both_ends() -> None:
+    one = only(base(), side(14, 80, ON, 7))
+    assert one.part is not None
+    assert (one.predicted_ns, one.part.rows) == ((4 * MS, 8 * MS), ("exposed_comm.ep_dispatch",))
+    assert (one.part.base_ns, one.part.gained_ns) == (20 * MS, 6 * MS)
+    for ends in (known(one.ci95_ns), known(one.part.ci95_ns)):
+        assert ends is not None
+        assert 5 * MS < ends[0] < 6 * MS < ends[1] < 7 * MS
+    for gains, predicted in (((), rules._NO_RANGE), ((None, 0.08), (rules._NO_LOWER, 8 * MS))):
+        untold = fix("COM-1", COM_1.knobs.megatron_lm[0], *gains)
+        assert only(base(untold), side(14, 80, ON)).predicted_ns == predicted
+    rows = facts(moved("compute.gemm", 5, 5), moved("compute.norm", 1, 2), moved("noise", 1, 2))
+    taken = rules.Taken(("a fix of no single row",), "given", {}, None)
+    assert rules._judged(taken, rows, double(ComparedSize), Judged("no_change", (), ""), ()).grew == (
+        "compute.norm",
+    )
+
+
+@pytest.mark.parametrize(
+    ("backend", "ends", "part", "conclusion"),
+    [
+        ("deepep", None, None, "not_active"),  # all-to-all runs, and nobody sees how many SMs
+        ("", (-5, 5), None, "less_than_predicted"),
+        ("", (1, 5), (1, 2), "less_than_predicted"),
+        ("", (0, 5), (1, 2), "came_back_elsewhere"),
+        ("", (-1, 5), (0, 2), "part_unchanged"),
+        ("", None, 1, "came_back_elsewhere"),
+        ("", None, 0, "part_unchanged"),
+    ],
+)
+def test_why_a_prediction_was_missed(backend: str, ends: Ends | None, part: Any, conclusion: str) -> None:
+    taken = rules.Taken(("COM-2",), "given", {"moe_flex_dispatcher_backend": backend, SMS: 24}, None)
+    if part is not None:
+        part = ExpectedPart(("tp",), 9, part if isinstance(part, int) else 9, part if ends else rules._FEW)
+    assert rules._why_missed(taken, facts(), ends, part) == conclusion
+
+
+def test_a_trace_shows_some_knobs_where_they_are_switched_on() -> None:
+    shown = trace_facts(rank(detected={"ep_overlap": True, "dispatcher": "deepep"}))
+    asked: list[tuple[str, Value, bool | None]] = [
+        (OVERLAP, True, True), (OVERLAP, False, None), ("cuda_graph_impl", "local", False), (SMS, 24, None),
+        ("moe_flex_dispatcher_backend", "deepep", True), ("moe_flex_dispatcher_backend", "hybridep", False),
+    ]  # fmt: skip
+    assert [rules._is_observed(knob, value, shown) for knob, value, _ in asked] == [one for *_, one in asked]

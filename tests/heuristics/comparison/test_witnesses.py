@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison import witnesses
+from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from tests.doubles.comparison import kernel, rank, result
 from traces.sections.rank import Rank
@@ -76,6 +77,7 @@ def test_operators_of_backward_tell_where_forward_runs_again() -> None:
     again = {name: 2 * number for name, number in OPERATORS.items()}
     once, twice = rank(work=work(**OPERATORS, **backward)), rank(work=work(**again, **backward))
     assert heard("ranges", once, twice) is True
+    assert [same_count(*pair) for pair in ((49, 50), (50, 49), (48, 49), (0, 0))] == [True, True, False, True]
 
 
 def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -> None:
@@ -147,7 +149,10 @@ TF = "nvjet_sm90_tst_128x128_TNT"
     [
         ("input_bytes", bytes_of(999), None),
         ("input_bytes", bytes_of(1_000), True),
+        ("input_bytes", (bytes_of(999)[0], bytes_of(2_000)[0]), None),
+        ("batch", (bytes_of(2_000)[0], bytes_of(4_000)[0]), None),  # of one copy it may be another format
         ("ranges", names(4, 4), None),
+        ("ranges", names(1, 4), None),
         ("ranges", names(5, 5), True),
         ("ranges", names(5, 5, often=2), None),
         ("ranges", names(9, 10), True),
@@ -173,6 +178,37 @@ def test_a_witness_is_silent_between_its_limits(
     figure: str, sides: tuple[Rank, Rank], agrees: bool | None
 ) -> None:
     assert heard(figure, *sides) is agrees
+
+
+@pytest.mark.parametrize(
+    ("agree", "contradict", "same"),
+    [
+        ("", "", None),
+        ("input_bytes", "passes", False),  # as large, and perhaps not as many: 3 to 3
+        ("input_bytes", "products", True),
+        ("input_bytes", "grids", False),  # as many, and not as large: 3 to 4
+        ("grids", "input_bytes", True),
+        ("", "grids", False),
+        ("", "batch", False),
+        ("kinds", "products names", False),
+        ("kinds", "products", True),
+        ("products", "names", True),
+        ("products", "kinds", True),
+        ("passes", "ranges", False),
+        ("passes", "kinds", True),
+        ("ranges", "passes", False),
+        ("ranges names", "passes", True),
+        ("names", "kinds", False),
+        ("grids", "names", False),
+    ],
+)
+def test_witnesses_are_weighed_and_as_many_against_as_for_are_no(
+    agree: str, contradict: str, same: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {**dict.fromkeys(agree.split(), True), **dict.fromkeys(contradict.split(), False)}
+    heard_ = {figure: lambda base, new, figure=figure: said.get(figure) for figure in HEARD}
+    monkeypatch.setattr(witnesses, "HEARD", heard_)
+    assert weighed(rank(), rank()).same is same
 
 
 def test_all_kernels_renamed_and_as_many_bytes_are_the_same_work() -> None:

@@ -83,6 +83,10 @@ DIFFERENT: list[tuple[Two, list[str]]] = [
         (result(configuration=FLASH), result(configuration=HIDDEN)),
         ["attention_backend: flash > None, configuration, withheld"],
     ),
+    (
+        (result(configuration=configuration({"attention_backend": None})), result(configuration=HIDDEN)),
+        ["attention_backend: None > None, configuration, withheld"],
+    ),
     # what only the trace says of a knob is no configuration, but a knob of a file is held against it
     (knobs({}, {"moe_grouped_gemm": True}, said="trace"), []),
     (knobs({FLEX: "a"}, {FLEX: "a"}, said="trace"), []),
@@ -116,6 +120,7 @@ DIFFERENT: list[tuple[Two, list[str]]] = [
             "recorder.version: 2026.2.1.210 > 2025.1, trace",
         ],
     ),
+    (traces(exporter_version=None), []),
     (traces(kind="kineto", exporter_version=None, schema="1"), ["recorder: nsys-sqlite > kineto, trace"]),
     # what the traces show, from a hundredth of kernel work and from a call in a step up
     (
@@ -133,6 +138,7 @@ DIFFERENT: list[tuple[Two, list[str]]] = [
         ["detected.precision: bf16 > bf16+mxfp8, trace"],
     ),
     (detected(formats(bf16=0.25), formats("bf16", bf16=1.0)), []),
+    (detected(formats(bf16=0.25), formats(bf16=0.25, mxfp8=0.01)), []),
     (
         detected(again(norm=0, router=0), again(norm=4, router=0)),
         ["detected.recompute: () > ('norm',), trace"],
