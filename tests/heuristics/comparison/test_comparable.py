@@ -77,18 +77,15 @@ def test_what_is_unknown_on_one_side_is_no_difference() -> None:
         ("", {"kernels": (GEMM, DISPATCH)}, {"kernels": (GEMM, UNKNOWN)}),
         ("MoE!, kernel set", {"kernels": (GEMM, ADAM, DISPATCH)}, {"kernels": (GEMM, ADAM)}),
         ("", {"kernels": (GEMM, ADAM, DISPATCH)}, {"kernels": (GEMM, ADAM, UNKNOWN)}),
-        (
-            "MoE layers",
-            {"kernels": (DISPATCH,), "moe": {"layers": 4}},
-            {"kernels": (DISPATCH,), "moe": {"layers": 8}},
-        ),
+        ("MoE layers", {"kernels": (DISPATCH,), "moe": {"layers": 4}}, {"kernels": (DISPATCH,),
+         "moe": {"layers": 8}}),
         ("precision", {}, {"detected": {"precision": "mxfp8"}}),
         ("CUDA graph scope", {}, {"detected": {"graph_share_frac": 0.0501}}),
         ("", {}, {"detected": {"graph_share_frac": 0.05}}),
         ("why no compute ran", {"absent_ns": {"trailing": 0}}, {"absent_ns": None}),
         ("GPU!, step", {"gpu": "NVIDIA H100 80GB HBM3"}, {"gpu": "NVIDIA H200", "source": "period"}),
     ],
-)
+)  # fmt: skip
 def test_what_the_ranks_show_to_differ(what: str, base: dict[str, Any], new: dict[str, Any]) -> None:
     assert of_ranks(rank(**base), rank(**new)) == what
 
@@ -112,17 +109,14 @@ CONFIGURED: dict[str, tuple[str, tuple[Value, Value]]] = {
     ),
 }
 GIVEN: dict[str, tuple[str, tuple[Value, Value]]] = {
-    "family": ("model family!", ("dsv3", "qwen3_30b")),
-    "tp": ("tensor-parallel size!", (1, 2)),
+    "family": ("model family!", ("dsv3", "qwen3_30b")), "tp": ("tensor-parallel size!", (1, 2)),
     # what people compare on purpose
-    "precision": ("precision", ("bf16", "mxfp8")),
-    "routing": ("routing mode", ("dropless", "drop_pad")),
+    "precision": ("precision", ("bf16", "mxfp8")), "routing": ("routing mode", ("dropless", "drop_pad")),
     "graph_impl": ("CUDA graph scope", ("none", "transformer_engine")),
     "graph_modules": ("CUDA graph scope", (("attn",), ("mlp",))),
-    "pp_layout": ("pipeline layout", ("Et*3|L", "Et|t*2L")),
-    "container": ("container", ("26.04", "26.06")),
+    "pp_layout": ("pipeline layout", ("Et*3|L", "Et|t*2L")), "container": ("container", ("26.04", "26.06")),
     "vpp": ("virtual pipeline stages", (1, 2)),
-}
+}  # fmt: skip
 
 
 def test_what_is_configured_otherwise_forbids_or_limits_it_by_its_row() -> None:
@@ -211,7 +205,7 @@ def dispatchers(base: Said, new: Said) -> Comparable:
         pytest.param("core_version", "0.18.0", "Megatron-Core", id="seed 000 pitfall 1: version"),
         ("te_version", "2.10", "Transformer Engine"),
     ],
-)
+)  # fmt: skip
 def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, named: str) -> None:
     assert dispatchers({**STACK, **REST}, {**STACK, **REST}) == Comparable("yes", ())
     found = dispatchers({**STACK, **REST}, {**STACK, **REST, field: value})
@@ -227,17 +221,14 @@ def test_ranks_of_another_place_or_number_only_limit_it() -> None:
 @pytest.mark.parametrize(
     ("what", "fields"),
     [
-        ("recorder", {"kind": "kineto"}),
-        ("recorder version", {"exporter_version": "2025.1.1.110"}),
-        ("", {"exporter_version": "2026.2.9.1"}),
-        ("schema", {"schema": "3.17.1"}),
+        ("recorder", {"kind": "kineto"}), ("recorder version", {"exporter_version": "2025.1.1.110"}),
+        ("", {"exporter_version": "2026.2.9.1"}), ("schema", {"schema": "3.17.1"}),
         ("missing tables", {"missing_tables": ("NVTX_EVENTS",)}),
         ("", {"missing_tables": ("CUPTI_ACTIVITY_KIND_MEMSET",)}),
-        ("slowed by the profiler", {"perturbation_frac": 0.0501}),
-        ("", {"perturbation_frac": 0.05}),
+        ("slowed by the profiler", {"perturbation_frac": 0.0501}), ("", {"perturbation_frac": 0.05}),
         ("", {"perturbation_frac": None}),
     ],
-)
+)  # fmt: skip
 def test_another_recording_only_limits_it(what: str, fields: dict[str, Any]) -> None:
     base, new = ((trace(**{"perturbation_frac": 0.0, **one}),) for one in ({}, fields))
     assert of_results(result(traces=base), result(traces=new)) == what
@@ -289,13 +280,9 @@ WGRAD = kernel("wgrad", 80, count=8)
 @pytest.mark.parametrize(
     ("base", "new", "what"),
     [
-        (many(times=1), many(times=2), "step!"),
-        (many(times=1), many(times=1, longer=2), ""),
-        (
-            many(times=1),
-            rank(kernels=(kernel("gemm", 80, count=4), kernel("adam", 20, count=1, key="compute.optimizer"))),
-            "",
-        ),
+        (many(times=1), many(times=2), "step!"), (many(times=1), many(times=1, longer=2), ""),
+        (many(times=1), rank(kernels=(kernel("gemm", 80, count=4), kernel("adam", 20, count=1,
+         key="compute.optimizer"))), ""),
         # a forward that runs again is told by backward kernels
         (rank(kernels=(GEMM, WGRAD)), rank(kernels=(kernel("gemm", 160, count=16), WGRAD)), ""),
         (rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4)), ""),
@@ -304,24 +291,20 @@ WGRAD = kernel("wgrad", 80, count=8)
         (rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20)), ""),
         (rank(kernels=passes(10, 10)), rank(kernels=passes(10, 9)), "step!"),
         # without backward kernels by name the optimizer tells nothing
-        (
-            rank(kernels=(kernel("gemm", 60, count=6), ADAM)),
-            rank(kernels=(kernel("gemm", 120, count=12), ADAM)),
-            "step!",
-        ),
+        (rank(kernels=(kernel("gemm", 60, count=6), ADAM)), rank(kernels=(kernel("gemm", 120, count=12),
+         ADAM)), "step!"),
         # windows: with their borders, of as much work, and never of several steps
         (window(GEMM, length=100), window(GEMM, length=110), "step"),
         (window(*passes(50, 50, steps=1)), window(*passes(52, 52, steps=1)), "step!"),
         (window(*passes(50, 50, steps=1)), window(*passes(51, 51, steps=1), length=21), "step"),
         (rank(kernels=passes(10, 10)), window(*passes(12, 11, steps=1)), "step!"),
         (rank(kernels=passes(10, 10)), window(*passes(10, 10, steps=1)), "step"),
-        (window(length=100), window(length=110), "step!"),
-        (rank(), window(), "step!"),
+        (window(length=100), window(length=110), "step!"), (rank(), window(), "step!"),
         (rank(kernels=(GEMM, ADAM)), window(GEMM, ADAM), "step!"),
         (rank(kernels=(GEMM,)), window(kernel("gemm", 40, count=4), length=10), "step"),
         (rank(kernels=(GEMM,)), rank(kernels=(GEMM,), source="optimizer"), "step"),
     ],
-)
+)  # fmt: skip
 def test_a_step_of_other_work_is_another_and_one_found_otherwise_only_limits_it(
     base: Rank, new: Rank, what: str
 ) -> None:
@@ -373,16 +356,13 @@ def repeated(unit: Unit, count: int, length: int = 10, **fields: Any) -> Rank:
     ("new", "what", "words"),
     [
         (repeated("block", 4, kernels=BLOCK), "", ()),
-        (
-            repeated("block", 4, kernels=TWICE),
-            "step!",
-            ("blocks by period, 4 kernels", "blocks by period, 8 kernels"),
-        ),
+        (repeated("block", 4, kernels=TWICE), "step!", ("blocks by period, 4 kernels",
+         "blocks by period, 8 kernels")),
         (repeated("replay", 4, length=5), "step, graph capture", ("blocks by period", "replays by graph")),
         (repeated("replay", 2, length=20), "step!, graph capture", ("4 blocks", "2 graph replays")),
         (repeated("replay", 2, length=11), "step, graph capture", ("blocks by period", "replays by graph")),
     ],
-)
+)  # fmt: skip
 def test_a_block_is_compared_with_blocks_and_the_replay_that_it_became(
     new: Rank, what: str, words: tuple[str, ...]
 ) -> None:

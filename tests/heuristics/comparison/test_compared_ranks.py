@@ -90,24 +90,6 @@ def test_without_numbers_the_place_in_the_group_decides() -> None:
     ]
 
 
-def test_a_group_whose_kernels_changed_in_number_is_still_the_one_of_the_same_parts() -> None:
-    base, new = run(2).run, run(2).run
-    assert isinstance(base, Run)
-    assert isinstance(new, Run)
-    other = double(Run, groups=(double(LikeRanks, ranks=(0, 1), attention_kernels=5),))
-    assert like_groups(base, other) == ((0, 0),)
-    stage = double(Run, groups=(double(LikeRanks, ranks=(0, 1), has_loss=True),))
-    assert like_groups(base, stage) == ()
-
-
-def test_the_rank_for_which_others_wait_more_than_before_is_first() -> None:
-    found = runs(run(4), run(4, caused_ms={2: 9, 1: 1}, step_ms=12))
-    assert [one.new_index for one in found.ranks[:2]] == [2, 1]
-    assert found.ranks[0].caused_delta_ns == 9 * MS
-    assert {one.step_delta_ns for one in found.ranks} == {2 * MS}
-    assert [one.step_delta_ns for one in found.groups] == [2 * MS]
-
-
 NOBODY, UNKNOWN = late(Cause.NONE), Missing("run.late", "one step", "record several")
 ONE, TWO, GPU = late(Cause.SLOW_HOST, 1), late(Cause.SLOW_HOST, 2), late(Cause.SLOW_DEVICE, 1)
 FIRST, SECOND, DEVICE = "rank 1, GPU 1, slow host", "rank 2, GPU 2, slow host", "rank 1, GPU 1, slow device"
@@ -164,10 +146,8 @@ def test_groups_are_alike_in_all_their_parts_or_but_for_kernels_and_each_is_in_o
 
 
 def test_runs_are_as_large_where_as_many_ranks_were_seen_or_are_there() -> None:
-    base, *others = (
-        result(run=double(Run, ranks_seen=seen, world_size=there))
-        for seen, there in ((2, 8), (2, 9), (4, 8), (4, 9), (8, 2))
-    )
+    sizes = ((2, 8), (2, 9), (4, 8), (4, 9), (8, 2))
+    base, *others = (result(run=double(Run, ranks_seen=seen, world_size=all_)) for seen, all_ in sizes)
     assert [same_size(base, one) for one in (*others, result())] == [True, True, False, False, True]
     small, large = run(1, groups=()), run(2, groups=())
     assert devices(small, large) == [(0, 0, "rank")]

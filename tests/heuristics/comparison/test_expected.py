@@ -86,16 +86,12 @@ def test_a_part_that_shrank_as_predicted_is_a_miss_where_the_step_did_not_get_fa
 @pytest.mark.parametrize(
     ("dispatch", "gemm", "detected", "outcome", "conclusion"),
     [
-        (18, 80, {}, "missed", "less_than_predicted"),
-        (17, 80, {}, "missed", "less_than_predicted"),
-        (15, 80, {}, "met", "as_predicted"),
-        (13, 80, {}, "met", "as_predicted"),
-        (11, 80, {}, "more", "more_than_predicted"),
-        (20, 80, {}, "missed", "part_unchanged"),
-        (8, 80, {}, "more", "more_than_predicted"),
-        (20, 81, {"ep_overlap": False}, "missed", "not_active"),
+        (18, 80, {}, "missed", "less_than_predicted"), (17, 80, {}, "missed", "less_than_predicted"),
+        (15, 80, {}, "met", "as_predicted"), (13, 80, {}, "met", "as_predicted"),
+        (11, 80, {}, "more", "more_than_predicted"), (20, 80, {}, "missed", "part_unchanged"),
+        (8, 80, {}, "more", "more_than_predicted"), (20, 81, {"ep_overlap": False}, "missed", "not_active"),
     ],
-)
+)  # fmt: skip
 def test_what_a_prediction_that_did_not_hold_means(
     dispatch: float, gemm: float, detected: Mapping[str, Any], outcome: str, conclusion: str
 ) -> None:
@@ -153,12 +149,10 @@ def test_the_users_own_prediction_goes_before_the_plans() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("com-3=6ms", Prediction("COM-3", ns=6 * MS)),
-        ("COM-3 = 500us", Prediction("COM-3", ns=MS // 2)),
-        ("com-3=0.5s", Prediction("COM-3", ns=500 * MS)),
-        ("hst-3=5%", Prediction("HST-3", frac=0.05)),
+        ("com-3=6ms", Prediction("COM-3", ns=6 * MS)), ("COM-3 = 500us", Prediction("COM-3", ns=MS // 2)),
+        ("com-3=0.5s", Prediction("COM-3", ns=500 * MS)), ("hst-3=5%", Prediction("HST-3", frac=0.05)),
     ],
-)
+)  # fmt: skip
 def test_a_prediction_is_typed_as_a_fix_and_its_gain(text: str, found: Prediction) -> None:
     assert predictions((text,)) == (found,)
 
@@ -166,12 +160,10 @@ def test_a_prediction_is_typed_as_a_fix_and_its_gain(text: str, found: Predictio
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (("com-3",), "com-3=6ms"),
-        (("com-3=6",), "com-3=6ms"),
-        (("com-99=6ms",), "no fix COM-99"),
+        (("com-3",), "com-3=6ms"), (("com-3=6",), "com-3=6ms"), (("com-99=6ms",), "no fix COM-99"),
         (("com-3=6ms", "COM-3=5%"), "twice"),
     ],
-)
+)  # fmt: skip
 def test_a_prediction_that_cannot_be_read_names_what_to_type(texts: tuple[str, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         predictions(texts)
@@ -214,19 +206,12 @@ def test_a_prediction_is_met_where_the_interval_reaches_it_and_half_of_it_is_sur
 @pytest.mark.parametrize(
     ("wanted", "before", "now", "is_set"),
     [
-        (True, False, True, True),
-        (True, None, False, False),
-        (24, 20, 32, True),
-        (24, 20, 16, False),
-        (24, None, 32, False),
-        (16, 24, 20, True),
-        (24, 24, 32, False),
-        ("deepep", "hybridep", "ncclep", False),
-        (None, 2, False, True),
-        (("a", "b"), ("a",), ("a", "b", "c"), True),
-        (("a", "b"), ("a",), (), False),
+        (True, False, True, True), (True, None, False, False), (24, 20, 32, True), (24, 20, 16, False),
+        (24, None, 32, False), (16, 24, 20, True), (24, 24, 32, False),
+        ("deepep", "hybridep", "ncclep", False), (None, 2, False, True),
+        (("a", "b"), ("a",), ("a", "b", "c"), True), (("a", "b"), ("a",), (), False),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_set_where_it_is_the_planned_one_or_went_its_way(
     wanted: Any, before: Any, now: Any, is_set: bool
 ) -> None:
@@ -282,23 +267,19 @@ def test_what_was_predicted_and_gained_has_both_ends() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("backend", "ends", "part", "conclusion"),
-    [
-        ("deepep", None, None, "not_active"),  # all-to-all runs, and nobody sees how many SMs
-        ("", (-5, 5), None, "less_than_predicted"),
-        ("", (1, 5), (1, 2), "less_than_predicted"),
-        ("", (0, 5), (1, 2), "came_back_elsewhere"),
-        ("", (-1, 5), (0, 2), "part_unchanged"),
-        ("", None, 1, "came_back_elsewhere"),
+def test_why_a_prediction_was_missed() -> None:
+    """All-to-all runs, and nobody sees how many SMs; else by the ends of the step and those of the part."""
+    cases: list[tuple[str, Ends | None, Any, str]] = [
+        ("deepep", None, None, "not_active"), ("", (-5, 5), None, "less_than_predicted"),
+        ("", (1, 5), (1, 2), "less_than_predicted"), ("", (0, 5), (1, 2), "came_back_elsewhere"),
+        ("", (-1, 5), (0, 2), "part_unchanged"), ("", None, 1, "came_back_elsewhere"),
         ("", None, 0, "part_unchanged"),
-    ],
-)
-def test_why_a_prediction_was_missed(backend: str, ends: Ends | None, part: Any, conclusion: str) -> None:
-    taken = rules.Taken(("COM-2",), "given", {"moe_flex_dispatcher_backend": backend, SMS: 24}, None)
-    if part is not None:
-        part = ExpectedPart(("tp",), 9, part if isinstance(part, int) else 9, part if ends else rules._FEW)
-    assert rules._why_missed(taken, facts(), ends, part) == conclusion
+    ]  # fmt: skip
+    for backend, ends, of_part, conclusion in cases:
+        taken = rules.Taken(("COM-2",), "given", {"moe_flex_dispatcher_backend": backend, SMS: 24}, None)
+        gained, surely = (of_part, rules._FEW) if isinstance(of_part, int) else (9, of_part)
+        part = None if of_part is None else ExpectedPart(("tp",), 9, gained, surely)
+        assert rules._why_missed(taken, facts(), ends, part) == conclusion
 
 
 def test_a_trace_shows_some_knobs_where_they_are_switched_on() -> None:

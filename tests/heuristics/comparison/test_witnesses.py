@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -147,68 +148,43 @@ TF = "nvjet_sm90_tst_128x128_TNT"
 @pytest.mark.parametrize(
     ("figure", "sides", "agrees"),
     [
-        ("input_bytes", bytes_of(999), None),
-        ("input_bytes", bytes_of(1_000), True),
+        ("input_bytes", bytes_of(999), None), ("input_bytes", bytes_of(1_000), True),
         ("input_bytes", (bytes_of(999)[0], bytes_of(2_000)[0]), None),
         ("batch", (bytes_of(2_000)[0], bytes_of(4_000)[0]), None),  # of one copy it may be another format
-        ("ranges", names(4, 4), None),
-        ("ranges", names(1, 4), None),
-        ("ranges", names(5, 5), True),
-        ("ranges", names(5, 5, often=2), None),
-        ("ranges", names(9, 10), True),
-        ("ranges", names(8, 10), None),
-        ("ranges", names(5, 10), None),
-        ("ranges", names(4, 10), False),
-        ("ranges", (rank(), names(5, 5)[0]), None),
-        ("names", shared(90), True),
-        ("names", shared(25), None),
-        ("names", shared(24), False),
-        ("grids", in_grids(7, 7), None),
-        ("grids", in_grids(5, 10), True),
-        ("grids", in_grids(4, 10), None),
-        ("grids", in_grids(2, 10), False),
+        ("ranges", names(4, 4), None), ("ranges", names(1, 4), None), ("ranges", names(5, 5), True),
+        ("ranges", names(5, 5, often=2), None), ("ranges", names(9, 10), True),
+        ("ranges", names(8, 10), None), ("ranges", names(5, 10), None), ("ranges", names(4, 10), False),
+        ("ranges", (rank(), names(5, 5)[0]), None), ("names", shared(90), True), ("names", shared(25), None),
+        ("names", shared(24), False), ("grids", in_grids(7, 7), None), ("grids", in_grids(5, 10), True),
+        ("grids", in_grids(4, 10), None), ("grids", in_grids(2, 10), False),
         ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
         ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
     ],
-)
+)  # fmt: skip
 def test_a_witness_is_silent_between_its_limits(
     figure: str, sides: tuple[Rank, Rank], agrees: bool | None
 ) -> None:
     assert heard(figure, *sides) is agrees
 
 
-@pytest.mark.parametrize(
-    ("agree", "contradict", "same"),
-    [
-        ("", "", None),
-        ("input_bytes", "passes", False),  # as large, and perhaps not as many: 3 to 3
-        ("input_bytes", "products", True),
-        ("input_bytes", "grids", False),  # as many, and not as large: 3 to 4
-        ("grids", "input_bytes", True),
-        ("", "grids", False),
-        ("", "batch", False),
-        ("kinds", "products names", False),
-        ("kinds", "products", True),
-        ("products", "names", True),
-        ("products", "kinds", True),
-        ("passes", "ranges", False),
-        ("passes", "kinds", True),
-        ("ranges", "passes", False),
-        ("ranges names", "passes", True),
-        ("names", "kinds", False),
-        ("grids", "names", False),
-    ],
-)
-def test_witnesses_are_weighed_and_as_many_against_as_for_are_no(
-    agree: str, contradict: str, same: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = {**dict.fromkeys(agree.split(), True), **dict.fromkeys(contradict.split(), False)}
-    heard_ = {figure: lambda base, new, figure=figure: said.get(figure) for figure in HEARD}
-    monkeypatch.setattr(witnesses, "HEARD", heard_)
-    assert weighed(rank(), rank()).same is same
+WEIGHED = """
+input_bytes - products, grids - input_bytes, kinds - products, products - names, products - kinds,
+passes - kinds, ranges names - passes: True; kinds - products names, passes - ranges, ranges - passes,
+names - kinds, grids - names, input_bytes - passes, input_bytes - grids, - grids, - batch: False; -: None
+"""
+"""Who agrees and who contradicts, and whether it is the same work: as many, and as large."""
+
+
+def test_witnesses_are_weighed_and_as_many_against_as_for_are_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cases, _, same in (one.partition(": ") for one in WEIGHED.strip().replace("\n", " ").split("; ")):
+        for agree, contradict in (one.split("-") for one in cases.split(", ")):
+            said = {**dict.fromkeys(agree.split(), True), **dict.fromkeys(contradict.split(), False)}
+            heard_ = {figure: partial(lambda told, *_: told, said.get(figure)) for figure in HEARD}
+            monkeypatch.setattr(witnesses, "HEARD", heard_)
+            assert (said, str(weighed(rank(), rank()).same)) == (said, same)
 
 
 def test_all_kernels_renamed_and_as_many_bytes_are_the_same_work() -> None:

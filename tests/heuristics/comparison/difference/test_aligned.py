@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import pytest
@@ -21,12 +21,12 @@ from traces.sections.tables import Kind, Loops, Phase, Sequence
 GEMM, HALF_GEMM = "ampere_sgemm_128x64_tn", "ampere_bf16_s16816gemm_bf16_128x64_tn"
 SOFTMAX, FLASH = "softmax_warp_forward", "flash_fwd_kernel"
 NORM, CAST, ADAM, FUSED = "rmsnorm_fwd", "cast_to_bf16", "adam_step", "adam_fused"
-KEYS = {
+KEYS = defaultdict(lambda: "compute.norm", {
     GEMM: "compute.gemm", HALF_GEMM: "compute.gemm", SOFTMAX: "compute.softmax", FLASH: "compute.attention",
     NORM: "compute.norm", CAST: "compute.elementwise", ADAM: "compute.optimizer", FUSED: "compute.optimizer",
     "ring": "comm.dp_reduce_scatter", "tree": "comm.dp_reduce_scatter",
     "near": "comm.ep_a2a", "far": "comm.ep_a2a",
-}  # fmt: skip
+})  # fmt: skip
 Run = tuple[str, int, int]
 """Name, how many, work."""
 
@@ -37,9 +37,7 @@ def sequence(
     """Runs of kernels by name, count and work; a name with a dot is a copy. `loops`: first, runs, times."""
     names = list(dict.fromkeys(name for name, _, _ in runs))
     kinds = (
-        Kind(None, name, None, 64)
-        if name.startswith("copy.")
-        else Kind(name, KEYS.get(name, "compute.norm"), phase, None)
+        Kind(None, name, None, 64) if name.startswith("copy.") else Kind(name, KEYS[name], phase, None)
         for name in names
     )
     columns = zip(*loops, strict=True) if loops else ((), (), ())
@@ -138,14 +136,9 @@ def test_what_a_pair_of_kinds_is_worth() -> None:
     """The same, of other types, of one subclass, of one class; else they are none."""
     forward, backward = (Kind(GEMM, KEYS[GEMM], phase, None) for phase in ("forward", "backward"))
     fill, copy = (Kind(None, f"copy.{name}", None, None) for name in ("memset", "memcpy_d2d"))
-    names = {
-        "nvjet": "gemm",
-        "rmsnorm_fwd": "norm",
-        "rmsnorm_bwd": "norm",
-        "cast<float>": "norm",
-        "cast<half>": "elementwise",
-    }
-    gemm, norm, back, wide, half = (Kind(one, f"compute.{key}", None, None) for one, key in names.items())
+    named = ("nvjet", "gemm"), ("rmsnorm_fwd", "norm"), ("rmsnorm_bwd", "norm"), ("cast<float>", "norm")
+    gemm, norm, back, wide = (Kind(name, f"compute.{key}", None, None) for name, key in named)
+    half = Kind("cast<half>", "compute.elementwise", None, None)
     one, other = (Kind(GEMM, f"comm.{key}", None, None) for key in ("cp", "tp"))
     pairs = [
         (forward, forward, 6), (forward, backward, 0), (forward, gemm, 3), (fill, fill, 6), (fill, copy, 0),

@@ -116,21 +116,15 @@ def test_noise_that_is_a_quarter_of_the_difference_is_named() -> None:
         assert (attribute(*sides).rows[-1].ci95_ns is FEW) is few
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "is_noise"),
-    [
-        ((98, 102), (107, 111), False),  # 9, ranges of 4 and 4
-        ((98, 102), (106, 112), True),
-        ((96, 100), (104, 108), True),  # 8, as both ranges
-        ((50, 150), (60, 160), False),  # 10, half a hundredth of the step
-        ((50, 150), (50, 150), True),
-    ],
-)
-def test_of_few_steps_noise_is_little_of_the_step_and_no_more_than_both_ranges(
-    base: tuple[int, ...], new: tuple[int, ...], is_noise: bool
-) -> None:
-    sides = [OneSide(Fraction(sum(one), 2), Fraction(1), Fraction(0), one) for one in (base, new)]
-    assert scatter_of(Matched("compute.gemm", None, *sides), Fraction(2_000)).is_noise is is_noise
+def test_of_few_steps_noise_is_little_of_the_step_and_no_more_than_both_ranges() -> None:
+    """Of 9 with ranges of 8 or 10, of 8 as both ranges, and of half a hundredth of the step."""
+    noise = {(98, 102, 106, 112): True, (96, 100, 104, 108): True, (50, 150, 50, 150): True}
+    noise |= {(98, 102, 107, 111): False, (50, 150, 60, 160): False}
+    for steps, is_noise in noise.items():
+        sides = [
+            OneSide(Fraction(sum(one), 2), Fraction(1), Fraction(0), one) for one in (steps[:2], steps[2:])
+        ]
+        assert scatter_of(Matched("compute.gemm", None, *sides), Fraction(2_000)).is_noise is is_noise
 
 
 def mixed(one: int, other: int) -> str:
