@@ -217,11 +217,12 @@ def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
     one, other = (trace_facts(side.rank).get(rule.observed) for side in (base, new))
     if not one or not other or not one.differs(other):
         return None
-    if not isinstance(one.value, float | int) or not isinstance(other.value, float | int):
-        return spelled(one.value), spelled(other.value)
-    if abs(one.value - other.value) <= HALF_A_WALL.value:
-        return None
-    return _share(one.value), _share(other.value)
+    match one.value, other.value:
+        case float() | int() as was, float() | int() as is_:
+            if abs(was - is_) <= HALF_A_WALL.value:
+                return None
+            return _share(was), _share(is_)
+    return spelled(one.value), spelled(other.value)
 
 
 def _share(part_frac: float) -> str:

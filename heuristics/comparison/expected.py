@@ -204,7 +204,7 @@ def _taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]
         ids += one.ids
         sets.update(one.sets)
     for both in facts.base.result.combined:
-        if len(single) > 1 and {*both.ids} == {*ids}:
+        if {*both.ids} == {*ids}:
             return (Taken(tuple(ids), single[0].by, sets, both.gain_frac), *single)
     return single
 
@@ -266,7 +266,7 @@ def _is_set(wanted: Value, before: Value, now: Value) -> bool:
 def _is_observed(knob: str, value: Value, observed: Mapping[str, Observed]) -> bool | None:
     """Whether a trace shows what a knob asks for; None where it shows nothing of it."""
     one = observed.get(_OBSERVED.get(knob, ""))
-    if one is None or one.value == "unknown" or is_off(value):
+    if one is None or is_off(value):
         return None
     if isinstance(one.value, str):
         return one.value == value

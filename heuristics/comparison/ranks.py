@@ -164,7 +164,7 @@ def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
     return new - base
 
 
-def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
+def _late(base: Result, new: Result, matched: dict[int | None, int]) -> ComparedLate:
     """The late rank before and after; what nobody can tell of one side is no change."""
     before, after = late_rank(base), late_rank(new)
     return ComparedLate(
@@ -182,7 +182,7 @@ def _place(result: Result, late: Late | None) -> Place | None:
     return place_of(result, result.ranks[late.index])
 
 
-def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> LateState:
+def _state(before: Late | None, after: Late | None, matched: dict[int | None, int]) -> LateState:
     if before is None or after is None:
         return LateState.UNKNOWN
     if before.cause is Cause.NONE:
@@ -191,8 +191,7 @@ def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> 
         return LateState.APPEARED
     if after.cause is Cause.NONE:
         return LateState.GONE
-    rank = None if before.index is None else matched.get(before.index)
-    is_same = rank == after.index and before.cause is after.cause
+    is_same = matched.get(before.index) == after.index and before.cause is after.cause
     if is_same:
         return LateState.SAME
     return LateState.OTHER

@@ -155,5 +155,5 @@ def same_recording(base: Rank, new: Rank) -> bool:
 
 def _figures(rank: Rank) -> tuple[object, ...]:
     budget = rank.budget_ns
-    buckets = budget.compute, known(budget.exposed_comm), budget.exposed_copy, budget.idle
+    buckets = budget.compute, known(budget.exposed_comm), budget.exposed_copy
     return rank.steps.found, rank.lengths_ns, buckets

@@ -96,9 +96,8 @@ def weigh(base: Subject, new: Subject) -> Weighed:
 
 
 def _answer(votes: list[int]) -> bool | None:
-    total = sum(votes)
-    if total:
-        return total > 0
+    if sum(votes) > 0:
+        return True
     if any(vote < 0 for vote in votes):
         return False
     return None
@@ -112,7 +111,7 @@ def _input_bytes(base: Subject, new: Subject) -> Heard:
     if sum(before) == sum(after):
         return True
     factors = _factors(before, after)
-    if 1 in factors and factors <= FORMATS:
+    if 1 in factors and not factors - FORMATS:
         return None
     return False
 
@@ -183,7 +182,7 @@ def _alike(same: Collection[bool]) -> Heard:
 def beyond_chance(alike: int, count: int) -> bool:
     """Whether so many of `count` are alike by chance in under 5 % of cases: the sign test."""
     ways = sum(comb(count, number) for number in range(alike, count + 1))
-    return count > 0 and ways <= (1 - LEVEL) * 2**count
+    return ways <= (1 - LEVEL) * (1 << count)
 
 
 def _kinds(base: Subject, new: Subject) -> Heard:

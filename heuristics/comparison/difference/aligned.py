@@ -129,9 +129,11 @@ def _sequence(rank: Rank) -> Recorded | Missing:
 
 def _groups(base: Recorded, new: Recorded) -> list[_Group]:
     """All groups, each key once. Swapped sides give the same groups, as one order of both is aligned."""
-    if _signature(base) > _signature(new):
-        return [group.swapped() for group in _merged(_Sides(new, base))]
-    return list(_merged(_Sides(base, new)))
+    sides = sorted((base, new), key=_signature)
+    groups = list(_merged(_Sides(*sides)))
+    if sides[0] is base:
+        return groups
+    return [group.swapped() for group in groups]
 
 
 def _signature(one: Recorded) -> tuple[object, ...]:

@@ -86,7 +86,7 @@ def _traced(rows: NDArray[np.int64], columns: NDArray[np.int64], scores: Scores)
         grown = np.maximum.accumulate(np.maximum(above, beside))
         is_above = above == grown
         after_pair = np.where(is_above, opens_here >= between, beside == grown)
-        came[place] = is_above * _ABOVE + after_pair * _AFTER_PAIR
+        came[place] = is_above * _ABOVE | after_pair * _AFTER_PAIR
         came[place, 1:] |= from_between * _FROM_BETWEEN
         paired, between = now, grown
     return _Traced(came, bool(paired[-1] >= between[-1]))

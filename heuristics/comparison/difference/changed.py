@@ -72,9 +72,9 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     files = known(base.result.configuration), known(new.result.configuration)
     if files[0] is None or files[1] is None:
         if files[0] is not files[1]:
-            names = [known_of(side, "result.configuration.framework") for side in (base, new)]
+            one, other = (known_of(side, "result.configuration.framework") for side in (base, new))
             there = files[0] is not None, files[1] is not None
-            yield difference("configuration", names[0], names[1], "configuration", *there)
+            yield difference("configuration", one, other, "configuration", *there)
         return
     for knob in {*base.settings, *new.settings}:
         said = [side.settings[knob] for side in (base, new) if knob in side.settings]
@@ -270,5 +270,4 @@ def _bits(value: Value) -> int | None:
 
 
 def numbers(version: Value) -> tuple[int, ...] | None:
-    found = compiled(r"\d+").findall(version) if isinstance(version, str) else []
-    return tuple(map(int, found[:4])) or None
+    return tuple(map(int, compiled(r"\d+").findall(str(version)))) or None

@@ -209,7 +209,7 @@ def _has_own_grids(side: Sequence[Kernels]) -> bool:
     """Whether grids are recorded and come again: with several, each about once a step or more often."""
     if any(each.grid is None for each in side):
         return False
-    return len(side) < 2 or sum(each.count for each in side) >= len(side) * side[0].steps
+    return len(side) < 2 or sum(each.per_step for each in side) >= len(side)
 
 
 def _by_grid(base: Sequence[Kernels], new: Sequence[Kernels]) -> Iterator[Pair]:
@@ -232,9 +232,10 @@ def _added(side: Sequence[Kernels]) -> Kernels | None:
 
 def _sum(same: Sequence[Kernels]) -> Kernels:
     """Several rows as one, with the scatter in and between them."""
-    if len(same) == 1:
-        return same[0]
+    one, *more = same
+    if not more:
+        return one
     count, work_ns = sum(each.count for each in same), sum(each.work_ns for each in same)
     mean_ns = Fraction(work_ns, count)
     squares = sum(each.count * (each.std_ns**2 + float(each.each_ns - mean_ns) ** 2) for each in same)
-    return replace(same[0], count=count, work_ns=work_ns, std_ns=sqrt(squares / count))
+    return replace(one, count=count, work_ns=work_ns, std_ns=sqrt(squares / count))

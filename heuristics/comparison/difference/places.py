@@ -96,11 +96,11 @@ def _worth(one: Kind, other: Kind) -> int:
     """Work of different passes is never a pair, nor is compute one of communication or copies."""
     if None not in (one.phase, other.phase) and one.phase != other.phase:
         return 0
-    if one.name == other.name and (one.name is not None or one.key == other.key):
+    name, their_name = one.name, other.name
+    if name == their_name and (name or one.key == other.key):
         return SAME
-    if one.key.partition(".")[0] != other.key.partition(".")[0] or None in (one.name, other.name):
+    if name is None or their_name is None or one.key.partition(".")[0] != other.key.partition(".")[0]:
         return 0
-    name, their_name = one.name or "", other.name or ""
     if _without_types(name) == _without_types(their_name):
         return ALIKE
     if one.key != other.key:

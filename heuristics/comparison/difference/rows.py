@@ -246,7 +246,7 @@ def split_noise(
     real = [one for one in scatters if not one.is_noise]
     noise = [one.row for one in scatters if one.is_noise]
     while noise and not scatter_of(whole := added(noise), step_ns).is_noise:
-        largest = next(row for row in noise if row.delta_ns * whole.delta_ns > 0)
+        largest = max(noise, key=lambda row: row.delta_ns * whole.delta_ns)
         noise.remove(largest)
         real.append(scatter_of(largest, step_ns))
     return tuple(sorted(real, key=_size)), tuple(noise)

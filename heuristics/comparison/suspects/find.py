@@ -51,8 +51,8 @@ class Found:
     hidden: tuple[str, ...] = ()
 
     @property
-    def weight(self) -> float:
-        return (1 + _LEVELS.index(self.suspect.confidence)) / len(_LEVELS)
+    def weight(self) -> int:
+        return 1 + _LEVELS.index(self.suspect.confidence)
 
 
 def with_explained(facts: Facts) -> Facts:
@@ -244,7 +244,7 @@ def _rule_places() -> Mapping[str, int]:
     return {rule.id: place for place, rule in enumerate(causes().rules)}
 
 
-def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
+def _place(view: View, found: Found) -> tuple[bool, int, bool, int, str]:
     """Where a suspect stands: of two that are alike what changed goes first, then as the rules are listed."""
     suspect, places = found.suspect, _rule_places()
     against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0

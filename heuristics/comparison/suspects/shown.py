@@ -67,9 +67,8 @@ def graphs_untouched(view: View) -> bool:
 
 @fact
 def precisions(view: View) -> str | None:
-    changes = view.changes(["detected.precision"])
-    if changes:
-        return view.arrow(str(changes[0].base), str(changes[0].new))
+    for one in view.changes(["detected.precision"]):
+        return view.arrow(str(one.base), str(one.new))
     return None
 
 
@@ -83,13 +82,13 @@ def narrowed(view: View) -> bool | None:
     bits, bits_after = _mean_bits(before.precision_shares_frac), _mean_bits(after.precision_shares_frac)
     if bits and bits_after:
         return bits_after <= (1 - HALF_A_WALL.value) * bits
-    precisions = [known(side.precision) for side in (before, after)]
-    for side, precision in zip((before, after), precisions, strict=True):
+    one, other = known(before.precision), known(after.precision)
+    for side, precision in ((before, one), (after, other)):
         if side.precision_shares_frac and precision is None:
             return None
     for change in view.changes(["detected.precision"]):
         return {1: True, -1: False}.get(way(change))
-    if precisions[0] is not None and precisions[0] == precisions[1]:
+    if one is not None and one == other:
         return False
     return None
 

@@ -188,7 +188,7 @@ def fix_movers() -> tuple[Mover, ...]:
     found = []
     for fix in CATALOGUE.values():
         rows = rows_of(fix)
-        for knob, is_switch in _knobs(fix).items() if rows else ():
+        for knob, is_switch in _knobs(fix).items():
             mover = Mover((knob,), fix.sources[0], either=rows)
             if is_switch:
                 mover = Mover((knob,), fix.sources[0], faster=rows)

@@ -35,8 +35,7 @@ def seen_alike(view: View) -> bool:
     """Whether both sides record single kernels alike: as many replays recorded whole, as much in them."""
     if not same_capture(view.before.rank, view.after.rank):
         return False
-    moved = _WHOLE in view.rows
-    return same("replays", view) and not (moved and pair("replays", view)[0] and not same("kernels", view))
+    return same("replays", view) and (_WHOLE not in view.rows or same("kernels", view))
 
 
 @fact
@@ -56,7 +55,7 @@ def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     sums: dict[Part, int] = {}
     for row in rows:
         moved = known(row.count_ns), known(row.duration_ns), known(row.overlap_ns)
-        if moved[0] is None:
+        if None in moved:
             return {}
         for part, ns in zip(_PARTS, moved, strict=True):
             sums[part] = sums.get(part, 0) + (ns or 0)
@@ -87,9 +86,10 @@ CHANGES: Final[Mapping[Way, tuple[KernelChange, ...]]] = {
 
 def way_of(row_name: str, view: View) -> Way | None:
     """How a class of compute that grew got longer; None where it did not, or nothing proves how."""
-    row = view.rows.get(row_name)
-    if row is None or row.delta_ns <= 0 or not seen_alike(view):
+    rows = view.grew([row_name])
+    if not rows or not seen_alike(view):
         return None
+    (row,) = rows
     work_ns: dict[KernelChange, float] = defaultdict(float)
     for one in view.facts.kernels:
         if one.key == row_name:
@@ -104,7 +104,7 @@ def way_of(row_name: str, view: View) -> Way | None:
     if not same_count(row.base_count, row.new_count):
         if part == "duration":
             return "number"
-        if part == "count" and row.new_count > row.base_count:
+        if part == "count":
             return "more"
         return None
     is_mixed = min(gone, came) > HALF_A_WALL.value or max(gone, came) >= QUARTER.value

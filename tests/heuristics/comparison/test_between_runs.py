@@ -2,12 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from heuristics.comparison.between_runs import rank_like, why_no_run
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.same_work import same_recording
 from heuristics.comparison.size import judge_size, measure_size
-from heuristics.result.compared import Comparable, ComparedSize
+from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.result import Result
 from tests.doubles.comparison import log, rank, result, row
 from traces.sections.rank import Rank
@@ -90,3 +94,23 @@ def test_what_is_no_further_run_of_base_is_left_out_and_named() -> None:
     named = [one.partition(": ")[0] for one in found.warnings]
     assert named == ["--more-base a", "--more-base other", "--more-base window"]
     assert "it is the recording of another one" in found.warnings[0]
+
+
+def test_a_further_run_is_compared_by_the_same_rank_and_may_have_the_steps_of_another_log() -> None:
+    base, again = (result(*(replace(run(ms), rank=place, device=place) for place, ms in enumerate(lengths)))
+                   for lengths in ((90, 100), (91, 101)))  # fmt: skip
+    for place in (0, 1):
+        assert rank_like(Subject(base, base.ranks[place]), again, None) == again.ranks[place]
+    assert rank_like(Subject(base, base.ranks[0]), again, 1) == again.ranks[1]
+    yes, others = Comparable("yes", ()), [side(run(90)), side(run(100), *[MS] * 8)]
+    assert why_no_run(side(run(100)), others, yes) == ""
+    assert "of another" in why_no_run(side(run(100), *[MS] * 8), others, yes)
+    rows = (Difference("GPU", "a", "b", "no", ""), Difference("rank", "0", "1", "with_differences", ""))
+    why = why_no_run(side(run(100)), others, Comparable("no", rows))
+    assert ("GPU" in why, "rank" in why) == (True, False)
+
+
+def test_buckets_tell_recordings_of_as_long_steps_apart() -> None:
+    rows = ("compute.gemm", "exposed_comm.tp", "exposed_copy.memset", "idle.trailing")
+    sides = [rank(row(name, 10, 10)) for name in rows]
+    assert [[same_recording(one, other) for other in sides] for one in sides] == np.eye(4).tolist()

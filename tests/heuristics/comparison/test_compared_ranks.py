@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.gate import Asked
-from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks
-from heuristics.result.compared_ranks import ComparedRun, LateState
+from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks, same_size
+from heuristics.result.compared_ranks import ComparedGroup, ComparedRank, ComparedRun, LateState
 from heuristics.result.result import Result
 from reports.content.blocks import Sentence
 from reports.content.comparison.details import ranks as lines
@@ -90,24 +90,6 @@ def test_without_numbers_the_place_in_the_group_decides() -> None:
     ]
 
 
-def test_a_group_whose_kernels_changed_in_number_is_still_the_one_of_the_same_parts() -> None:
-    base, new = run(2).run, run(2).run
-    assert isinstance(base, Run)
-    assert isinstance(new, Run)
-    other = double(Run, groups=(double(LikeRanks, ranks=(0, 1), attention_kernels=5),))
-    assert like_groups(base, other) == ((0, 0),)
-    stage = double(Run, groups=(double(LikeRanks, ranks=(0, 1), has_loss=True),))
-    assert like_groups(base, stage) == ()
-
-
-def test_the_rank_for_which_others_wait_more_than_before_is_first() -> None:
-    found = runs(run(4), run(4, caused_ms={2: 9, 1: 1}, step_ms=12))
-    assert [one.new_index for one in found.ranks[:2]] == [2, 1]
-    assert found.ranks[0].caused_delta_ns == 9 * MS
-    assert {one.step_delta_ns for one in found.ranks} == {2 * MS}
-    assert [one.step_delta_ns for one in found.groups] == [2 * MS]
-
-
 NOBODY, UNKNOWN = late(Cause.NONE), Missing("run.late", "one step", "record several")
 ONE, TWO, GPU = late(Cause.SLOW_HOST, 1), late(Cause.SLOW_HOST, 2), late(Cause.SLOW_DEVICE, 1)
 FIRST, SECOND, DEVICE = "rank 1, GPU 1, slow host", "rank 2, GPU 2, slow host", "rank 1, GPU 1, slow device"
@@ -131,6 +113,9 @@ def test_the_late_rank_appears_goes_stays_or_is_unknown(
     sides = run(4, late=base), run(4, late=new)
     assert runs(*sides).late.state is state
     assert said_of(*sides)[1] == said
+    several = late(Cause.SLOW_HOST)  # of no single rank
+    found = [runs(run(4, late=several), run(4, late=one)).late.state for one in (several, ONE)]
+    assert found == [LateState.SAME, LateState.OTHER]
 
 
 def said_of(base: Result, new: Result) -> list[str]:
@@ -140,8 +125,48 @@ def said_of(base: Result, new: Result) -> list[str]:
 
 
 def test_where_a_side_is_one_rank_alone_nothing_is_compared_of_ranks() -> None:
-    for new in (result(), run(2)):
-        assert compare_runs(result(), new, pair_ranks(result(), new, None, None)) is UNSET
+    for base, new in ((result(), result()), (result(), run(2)), (run(2), result())):
+        assert compare_runs(base, new, pair_ranks(base, new, None, None)) is UNSET
+    alone, untold = [(0, 0, "order")], run(2, numbered=False)
+    assert devices(result(), untold) == devices(untold, result()) == alone
+
+
+def made(*of: dict[str, Any]) -> Run:
+    parts = {"attention_kernels": 2, "router_kernels": 1, "has_experts": True, "has_embedding": True}
+    return double(Run, groups=tuple(double(LikeRanks, **{**parts, "has_loss": True, **one}) for one in of))
+
+
+def test_groups_are_alike_in_all_their_parts_or_but_for_kernels_and_each_is_in_one_pair() -> None:
+    for part in ("attention_kernels", "router_kernels", "has_experts", "has_embedding", "has_loss"):
+        other = made({part: 0 if part.endswith("kernels") else False}, {})
+        assert like_groups(made({}), other) == ((0, 1),)
+        assert like_groups(made({"attention_kernels": 9}), other) == ((0, int(part.startswith("has"))),)
+    assert like_groups(made({}, {}), made({})) == like_groups(made({}), made({}, {})) == ((0, 0),)
+    assert like_groups(made({}, {}), made({}, {})) == ((0, 0), (1, 1))
+
+
+def test_runs_are_as_large_where_as_many_ranks_were_seen_or_are_there() -> None:
+    sizes = ((2, 8), (2, 9), (4, 8), (4, 9), (8, 2))
+    base, *others = (result(run=double(Run, ranks_seen=seen, world_size=all_)) for seen, all_ in sizes)
+    assert [same_size(base, one) for one in (*others, result())] == [True, True, False, False, True]
+    small, large = run(1, groups=()), run(2, groups=())
+    assert devices(small, large) == [(0, 0, "rank")]
+    assert runs(small, large).ranks == ()  # what has the same number may be another stage
+
+
+def test_groups_and_ranks_have_the_places_and_figures_of_their_own_sides() -> None:
+    """Groups of 2 and 1 ranks in base, and of 1 and 3 in new, where they stand the other way round."""
+    base, new = run(2, 1, caused_ms={0: 9}), run(1, 3, caused_ms={1: 5}, step_ms=12, wait_ns=0, transfer_ns=0)
+    assert isinstance(new.run, Run)
+    waited = tuple(replace(one, waited_ns=4 * one.index * MS) for one in new.run.ranks)
+    found = runs(base, replace(new, run=replace(new.run, groups=new.run.groups[::-1], ranks=waited)))
+    assert (found.base_ranks, found.new_ranks, found.base_waiting_frac) == (3, 4, 0.3)
+    assert isinstance(found.new_waiting_frac, Missing)
+    assert found.groups == (ComparedGroup(0, 1, 2, 1, 2 * MS), ComparedGroup(1, 0, 1, 3, 2 * MS))
+    assert found.ranks == (
+        ComparedRank(0, 0, 0, "group", 2 * MS, -MS, -9 * MS),
+        ComparedRank(2, 1, 1, "group", 2 * MS, 3 * MS, 5 * MS),
+    )
 
 
 def waiting(wait_ms: int, comm_ms: int, found: dict[str, Any]) -> Result:
@@ -216,6 +241,7 @@ def test_a_window_is_told_without_steps_and_a_gpu_that_is_chosen_is_compared() -
     two = replace(result(), ranks=(of(0, 0, 10, 10), of(1, 1, 20, 20)))
     pairs = pair_ranks(two, two, 1, None)
     assert [(pair.base.device, pair.new.device, pair.by) for pair in pairs] == [(1, 0, "chosen")]
+    assert [one.new.device for one in pair_ranks(two, two, None, 1)] == [1]
     with pytest.raises(EmptySelection, match=r"new has no GPU 7; it has 0, 1. Give --new-gpu 0"):
         pair_ranks(two, two, 0, 7)
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
+from heuristics.comparison import size as rules
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.gate import Asked, gate_of
 from heuristics.comparison.size import Judged, judge_size, measure_size
@@ -117,6 +118,22 @@ def test_one_recording_with_logs_that_differ_is_decided_by_the_logs() -> None:
     same = steps(100, 100)
     _, judged = measured(logged(same, *(100,) * 8), logged(same, *(120,) * 8))
     assert judged.verdict == "regression"
+
+
+def test_profiled_steps_are_held_against_logged_ones() -> None:
+    """By the logs 100 and 105 ms; base takes 110 ms where it is profiled."""
+    base = logged(steps(110, 110), *[100 * MS] * 8)
+    for new, part, said in (
+        (120, "14", "+10.0 ms, outside"),
+        (108, "2.9", "-2.00 ms, the other"),
+        (115, "9.5", ""),
+    ):
+        because = measured(base, logged(steps(*[new] * 3), *[105 * MS] * 8))[1].because
+        beside = [one for one in because if "profiled steps" in one]
+        assert f"+10 % in base, +{part} % in new" in beside[0]
+        assert [one.startswith(f"the 2 and 3 profiled steps differ by {said}") for one in beside[1:]] == [
+            True
+        ] * bool(said)
 
 
 def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_verdict() -> None:
@@ -270,6 +287,8 @@ def test_where_both_go_one_way_or_other_steps_were_recorded_nothing_is_said() ->
 
 
 def test_hiccups_are_said_where_the_steps_show_no_change() -> None:
+    assert said(recorded(100, 100), recorded(100, slow_s=102), "no_change") == "the interval"
+    assert rules._hiccups(recorded(1, 1, slow_s=4)) == "1 of 3"
     base, new = recorded(10, 10), recorded(10, slow_s=12)
     assert (
         said(base, new, "no_change")

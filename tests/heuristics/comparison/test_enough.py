@@ -45,6 +45,7 @@ def test_of_several_ranks_several_are_recorded_and_a_log_is_enough() -> None:
     found = enough_steps(result(few, log=log(*[100 * MS] * 4, *[110 * MS] * 4)))
     assert (found.count, found.by_log, found.decides, found.record) == (8, True, True, None)
     assert found.shows_frac is not None
+    assert enough_steps(result(few, rank(lengths_ns=steps(*[100] * 9)))).count == 3
     short = enough_steps(result(few, log=log(*[100 * MS] * 7)))
     assert (short.count, short.by_log) == (3, False)
 

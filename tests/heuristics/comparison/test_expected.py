@@ -16,14 +16,17 @@ from msgspec.structs import replace
 from diagnoser.options.given import predictions
 from heuristics.comparison import expected as rules
 from heuristics.comparison.comparison import compare
+from heuristics.comparison.difference.changed import trace_facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.expected import Prediction
 from heuristics.comparison.size import Judged
-from heuristics.result.expected import Expected
+from heuristics.result.compared import ComparedSize, Ends
+from heuristics.result.expected import Expected, ExpectedPart
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
 from tests.doubles.comparison import configuration, rank, result, row
 from tests.doubles.result import double
+from tests.doubles.suspects import facts, moved
 from traces.errors import UsageError
 from traces.missing import known
 
@@ -83,16 +86,12 @@ def test_a_part_that_shrank_as_predicted_is_a_miss_where_the_step_did_not_get_fa
 @pytest.mark.parametrize(
     ("dispatch", "gemm", "detected", "outcome", "conclusion"),
     [
-        (18, 80, {}, "missed", "less_than_predicted"),
-        (17, 80, {}, "missed", "less_than_predicted"),
-        (15, 80, {}, "met", "as_predicted"),
-        (13, 80, {}, "met", "as_predicted"),
-        (11, 80, {}, "more", "more_than_predicted"),
-        (20, 80, {}, "missed", "part_unchanged"),
-        (8, 80, {}, "more", "more_than_predicted"),
-        (20, 81, {"ep_overlap": False}, "missed", "not_active"),
+        (18, 80, {}, "missed", "less_than_predicted"), (17, 80, {}, "missed", "less_than_predicted"),
+        (15, 80, {}, "met", "as_predicted"), (13, 80, {}, "met", "as_predicted"),
+        (11, 80, {}, "more", "more_than_predicted"), (20, 80, {}, "missed", "part_unchanged"),
+        (8, 80, {}, "more", "more_than_predicted"), (20, 81, {"ep_overlap": False}, "missed", "not_active"),
     ],
-)
+)  # fmt: skip
 def test_what_a_prediction_that_did_not_hold_means(
     dispatch: float, gemm: float, detected: Mapping[str, Any], outcome: str, conclusion: str
 ) -> None:
@@ -150,12 +149,10 @@ def test_the_users_own_prediction_goes_before_the_plans() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("com-3=6ms", Prediction("COM-3", ns=6 * MS)),
-        ("COM-3 = 500us", Prediction("COM-3", ns=MS // 2)),
-        ("com-3=0.5s", Prediction("COM-3", ns=500 * MS)),
-        ("hst-3=5%", Prediction("HST-3", frac=0.05)),
+        ("com-3=6ms", Prediction("COM-3", ns=6 * MS)), ("COM-3 = 500us", Prediction("COM-3", ns=MS // 2)),
+        ("com-3=0.5s", Prediction("COM-3", ns=500 * MS)), ("hst-3=5%", Prediction("HST-3", frac=0.05)),
     ],
-)
+)  # fmt: skip
 def test_a_prediction_is_typed_as_a_fix_and_its_gain(text: str, found: Prediction) -> None:
     assert predictions((text,)) == (found,)
 
@@ -163,12 +160,10 @@ def test_a_prediction_is_typed_as_a_fix_and_its_gain(text: str, found: Predictio
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (("com-3",), "com-3=6ms"),
-        (("com-3=6",), "com-3=6ms"),
-        (("com-99=6ms",), "no fix COM-99"),
+        (("com-3",), "com-3=6ms"), (("com-3=6",), "com-3=6ms"), (("com-99=6ms",), "no fix COM-99"),
         (("com-3=6ms", "COM-3=5%"), "twice"),
     ],
-)
+)  # fmt: skip
 def test_a_prediction_that_cannot_be_read_names_what_to_type(texts: tuple[str, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         predictions(texts)
@@ -211,19 +206,12 @@ def test_a_prediction_is_met_where_the_interval_reaches_it_and_half_of_it_is_sur
 @pytest.mark.parametrize(
     ("wanted", "before", "now", "is_set"),
     [
-        (True, False, True, True),
-        (True, None, False, False),
-        (24, 20, 32, True),
-        (24, 20, 16, False),
-        (24, None, 32, False),
-        (16, 24, 20, True),
-        (24, 24, 32, False),
-        ("deepep", "hybridep", "ncclep", False),
-        (None, 2, False, True),
-        (("a", "b"), ("a",), ("a", "b", "c"), True),
-        (("a", "b"), ("a",), (), False),
+        (True, False, True, True), (True, None, False, False), (24, 20, 32, True), (24, 20, 16, False),
+        (24, None, 32, False), (16, 24, 20, True), (24, 24, 32, False),
+        ("deepep", "hybridep", "ncclep", False), (None, 2, False, True),
+        (("a", "b"), ("a",), ("a", "b", "c"), True), (("a", "b"), ("a",), (), False),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_set_where_it_is_the_planned_one_or_went_its_way(
     wanted: Any, before: Any, now: Any, is_set: bool
 ) -> None:
@@ -255,5 +243,49 @@ def test_few_steps_tell_what_a_part_gained_and_not_how_surely() -> None:
 
 
 def test_what_only_a_trace_shows_to_differ_is_no_change_beside_a_fix() -> None:
-    before, after = base(), side(14, 80, ON, detected={"short_kernel_frac": 0.9})
+    before, after = base(), side(14, 81, ON, detected={"short_kernel_frac": 0.9})
     assert only(before, after).together_with == ()
+    ranks = (replace(after.ranks[0], gpu="NVIDIA A100-SXM4-80GB"),)
+    assert only(before, replace(after, ranks=ranks)).together_with == ("gpu",)
+
+
+def test_what_was_predicted_and_gained_has_both_ends() -> None:
+    one = only(base(), side(14, 80, ON, 7))
+    assert one.part is not None
+    assert (one.predicted_ns, one.part.rows) == ((4 * MS, 8 * MS), ("exposed_comm.ep_dispatch",))
+    assert (one.part.base_ns, one.part.gained_ns) == (20 * MS, 6 * MS)
+    for ends in (known(one.ci95_ns), known(one.part.ci95_ns)):
+        assert ends is not None
+        assert 5 * MS < ends[0] < 6 * MS < ends[1] < 7 * MS
+    for gains, predicted in (((), rules._NO_RANGE), ((None, 0.08), (rules._NO_LOWER, 8 * MS))):
+        untold = fix("COM-1", COM_1.knobs.megatron_lm[0], *gains)
+        assert only(base(untold), side(14, 80, ON)).predicted_ns == predicted
+    rows = facts(moved("compute.gemm", 5, 5), moved("compute.norm", 1, 2), moved("noise", 1, 2))
+    taken = rules.Taken(("a fix of no single row",), "given", {}, None)
+    assert rules._judged(taken, rows, double(ComparedSize), Judged("no_change", (), ""), ()).grew == (
+        "compute.norm",
+    )
+
+
+def test_why_a_prediction_was_missed() -> None:
+    """All-to-all runs, and nobody sees how many SMs; else by the ends of the step and those of the part."""
+    cases: list[tuple[str, Ends | None, Any, str]] = [
+        ("deepep", None, None, "not_active"), ("", (-5, 5), None, "less_than_predicted"),
+        ("", (1, 5), (1, 2), "less_than_predicted"), ("", (0, 5), (1, 2), "came_back_elsewhere"),
+        ("", (-1, 5), (0, 2), "part_unchanged"), ("", None, 1, "came_back_elsewhere"),
+        ("", None, 0, "part_unchanged"),
+    ]  # fmt: skip
+    for backend, ends, of_part, conclusion in cases:
+        taken = rules.Taken(("COM-2",), "given", {"moe_flex_dispatcher_backend": backend, SMS: 24}, None)
+        gained, surely = (of_part, rules._FEW) if isinstance(of_part, int) else (9, of_part)
+        part = None if of_part is None else ExpectedPart(("tp",), 9, gained, surely)
+        assert rules._why_missed(taken, facts(), ends, part) == conclusion
+
+
+def test_a_trace_shows_some_knobs_where_they_are_switched_on() -> None:
+    shown = trace_facts(rank(detected={"ep_overlap": True, "dispatcher": "deepep"}))
+    asked: list[tuple[str, Value, bool | None]] = [
+        (OVERLAP, True, True), (OVERLAP, False, None), ("cuda_graph_impl", "local", False), (SMS, 24, None),
+        ("moe_flex_dispatcher_backend", "deepep", True), ("moe_flex_dispatcher_backend", "hybridep", False),
+    ]  # fmt: skip
+    assert [rules._is_observed(knob, value, shown) for knob, value, _ in asked] == [one for *_, one in asked]

@@ -60,8 +60,10 @@ def only(before: Result, after: Result) -> Expected:
 
 def test_graphs_of_other_modules_have_the_range_of_these_modules() -> None:
     """Attention gives 19 ms at least; with the router 39 at most, but all modules give no more than 27."""
-    one = only(base(*CHANGES), side(74, {**OFF, "attn": 1.0, "moe_router": 0.9}, None))
+    one = only(base(*CHANGES), side(74, {**OFF, "attn": 1.0, "moe_router": 0.5}, None))
     assert one.predicted_ns == (19 * MS, 27 * MS)
+    more = base(saving("attn", 30, 31), CHANGES[-1])  # than all modules together
+    assert only(more, side(74, {**OFF, "attn": 1.0}, None)).predicted_ns == (27 * MS, 27 * MS)
     assert (one.outcome, one.conclusion) == ("met", "as_predicted")
     assert one.extent == ExpectedExtent(MODULES, PLANNED, ("attn", "moe_router"), True)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison import witnesses
+from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from tests.doubles.comparison import kernel, rank, result
 from traces.sections.rank import Rank
@@ -76,6 +78,7 @@ def test_operators_of_backward_tell_where_forward_runs_again() -> None:
     again = {name: 2 * number for name, number in OPERATORS.items()}
     once, twice = rank(work=work(**OPERATORS, **backward)), rank(work=work(**again, **backward))
     assert heard("ranges", once, twice) is True
+    assert [same_count(*pair) for pair in ((49, 50), (50, 49), (48, 49), (0, 0))] == [True, True, False, True]
 
 
 def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -> None:
@@ -145,34 +148,43 @@ TF = "nvjet_sm90_tst_128x128_TNT"
 @pytest.mark.parametrize(
     ("figure", "sides", "agrees"),
     [
-        ("input_bytes", bytes_of(999), None),
-        ("input_bytes", bytes_of(1_000), True),
-        ("ranges", names(4, 4), None),
-        ("ranges", names(5, 5), True),
-        ("ranges", names(5, 5, often=2), None),
-        ("ranges", names(9, 10), True),
-        ("ranges", names(8, 10), None),
-        ("ranges", names(5, 10), None),
-        ("ranges", names(4, 10), False),
-        ("ranges", (rank(), names(5, 5)[0]), None),
-        ("names", shared(90), True),
-        ("names", shared(25), None),
-        ("names", shared(24), False),
-        ("grids", in_grids(7, 7), None),
-        ("grids", in_grids(5, 10), True),
-        ("grids", in_grids(4, 10), None),
-        ("grids", in_grids(2, 10), False),
+        ("input_bytes", bytes_of(999), None), ("input_bytes", bytes_of(1_000), True),
+        ("input_bytes", (bytes_of(999)[0], bytes_of(2_000)[0]), None),
+        ("batch", (bytes_of(2_000)[0], bytes_of(4_000)[0]), None),  # of one copy it may be another format
+        ("ranges", names(4, 4), None), ("ranges", names(1, 4), None), ("ranges", names(5, 5), True),
+        ("ranges", names(5, 5, often=2), None), ("ranges", names(9, 10), True),
+        ("ranges", names(8, 10), None), ("ranges", names(5, 10), None), ("ranges", names(4, 10), False),
+        ("ranges", (rank(), names(5, 5)[0]), None), ("names", shared(90), True), ("names", shared(25), None),
+        ("names", shared(24), False), ("grids", in_grids(7, 7), None), ("grids", in_grids(5, 10), True),
+        ("grids", in_grids(4, 10), None), ("grids", in_grids(2, 10), False),
         ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
         ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
     ],
-)
+)  # fmt: skip
 def test_a_witness_is_silent_between_its_limits(
     figure: str, sides: tuple[Rank, Rank], agrees: bool | None
 ) -> None:
     assert heard(figure, *sides) is agrees
+
+
+WEIGHED = """
+input_bytes - products, grids - input_bytes, kinds - products, products - names, products - kinds,
+passes - kinds, ranges names - passes: True; kinds - products names, passes - ranges, ranges - passes,
+names - kinds, grids - names, input_bytes - passes, input_bytes - grids, - grids, - batch: False; -: None
+"""
+"""Who agrees and who contradicts, and whether it is the same work: as many, and as large."""
+
+
+def test_witnesses_are_weighed_and_as_many_against_as_for_are_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cases, _, same in (one.partition(": ") for one in WEIGHED.strip().replace("\n", " ").split("; ")):
+        for agree, contradict in (one.split("-") for one in cases.split(", ")):
+            said = {**dict.fromkeys(agree.split(), True), **dict.fromkeys(contradict.split(), False)}
+            heard_ = {figure: partial(lambda told, *_: told, said.get(figure)) for figure in HEARD}
+            monkeypatch.setattr(witnesses, "HEARD", heard_)
+            assert (said, str(weighed(rank(), rank()).same)) == (said, same)
 
 
 def test_all_kernels_renamed_and_as_many_bytes_are_the_same_work() -> None:

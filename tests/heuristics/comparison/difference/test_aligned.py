@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from heuristics.comparison.difference import places
+from heuristics.comparison.difference import aligned, places
 from heuristics.comparison.difference.aligned import exchanges
 from heuristics.result.compared import Exchange, Exchanges, ExchangeSum
 from tests.doubles.comparison import rank
@@ -20,10 +21,12 @@ from traces.sections.tables import Kind, Loops, Phase, Sequence
 GEMM, HALF_GEMM = "ampere_sgemm_128x64_tn", "ampere_bf16_s16816gemm_bf16_128x64_tn"
 SOFTMAX, FLASH = "softmax_warp_forward", "flash_fwd_kernel"
 NORM, CAST, ADAM, FUSED = "rmsnorm_fwd", "cast_to_bf16", "adam_step", "adam_fused"
-KEYS = {
+KEYS = defaultdict(lambda: "compute.norm", {
     GEMM: "compute.gemm", HALF_GEMM: "compute.gemm", SOFTMAX: "compute.softmax", FLASH: "compute.attention",
     NORM: "compute.norm", CAST: "compute.elementwise", ADAM: "compute.optimizer", FUSED: "compute.optimizer",
-}  # fmt: skip
+    "ring": "comm.dp_reduce_scatter", "tree": "comm.dp_reduce_scatter",
+    "near": "comm.ep_a2a", "far": "comm.ep_a2a",
+})  # fmt: skip
 Run = tuple[str, int, int]
 """Name, how many, work."""
 
@@ -62,6 +65,7 @@ def test_attention_of_three_kernels_is_done_by_one_in_every_layer() -> None:
     found = compared(base, new)
     (row,) = found.rows
     assert shown(row) == ({GEMM: 8, SOFTMAX: 4}, {FLASH: 4}, 8 - 32)
+    assert (row.key, [one.name for one in row.base]) == ("compute.gemm", [GEMM, SOFTMAX])
     assert (found.same.base_count, found.same.base_ns, found.same.new_ns) == (12, 48, 48)
 
 
@@ -97,9 +101,64 @@ def test_a_forward_that_runs_again_in_backward_is_new_there() -> None:
 
 
 def test_without_a_sequence_nothing_is_aligned() -> None:
-    found = exchanges(rank(), rank(sequence=sequence((GEMM, 1, 1))))
-    assert isinstance(found, Missing)
-    assert "kept before" in found.reason
+    told = rank(sequence=sequence((GEMM, 1, 1)))
+    for sides in ((rank(), told), (told, rank())):
+        found = exchanges(*sides)
+        assert isinstance(found, Missing)
+        assert "kept before" in found.reason
+    window = rank(sequence=replace(sequence((GEMM, 1, 1)), step=None))
+    assert isinstance(exchanges(window, told), Missing)
+    assert compared(*[sequence((GEMM, 1, 1))] * 2).rows == ()
+
+
+def test_communication_for_one_purpose_is_one_group_wherever_it_stands() -> None:
+    rest = (GEMM, 1, 9), (NORM, 1, 9)
+    (row,) = compared(sequence(("ring", 1, 5), *rest), sequence(*rest, ("tree", 1, 6))).rows
+    assert shown(row) == ({"ring": 1}, {"tree": 1}, 1)
+    unknown = compared(sequence(("near", 1, 5), *rest), sequence(*rest, ("far", 1, 6))).rows
+    assert [one.change for one in unknown] == ["new", "gone"]
+    two = compared(sequence(("ring", 1, 5), *rest, ("tree", 1, 5)), sequence(*rest)).rows
+    assert [one.change for one in two] == ["gone", "gone"]
+
+
+def test_up_to_twelve_kernels_are_done_by_one_and_the_smallest_rows_are_left_out() -> None:
+    for letters, rows in (("abcdefghijkl", 1), ("abcdefghijklm", 14)):
+        found = compared(sequence(*((f"part_{one}", 1, 1) for one in letters)), sequence(("whole", 1, 9)))
+        assert len(found.rows) == rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aligned, "ROWS", Limit(1, "rows", "a test"))
+        found = compared(sequence(("copy.memset", 1, 1)), sequence((GEMM, 1, 10)))
+    assert [one.change for one in found.rows] == ["new"]
+    assert (found.left_out_rows, found.left_out) == (1, ExchangeSum(1, 0, 1, 0))
+
+
+def test_what_a_pair_of_kinds_is_worth() -> None:
+    """The same, of other types, of one subclass, of one class; else they are none."""
+    forward, backward = (Kind(GEMM, KEYS[GEMM], phase, None) for phase in ("forward", "backward"))
+    fill, copy = (Kind(None, f"copy.{name}", None, None) for name in ("memset", "memcpy_d2d"))
+    named = ("nvjet", "gemm"), ("rmsnorm_fwd", "norm"), ("rmsnorm_bwd", "norm"), ("cast<float>", "norm")
+    gemm, norm, back, wide = (Kind(name, f"compute.{key}", None, None) for name, key in named)
+    half = Kind("cast<half>", "compute.elementwise", None, None)
+    one, other = (Kind(GEMM, f"comm.{key}", None, None) for key in ("cp", "tp"))
+    pairs = [
+        (forward, forward, 6), (forward, backward, 0), (forward, gemm, 3), (fill, fill, 6), (fill, copy, 0),
+        (one, other, 6), (one, gemm, 0), (wide, half, 4), (norm, back, 2), (norm, gemm, 0), (norm, half, 0),
+        (Kind(None, "compute.norm", None, None), norm, 0), (forward, Kind(GEMM, KEYS[GEMM], None, None), 6),
+    ]  # fmt: skip
+    for before, after, worth in pairs:
+        assert places.scores_of([before], [after]) == places.scores_of([after], [before]) == [[worth]]
+
+
+def test_loops_have_as_many_passes_as_both_sides_have_room_for() -> None:
+    two, four = (sequence((GEMM, 1, 8), (NORM, 1, 8), loops=((0, 2, times), (0, 1, 2))) for times in (2, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        for most, lengths in ((12, (6, 12)), (11, (6, 6)), (6, (6, 6)), (5, (2, 2)), (1, (2, 2))):
+            patch.setattr(places, "PLACES", Limit(most, "places", "a test"))
+            one, other = places.places_of(two, four)
+            assert (len(one), len(other)) == lengths
+        patch.setattr(places, "PLACES", Limit(6, "places", "a test"))
+        gemm, norm = (places.Place(kind, Fraction(2), Fraction(work)) for kind, work in ((0, 2), (1, 4)))
+        assert places.places_of(two, four)[1] == [gemm, gemm, norm] * 2
 
 
 def test_whole_replays_are_not_aligned_with_kernels() -> None:

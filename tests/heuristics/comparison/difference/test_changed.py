@@ -79,82 +79,53 @@ DIFFERENT: list[tuple[Two, list[str]]] = [
     ((result(), knobs({}, {"bf16": True})[1]), ["configuration: - > megatron_lm, configuration"]),
     # a withheld text differs from a word without being shown, and not from another
     ((result(configuration=HIDDEN), result(configuration=HIDDEN)), []),
-    (
-        (result(configuration=FLASH), result(configuration=HIDDEN)),
-        ["attention_backend: flash > None, configuration, withheld"],
-    ),
+    ((result(configuration=FLASH), result(configuration=HIDDEN)),
+     ["attention_backend: flash > None, configuration, withheld"]),
+    ((result(configuration=configuration({"attention_backend": None})), result(configuration=HIDDEN)),
+     ["attention_backend: None > None, configuration, withheld"]),
     # what only the trace says of a knob is no configuration, but a knob of a file is held against it
     (knobs({}, {"moe_grouped_gemm": True}, said="trace"), []),
     (knobs({FLEX: "a"}, {FLEX: "a"}, said="trace"), []),
     (knobs({FLEX: "a"}, {FLEX: "b"}, said="trace"), [f"{FLEX}: a > b, configuration"]),
     # versions: of the configuration, then of the log, then as given
-    (
-        (
-            versions("2.29", "2.8", configuration=configuration({}, te="2.9")),
-            versions("2.30", configuration=configuration({}, te="2.10")),
-        ),
-        ["version.nccl: 2.29 > 2.30, log", "version.te: 2.9 > 2.10, configuration"],
-    ),
+    ((versions("2.29", "2.8", configuration=configuration({}, te="2.9")), versions("2.30",
+     configuration=configuration({}, te="2.10"))), ["version.nccl: 2.29 > 2.30, log",
+     "version.te: 2.9 > 2.10, configuration"]),
     ((versions(log_te="2.9"), result(given={"te_version": "2.10"})), ["version.te: 2.9 > 2.10, given"]),
     (given_({"container": "26.04"}, {"container": "26.06"}), ["version.container: 26.04 > 26.06, given"]),
     ((versions("2.29"), versions()), []),
     # what is given, unless a knob says it too
-    (
-        (
-            result(given={"ep": 8}, configuration=configuration({EP: 8})),
-            result(given={"ep": 16}, configuration=configuration({EP: 16})),
-        ),
-        [f"{EP}: 8 > 16, configuration"],
-    ),
+    ((result(given={"ep": 8}, configuration=configuration({EP: 8})), result(given={"ep": 16},
+     configuration=configuration({EP: 16}))), [f"{EP}: 8 > 16, configuration"]),
     (given_({"nvlink_domain": 8, "ep": 8}, {"nvlink_domain": 72}), ["nvlink_domain: 8 > 72, given"]),
     (ranks({"gpu": "NVIDIA H100"}, {"gpu": "NVIDIA H200"}), ["gpu: NVIDIA H100 > NVIDIA H200, trace"]),
-    (
-        traces(exporter_version="2025.1", schema="3.17.1", missing_tables=("NVTX_EVENTS",)),
-        [
-            "recorder.missing_tables: () > ('NVTX_EVENTS',), trace",
-            "recorder.schema: 3.25.0 > 3.17.1, trace",
-            "recorder.version: 2026.2.1.210 > 2025.1, trace",
-        ],
-    ),
+    (traces(exporter_version="2025.1", schema="3.17.1", missing_tables=("NVTX_EVENTS",)),
+     ["recorder.missing_tables: () > ('NVTX_EVENTS',), trace", "recorder.schema: 3.25.0 > 3.17.1, trace",
+     "recorder.version: 2026.2.1.210 > 2025.1, trace"]),
+    (traces(exporter_version=None), []),
     (traces(kind="kineto", exporter_version=None, schema="1"), ["recorder: nsys-sqlite > kineto, trace"]),
     # what the traces show, from a hundredth of kernel work and from a call in a step up
-    (
-        detected({"dispatcher": "alltoall"}, {"dispatcher": "deepep"}),
-        ["detected.dispatcher: alltoall > deepep, trace"],
-    ),
+    (detected({"dispatcher": "alltoall"}, {"dispatcher": "deepep"}),
+     ["detected.dispatcher: alltoall > deepep, trace"]),
     (detected({"ep_overlap": False}, {"ep_overlap": True}), ["detected.ep_overlap: False > True, trace"]),
-    (
-        detected({"graph_share_frac": 0.0}, {"graph_share_frac": 0.0101}),
-        ["detected.graph_share_frac: 0.0 > 0.0101, trace"],
-    ),
+    (detected({"graph_share_frac": 0.0}, {"graph_share_frac": 0.0101}),
+     ["detected.graph_share_frac: 0.0 > 0.0101, trace"]),
     (detected({"graph_share_frac": 0.0}, {"graph_share_frac": 0.01}), []),
-    (
-        detected(formats(bf16=0.25), formats(bf16=0.25, mxfp8=0.5)),
-        ["detected.precision: bf16 > bf16+mxfp8, trace"],
-    ),
+    (detected(formats(bf16=0.25), formats(bf16=0.25, mxfp8=0.5)),
+     ["detected.precision: bf16 > bf16+mxfp8, trace"]),
     (detected(formats(bf16=0.25), formats("bf16", bf16=1.0)), []),
-    (
-        detected(again(norm=0, router=0), again(norm=4, router=0)),
-        ["detected.recompute: () > ('norm',), trace"],
-    ),
+    (detected(formats(bf16=0.25), formats(bf16=0.25, mxfp8=0.01)), []),
+    (detected(again(norm=0, router=0), again(norm=4, router=0)),
+     ["detected.recompute: () > ('norm',), trace"]),
     (detected(again(norm=None), again(norm=4)), []),
-    (
-        ranks(exchange("near", 20), exchange("far", 24)),
-        [
-            "comm_blocks.ep_dispatch: 20 > 24, trace",
-            "dispatcher.kernels: ('deep_ep::near::dispatch',) > ('deep_ep::far::dispatch',), trace",
-        ],
-    ),
-    (
-        ranks({"memory": {"allocator_calls": 0}}, {"memory": {"allocator_calls": 8}}),
-        ["memory.allocator_calls_per_step: 0.0 > 4.0, trace"],
-    ),
+    (ranks(exchange("near", 20), exchange("far", 24)), ["comm_blocks.ep_dispatch: 20 > 24, trace",
+     "dispatcher.kernels: ('deep_ep::near::dispatch',) > ('deep_ep::far::dispatch',), trace"]),
+    (ranks({"memory": {"allocator_calls": 0}}, {"memory": {"allocator_calls": 8}}),
+     ["memory.allocator_calls_per_step: 0.0 > 4.0, trace"]),
     (ranks({"memory": {"allocator_calls": 0}}, {"memory": {"allocator_calls": 2}}), []),
-    (
-        ranks({}, {"source": "period", "dropped": ("partial",)}),
-        ["steps.dropped: () > ('partial',), trace", "steps.source: nvtx > period, trace"],
-    ),
-]
+    (ranks({}, {"source": "period", "dropped": ("partial",)}), ["steps.dropped: () > ('partial',), trace",
+     "steps.source: nvtx > period, trace"]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sides", "expected"), DIFFERENT)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heuristics.comparison.difference.rows import attribute, layers, whole_parts
+from heuristics.comparison.difference.matched import Matched, OneSide
+from heuristics.comparison.difference.rows import FEW, attribute, layers, scatter_of, whole_parts
 from heuristics.result.compared import ComparedRow, LayerDelta
 from tests.by_definition.difference import Ledger, Parts, parts_by_row, step_delta
 from tests.doubles import comparison as doubles
@@ -104,6 +105,26 @@ def test_few_steps_call_noise_only_what_is_small_and_within_their_ranges() -> No
     assert deltas(clear.rows) == {"compute.norm": 160, "noise": 0}
     large = attribute(base, side("gemm 80000,121400; norm 100,180"))
     assert deltas(large.rows) == {"compute.gemm": 700, "noise": 0}
+
+
+def test_noise_that_is_a_quarter_of_the_difference_is_named() -> None:
+    base = side("gemm 100000; norm 100,300")
+    for gemm, named in ((100_300, {"compute.norm": 100}), (100_301, {})):
+        assert deltas(attribute(base, side(f"gemm {gemm}; norm 200,400")).scattered) == named
+    for one, other, few in ((4, 4, False), (3, 4, True), (4, 3, True)):
+        sides = (doubles.rank(doubles.row("compute.gemm", *[100] * count)) for count in (one, other))
+        assert (attribute(*sides).rows[-1].ci95_ns is FEW) is few
+
+
+def test_of_few_steps_noise_is_little_of_the_step_and_no_more_than_both_ranges() -> None:
+    """Of 9 with ranges of 8 or 10, of 8 as both ranges, and of half a hundredth of the step."""
+    noise = {(98, 102, 106, 112): True, (96, 100, 104, 108): True, (50, 150, 50, 150): True}
+    noise |= {(98, 102, 107, 111): False, (50, 150, 60, 160): False}
+    for steps, is_noise in noise.items():
+        sides = [
+            OneSide(Fraction(sum(one), 2), Fraction(1), Fraction(0), one) for one in (steps[:2], steps[2:])
+        ]
+        assert scatter_of(Matched("compute.gemm", None, *sides), Fraction(2_000)).is_noise is is_noise
 
 
 def mixed(one: int, other: int) -> str:
@@ -213,6 +234,11 @@ def test_rows_add_up_and_agree_with_the_definition(base: Ledger, new: Ledger) ->
         exact_parts = exact.get(one.row) or exact[f"idle.{one.row}"]
         assert one.delta_ns == round(exact_parts.delta)
         check_near(one, exact_parts)
+    others = {one.row for one in named}
+    of_noise = [part for name, part in exact.items() if name.removeprefix("idle.") not in others]
+    exact_ns = sum(one.count for one in of_noise), sum(one.duration for one in of_noise)
+    for value, true in zip((noise.count_ns, noise.duration_ns), exact_ns, strict=True):
+        assert abs((known(value) or 0) - Fraction(true)) <= 2 * len(of_noise)
     rest = step_delta(base, new) - sum(one.delta_ns for one in named)
     assert abs(noise.delta_ns - rest) <= Fraction(1, 2)
 

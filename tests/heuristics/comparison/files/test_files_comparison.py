@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from heuristics.comparison.files import differences as rules
 from heuristics.comparison.files.comparison import compare_files
+from heuristics.comparison.files.differences import differences
+from heuristics.comparison.files.side import FileSide
+from heuristics.config.about import Given
 from heuristics.result.compared_files import ComparedFiles
 from tests.configurations.pairs import PAIRS, said, sides, truth
 from traces.missing import known
@@ -28,6 +32,22 @@ def test_a_backend_that_no_dispatcher_reads_has_no_effect() -> None:
     kind = "  moe_token_dispatcher_type: alltoall\n  moe_flex_dispatcher_backend: "
     found = changed(f"{kind}deepep\n", f"{kind}hybridep\n")
     assert found == {"moe_flex_dispatcher_backend": ("deepep", "hybridep", "none")}
+
+
+def test_what_differs_of_versions_and_what_other_settings_tell() -> None:
+    base = FileSide("old", versions={"te": "2.9", "nccl": "2.29"}, given=Given(gpu="H100"))
+    found = differences(base, FileSide("now", versions={"te": "2.10"}, given=Given(gpu="GB200")))
+    assert [(one.what, one.base, one.new, one.base_said, one.new_said) for one in found] == [
+        ("version.te", "2.9", "2.10", "old", "now"), ("gpu", "H100", "GB200", "old", "now")
+    ]  # fmt: skip
+    told = {"comm_overlap.tp_comm_overlap": "tp_comm_overlap", "params_dtype": "", "no_knob": "no_knob"}
+    assert all(rules._told_elsewhere(knob, {knob, twin}) for knob, twin in told.items())
+    assert not rules._told_elsewhere("comm_overlap.tp_comm_overlap", {"comm_overlap.tp_comm_overlap"})
+    assert not rules._told_elsewhere("tp_comm_overlap", {"tp_comm_overlap"})
+    hidden = [
+        rules._hides(*pair) for pair in ((None, "x"), ((None, "a"), ("b", "a")), (None, None), (("a",), "a"))
+    ]
+    assert hidden == [True, True, False, False]
 
 
 def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from math import exp, log
 
 import pytest
 
-from heuristics.comparison.files.explain import EXACT, Made, Size, explain, made_changes, together
+from heuristics.comparison.files.explain import EXACT, Made, SideName, Size, explain, made_changes, together
 from heuristics.comparison.files.measured import known_changes
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
@@ -14,7 +14,7 @@ from heuristics.config.view import Config
 from heuristics.result.compared_files import EffectiveChange
 from traces.settings.settings import Value, settings
 
-GB200 = {"gpu": "GB200", "family": "dsv3"}
+SIDES: tuple[SideName, SideName] = ("base", "new")
 
 
 def config(gpu: str | None = None, family: str | None = None, **knobs: Value) -> Config:
@@ -37,17 +37,13 @@ def made(id_: str, *, mirrored: bool = False, gpu: str | None = "GB200", family:
     [
         ("router_fusion", "GB200", "dsv3", "same"),
         # of the GPU or of the model, or of the generation where nobody knows the model
-        ("router_fusion", "H100", "dsv3", "near"),
-        ("router_fusion", "GB300", None, "near"),
-        ("router_fusion", "GB200", None, "near"),
-        ("delayed_wgrad", "H100", "dsv3", "near"),
+        ("router_fusion", "H100", "dsv3", "near"), ("router_fusion", "GB300", None, "near"),
+        ("router_fusion", "GB200", None, "near"), ("delayed_wgrad", "H100", "dsv3", "near"),
         # of neither, or of another model
-        ("router_fusion", "GB200", "qwen3_30b", "other"),
-        ("router_fusion", "GB300", "qwen3_30b", "other"),
-        ("router_fusion", "H100", None, "other"),
-        ("delayed_wgrad", None, "dsv3", "other"),
+        ("router_fusion", "GB200", "qwen3_30b", "other"), ("router_fusion", "GB300", "qwen3_30b", "other"),
+        ("router_fusion", "H100", None, "other"), ("delayed_wgrad", None, "dsv3", "other"),
     ],
-)
+)  # fmt: skip
 def test_a_measurement_is_as_near_as_its_gpu_and_its_model(
     id_: str, gpu: str | None, family: str | None, here: str
 ) -> None:
@@ -106,6 +102,10 @@ def test_beside_another_change_or_measured_elsewhere_one_is_less_sure() -> None:
         ("router_fusion", "medium"),
         ("permute_fusion", "low"),
     ]
+    nearer = {0.97: "router_fusion", 0.94: "permute_fusion", None: "permute_fusion"}  # 0.981 and 0.934 times
+    for ratio, id_ in nearer.items():
+        about = size(ratio, 0.9, 1.05) if ratio else Size()
+        assert explain([made("router_fusion"), made("permute_fusion")], about)[0].id == id_
     near, other = (explain([made("router_fusion", gpu=gpu, family=None)], fits) for gpu in ("GB200", "H100"))
     assert (near[0].confidence, other[0].confidence) == ("medium", "low")
     low, high = near[0].step_low_frac, near[0].step_high_frac
@@ -125,6 +125,12 @@ def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_st
     ]
     less = Size(moved={"out_of_memory": "base"})
     assert ["out_of_memory" in explain([one], less)[0].explains for one in sides] == [False, True]
+    for side in SIDES:  # of norms nobody measured the memory
+        norms = [
+            made("layernorm_recompute", mirrored=mirrored) for mirrored in (side == "new", side == "base")
+        ]
+        found = [explain([one], Size(moved={"out_of_memory": side}))[0] for one in norms]
+        assert ["out_of_memory" in one.explains for one in found] == [False, True]
     beside = explain([made("mlp_recompute", gpu="H100", mirrored=True), sides[0]], out)
     assert [one.id for one in beside] == ["full_recompute", "mlp_recompute"]
 
@@ -195,3 +201,7 @@ def test_changes_together_cover_a_size_that_touches_their_range() -> None:
     ends = ((low - 1, low), (low - 1, low - 0.01), (high, 1.0), (high + 0.01, 1.0))
     found = [together(changes, Size((0.0, *each))) for each in ends]
     assert [one and one.covers for one in found] == [True, False, True, False]
+    low, high = made("router_fusion").wide or (0.0, 0.0)
+    ends = ((low - 1, low), (low - 1, low - 0.01), (high, high / 2), (high + 0.001, high / 2))
+    fits = [explain(changes[:1], Size((low, *each)))[0].fit for each in ends]
+    assert fits == ["covers", "direction", "covers", "direction"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 
 import pytest
@@ -98,6 +99,8 @@ def test_steps_that_drift_are_held_together_by_their_numbers_less_the_line_of_bo
     assert len(one) == len(other) == 19  # numbers 5 to 23
     assert {*one} == {one[0]}
     assert {after - before for before, after in zip(one, other, strict=True)} == {6 * MS}
+    eight = compared_lengths(base, training(*range(110, 143), first=16), drifts=True)
+    assert [len(one) for one in eight] == [8, 8]
     for apart in (500, 17):  # numbers 17 to 23 alone are in both
         far = training(*range(110, 143), first=apart)
         assert compared_lengths(base, far, drifts=True) == compared_lengths(base, far, drifts=False)
@@ -125,6 +128,21 @@ def test_logs_alone_decide_as_far_as_they_go(
     assert (found.verdict, bool(found.record)) == (verdict, bool(record))
     assert because in found.because[0]
     assert record in found.record
+    assert [known(one.log) is None for one in (found.base, found.new)] == [base is None, new is None]
+
+
+def test_logs_of_other_batches_or_gpus_are_not_compared_and_one_that_drifts_is_held_by_its_numbers() -> None:
+    plain = training(*EVEN)
+    larger = replace(plain, iterations=tuple(replace(one, global_batch_size=16) for one in plain.iterations))
+    batches = compared(plain, larger).comparable.differences
+    base, new = (FileSide(gpu, log=plain, given=Given(gpu=gpu)) for gpu in ("H100", "GB200"))
+    gpus = compare_files(base, new).comparable.differences
+    assert [(one.what, one.base, one.new, one.state) for one in (*batches, *gpus)] == [
+        ("global batch size", "8", "16", "no"), ("GPU", "H100", "GB200", "no")
+    ]  # fmt: skip
+    size = known(compared(training(*[100] * 3, *range(100, 120)), training(*[110] * 33, first=5)).size)
+    assert size is not None
+    assert (size.base_count, size.new_count) == (19, 19)
 
 
 def test_memory_that_ran_out_on_one_side_alone_decides_nothing() -> None:
@@ -158,17 +176,13 @@ def said(drift: str | None = "none", out: int = 0, **bytes_by_figure: int) -> Fi
 @pytest.mark.parametrize(
     ("base", "new", "moved"),
     [
-        (said("none"), said("rising"), {"drift": "new"}),
-        (said("none"), said("falling"), {"drift": "base"}),
-        (said("rising"), said("rising"), {}),
-        (said("falling"), said("rising"), {"drift": "new"}),
-        (said(None), said("rising"), {}),
-        (said("rising"), None, {}),
-        (said(out=2), said(out=0), {"out_of_memory": "base"}),
-        (said(out=2), said(out=1), {}),
+        (said("none"), said("rising"), {"drift": "new"}), (said("none"), said("falling"), {"drift": "base"}),
+        (said("rising"), said("rising"), {}), (said("falling"), said("rising"), {"drift": "new"}),
+        (said(None), said("rising"), {}), (said("rising"), None, {}),
+        (said(out=2), said(out=0), {"out_of_memory": "base"}), (said(out=2), said(out=1), {}),
         (None, said(out=1), {"out_of_memory": "new"}),
     ],
-)
+)  # fmt: skip
 def test_what_moved_is_of_the_side_that_has_more_of_it(
     base: FilesLog | None, new: FilesLog | None, moved: dict[str, str]
 ) -> None:

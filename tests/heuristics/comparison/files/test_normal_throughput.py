@@ -45,12 +45,10 @@ def test_where_no_run_is_published_it_says_so(gpu: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("part", "removable", "standing", "replayed", "beyond"),
     [
-        (0.5, 0.75, "below", 2.0, "above"),
-        (0.999, None, "below", None, None),
-        (1.0, 0.0, "inside", 1.0, "inside"),
-        (1.0, 1.0, "inside", None, None),
+        (0.5, 0.75, "below", 2.0, "above"), (0.999, None, "below", None, None),
+        (1.0, 0.0, "inside", 1.0, "inside"), (1.0, 1.0, "inside", None, None),
     ],
-)
+)  # fmt: skip
 def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay(
     part: float, removable: float | None, standing: str, replayed: float | None, beyond: str | None
 ) -> None:
@@ -77,22 +75,26 @@ def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -
 
 
 def row(
-    tokens: float, precision: str | None = None, routing: str = "natural", gpu: str = "H100"
+    tokens: float, precision: str | None = None, routing: str = "natural", gpu: str = "H100", gpus: int = 0
 ) -> Reference:
-    told = {"gpu": gpu, "precision": precision, "routing": routing, "tokens_per_s_per_gpu": tokens}
+    told = {
+        "gpu": gpu,
+        "gpus": gpus,
+        "precision": precision,
+        "routing": routing,
+        "tokens_per_s_per_gpu": tokens,
+    }
     return double(Reference, model="Qwen3-30B-A3B", **told)
 
 
 @pytest.mark.parametrize(
     ("precision", "forced", "chosen"),
     [
-        ("fp8_blockwise", True, [2]),
-        ("fp8", False, [1]),
-        ("bf16", False, [3]),
+        ("fp8_blockwise", True, [2]), ("fp8", False, [1]), ("bf16", False, [3]),
         ("mxfp8", True, [0, 2, 5]),  # none of its precision: of its routing
         (None, False, [1, 3]),
     ],
-)
+)  # fmt: skip
 def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu(
     precision: str | None, forced: bool, chosen: list[int]
 ) -> None:
@@ -109,6 +111,10 @@ def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu(
     settings = Settings({}).changed({"moe_router_force_load_balancing": forced}, "test")
     found = rules._chosen(rows, "H100", Run(given=Given(precision=precision), settings=settings))
     assert [one.tokens_per_s_per_gpu for one in found] == chosen
+    told = row(1_000, "BF16", "balanced", gpus=16), row(1_000)
+    assert [rules._published(rules._Brought(one)).partition(" on ")[2] for one in told] == [
+        "16 H100, BF16, routing forced to balance: 1,000 tokens/s", "H100, precision unknown: 1,000 tokens/s"
+    ]  # fmt: skip
 
 
 def test_the_range_goes_from_the_slowest_published_run_brought_here_to_the_fastest() -> None:

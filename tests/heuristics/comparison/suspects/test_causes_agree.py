@@ -50,7 +50,7 @@ def sides(draw: st.DrawFn) -> Rank:
     return rank(*rows, kernels=tuple(kernels), data_loading=loading, detected=detected, memory=memory)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(sides(), sides())
 def test_no_suspect_of_drawn_sides_contradicts_its_rows(one: Rank, other: Rank) -> None:
     base, new = result(one), result(other)

@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.suspects import ways
+from heuristics.comparison.suspects import shown, ways
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.suspects.table import causes, looks, movable
-from heuristics.comparison.suspects.view import turned
+from heuristics.comparison.suspects.shown import VIEWED
+from heuristics.comparison.suspects.table import causes, fix_movers, looks, movable
+from heuristics.comparison.suspects.view import View, turned
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.compared import (
     ComparedChange,
     ComparedRow,
@@ -24,7 +26,9 @@ from heuristics.result.compared import (
     Suspect,
     Worked,
 )
+from heuristics.result.configured import ConfigFinding
 from tests.doubles.comparison import configuration, kernel, trace
+from tests.doubles.result import double
 from tests.doubles.suspects import MS, change, facts, kernel_delta, moved
 from traces.account.pieces import CAUSES
 from traces.names.kernels import COMM_KINDS, compute_classes
@@ -147,13 +151,11 @@ OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 WORDS = {
     "MORE": "gemm 10>15 count 100>150; attention 10>15 count 100>150; norm 10>15 count 100>150",
-    "HOST": "launch 1>5; gemm 40",
-    "PERMUTE": "permute 4>9 count 20>60",
-    "APART": "kernels permute gone 4>-; kernels permute new ->3 x3",
-    "BINDING": "launcher.numa_binding",
+    "HOST": "launch 1>5; gemm 40", "PERMUTE": "permute 4>9 count 20>60",
+    "APART": "kernels permute gone 4>-; kernels permute new ->3 x3", "BINDING": "launcher.numa_binding",
     "FUSION": "moe_permute_fusion",
     "FLEX": "moe_token_dispatcher_type=flex moe_flex_dispatcher_backend=deepep",
-}
+}  # fmt: skip
 OF_RESULTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "given": lambda text: {"given": dict([setting(text)])},
     "set": lambda text: {"configuration": configuration(dict(map(setting, text.split())))},
@@ -219,7 +221,8 @@ host_unbound: launch 1>5; kernel_gap 1>3; gemm 40; + BINDING true>false => high 
 host_slower: launch 1>5; kernel_gap 1>3; gemm 40 => medium | 4 ms
 host_uncovered: python 1>5; gemm 40>38 => medium | 4 ms
 kernel_gaps: kernel_gap 1>5; gemm 40 => 4 ms
-ep_overlap_host: sync 1>9; ep_a2a 10>8 overlap; + overlap_moe_expert_parallel_comm false>true => 8 ms
+ep_overlap_host: sync 1>9; ep_a2a 10>8 overlap; + overlap_moe_expert_parallel_comm false>true
+  => 8 ms | the host costs 8.00 ms a step, and 2.00 ms more are hidden
 gc_pauses: gc 1>9; gemm 40 => medium
 gc_pauses: gc 1>9; gemm 40; + train.manual_gc true>false => high
 loader_workers: data 3>30; loads workers=4 > workers=1 => medium | workers of the data loader: 4 -> 1
@@ -256,6 +259,7 @@ lower_precision: gemm 40>24; bits tf32:1 > bf16:1
 lower_precision: gemm 40>24; bits fp32:1 > bf16:0.9 fp32:0.1
 lower_precision: gemm 40>24; bits bf16:1 > fp8:0.125 bf16:0.875
 lower_precision: gemm 40>24; bits bf16:0.4 > fp8:0.4; + fp8 null>hybrid
+lower_precision: gemm 40>24; bits bf16:0.5 > fp8:0.5
 recompute_more: gemm 40>50 count 100>130; norm 2>3 count 10>15; mem recompute_ns=0 > moe_act=11;
   + recompute_granularity null>selective => high | 11 ms | recomputed modules: none -> moe_act
 recompute_more: MORE;
@@ -275,6 +279,13 @@ stretched: gemm 40>44; norm 10; stretch 0.1 > 0.3
 stretched: gemm 40>44; norm 10; stretch 0.1 > 0.2
 gpu_slower: gemm 40>44; attention 20>22; norm 10>11 => 7 ms
 gpu_slower: gemm 50>51; attention 50>51; norm 50>51
+gpu_slower: gemm 40>44; attention 20>22; norm 10>11; rope 70 count 100>150 => 7 ms
+gpu_slower: gemm 100>110; attention 90>99; norm 10>11 => 20 ms
+gpu_slower: gemm 40>44; attention 20>22; norm 20>23; loss 10>11
+  => 10 ms | 1 more row moves +1.00 ms a step
+  | 4 classes with as many kernels as before differ alike: 11 % in the mean, from 10 % to 15 %
+gpu_slower: gemm 40>44; attention 20>22; norm 20>23; loss 10>11; rope 10>11
+  => 11 ms | 2 more rows together move +2.00 ms a step
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 2>-; kernels gemm new ->2.5
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 9>-
 grouped_gemm_lost: grouped_gemm 40>20 count 8>4; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
@@ -292,7 +303,9 @@ more_work: MORE; passes 10/10 > 15/15
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40 => 18 ms
 buckets.dp: dp_reduce_scatter 20>25 -16/16/5 12>4; gemm 40
   => data-parallel communication, kernels a step: 12 -> 4
+buckets.dp: dp_reduce_scatter 20>33 -16/24/5 12>4; gemm 40
 overlap_lost.dp: dp_reduce_scatter 5>15 overlap; + ddp.overlap_grad_reduce true>false => high
+kernels_more.gemm: gemm 40>44 2/2/0 100>150; norm 9
 kernels_exchanged.attention: attention 7>32; gemm 40; kernels attention gone 7>-;
   kernels attention new ->32;
   place attention: 1 flash 7 > 2 fmha 32
@@ -399,9 +412,12 @@ kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 10>-
 fusion_lost: PERMUTE; HOST; kernels permute gone 4>-; kernels permute new ->3
 kernels_slower.gemm: gemm 40>44; attention 20>22; norm 10>11
 grouped_gemm_lost: grouped_gemm 40>41; gemm 9>60 count 20>90
+grouped_gemm_lost: grouped_gemm 40>20 count 8>4; gemm 9>60 count 20>20
 grouped_gemm_lost: grouped_gemm 40>41 count 8>5; gemm 9>60 count 20>90
 fusion_lost: PERMUTE; gemm 40>60 count 100>150; + FUSION true>false
 fusion_lost: PERMUTE; gemm 40; kernels permute new ->3 x3
+fusion_lost: PERMUTE; gemm 40; kernels permute new ->3 x3; kernels permute slower 3>4
+fusion_lost: PERMUTE; gemm 40; kernels permute gone 4>-; kernels permute slower 3>4 x3
 more_work: gemm 0>5 count 0>100
 more_work: gemm 10>15 count 100>150; attention 10>15 count 100>150
 more_work: MORE;
@@ -412,6 +428,7 @@ optimizer_unfused: optimizer 2>1 count 6>3; elementwise 10>30 count 300>900; gem
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40>60 count 100>150
 buckets.dp: dp_reduce_scatter 20>49 -16/40/5 12>4; gemm 40
 buckets.dp: dp_reduce_scatter 20>30 0/10/0 12>12; gemm 40
+buckets.dp: dp_reduce_scatter 20>30 0/0/10 12>4; gemm 40
 buckets.tp: tp 20>25 -16/16/5 12>4; gemm 40
 comm_more.tp: tp 5>15 count; gemm 40
 overlap_lost.tp: tp 5>15 none; gemm 40
@@ -423,11 +440,8 @@ kernels_more.norm: norm 4>9 count 100>101; gemm 40
 knob.train.manual_gc: trailing 1>9; + train.manual_gc true>false
 """
 KINDS = {
-    "ep": "ep_combine",
-    "dp": "dp_reduce_scatter",
-    "sendrecv": "sendrecv_unresolved",
-    "other": "other_comm",
-}
+    "ep": "ep_combine", "dp": "dp_reduce_scatter", "sendrecv": "sendrecv_unresolved", "other": "other_comm",
+}  # fmt: skip
 KINDS |= {"all_reduce": "all_reduce", "tp": "tp", "pp": "pp_p2p", "cp": "cp"}
 CLASSES = [one for one in compute_classes() if one != "graph_replay"]
 WRITTEN = [
@@ -472,12 +486,10 @@ MOVES = {
     "compute.elementwise ~": "optimizer.exp_avg_dtype moe_enable_deepep moe_aux_loss_coeff",
     "compute.embedding ~": "cross_entropy_fusion_impl",
     "compute.gemm ~": "moe_deepep_num_sms moe_expert_capacity_factor expert_model_parallel_size",
-    "compute.graph_replay ~": "cuda_graph_impl",
-    "compute.grouped_gemm ~": "moe_grouped_gemm",
+    "compute.graph_replay ~": "cuda_graph_impl", "compute.grouped_gemm ~": "moe_grouped_gemm",
     "compute.memory ~": "moe_paged_stash",
     "compute.norm ~": "comm_overlap.overlap_grad_reduce sequence_parallel env.NVTE_BWD_LAYERNORM_SM_MARGIN",
-    "compute.permute ~": "moe_combine_bwd_dtype",
-    "exposed_comm.all_reduce -": "comm_overlap.tp_comm_overlap",
+    "compute.permute ~": "moe_combine_bwd_dtype", "exposed_comm.all_reduce -": "comm_overlap.tp_comm_overlap",
     "exposed_comm.dp_reduce_scatter ~": "comm_overlap.align_param_gather env.TORCH_NCCL_HIGH_PRIORITY",
     "exposed_comm.ep_dispatch ~": "env.NCCL_ALGO nvlink_domain data_parallel_size version.nccl",
     "exposed_comm.pp_p2p ~": "batch_p2p_comm env.CUDA_DEVICE_MAX_CONNECTIONS",
@@ -490,7 +502,7 @@ MOVES = {
     "launch_starved.launch ~ broad": "version.python",
     "launch_starved.os_wait ~": "checkpoint.also_save_hf_checkpoint",
     "launch_starved.sync -": "launcher.numa_binding",
-}
+}  # fmt: skip
 """Whether more of a thing makes a row longer (+), shorter (-) or either (~): one thing of each mover."""
 
 
@@ -503,6 +515,7 @@ def test_each_mover_of_the_table_moves_its_rows_its_way_and_only_so() -> None:
                 assert (what, found.rows, found.is_broad) == (what, (row,) * moves, bool(broad and moves))
                 assert movable(change(what, 2, 1), [moved(row, new, base)]).rows == found.rows
     assert sum(len(one.split()) for one in MOVES.values()) == len(causes().movers)
+    assert {one.source for one in fix_movers()} <= {fix.sources[0] for fix in CATALOGUE.values()}
 
 
 def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
@@ -545,19 +558,16 @@ def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() 
     [
         ("gemm 40", ""),
         # what moved most first, what is proven before a little more, and the other way than the step last
-        ("gc 0>9; tp 50>45", "gc_pauses comm_slower.tp"),
-        ("gc 0>5; tp 50>59", "comm_slower.tp gc_pauses"),
+        ("gc 0>9; tp 50>45", "gc_pauses comm_slower.tp"), ("gc 0>5; tp 50>59", "comm_slower.tp gc_pauses"),
         ("gc 0>9; trailing 0>10", "gc_pauses row.trailing"),
         ("gc 0>9; trailing 0>20", "row.trailing gc_pauses"),
         # two hundredths of what moved, and a wall without a cause
-        ("trailing 0>99; gc 0>1", "row.trailing"),
-        ("trailing 0>98; gc 0>2", "row.trailing gc_pauses"),
+        ("trailing 0>99; gc 0>1", "row.trailing"), ("trailing 0>98; gc 0>2", "row.trailing gc_pauses"),
         ("trailing 0>90; dependency_stalled 0>10", "row.trailing row.dependency_stalled"),
         ("trailing 0>91; dependency_stalled 0>9", "row.trailing"),
         # less than steps vary by, and less than 20 ms, a hundredth of the step
         ("gemm 2000; gc 0>9; noise 0>10", "row.launch_starved.gc"),
-        ("gemm 2000; gc 0>10; noise 0>10", "gc_pauses"),
-        ("gemm 2000; gc 0>9; noise 0>8", "gc_pauses"),
+        ("gemm 2000; gc 0>10; noise 0>10", "gc_pauses"), ("gemm 2000; gc 0>9; noise 0>8", "gc_pauses"),
         ("gemm 2000; gc 0>21; noise 0>50", "gc_pauses"),
         # what the trace shows is no cause of its own, but for the GPU
         ("attention 5>9 none; + detected.short_kernel_frac 1>2", "row.compute.attention"),
@@ -573,7 +583,7 @@ def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() 
             " comm_slower.ep gc_pauses lazy_init",
         ),
     ],
-)
+)  # fmt: skip
 def test_suspects_stand_in_the_order_of_what_they_explain(said: str, expected: str) -> None:
     assert ids(said.replace("\n", "")) == expected.split()
 
@@ -589,6 +599,19 @@ def test_suspects_stand_in_the_order_of_what_they_explain(said: str, expected: s
 def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, expected: int) -> None:
     there, back = change("knob", base, new), change("knob", new, base)  # type: ignore[arg-type]
     assert (way(there), way(back)) == (expected, -expected)
+
+
+def test_workers_of_a_loader_are_the_same_only_where_they_are() -> None:
+    sides = {"4 > workers=1": None, "4": "4", "null > workers=1": None, "null": None}
+    found = {
+        one: VIEWED.named("loader_kept").of(View(told_of(f"gemm 4; loads workers={one}"))) for one in sides
+    }
+    assert found == sides
+
+
+def test_findings_of_a_dispatcher_are_those_of_the_side_after() -> None:
+    both = [double(ConfigFinding, id=id_) for id_ in ("dispatcher-fallback", "gc")]
+    assert shown.findings(View(facts(new_result={"config_findings": (*both,)}))) == ("dispatcher-fallback",)
 
 
 def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -> None:
