@@ -1,6 +1,7 @@
 """Facts of a configuration that tables of every subject ask: versions, sizes, features, graphs."""
 
 from functools import cache, partial
+from operator import contains, ne
 from typing import Final
 
 from packaging.version import Version
@@ -10,6 +11,7 @@ from heuristics.config.logic import any_of, negated
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, read, told_by
+from traces.missing import of_known
 from traces.settings.knobs import CP, EP, ETP, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
 
 ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
@@ -211,9 +213,7 @@ def optimizer_offload_fraction(config: Config) -> float | None:
 
 @told_by(_OPTIMIZER)
 def muon(config: Config) -> bool | None:
-    if (name := config.word(_OPTIMIZER)) is None:
-        return None
-    return "muon" in name
+    return of_known(contains, config.word(_OPTIMIZER), "muon")
 
 
 @told_by(_OPTIMIZER)
@@ -262,9 +262,7 @@ read(Config, "graphed_wgrad", _NAMED, "moe_shared_expert_intermediate_size", "mo
 
 @told_by(*GRAPH_KNOBS)
 def graphs(config: Config) -> bool | None:
-    if config.graph_impl is None:
-        return None
-    return config.graph_impl != "none"
+    return of_known(ne, config.graph_impl, "none")
 
 
 # ---- lists, as the framework understands them ----

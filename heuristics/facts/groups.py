@@ -1,11 +1,13 @@
 """Facts of how ranks are grouped and tokens spread over them, and values that would fit a run."""
 
 from math import prod
+from operator import gt
 from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import fact, read, told_by
 from traces.limits import Limit
+from traces.missing import of_known
 from traces.patterns import whole_number
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import EP, ETP, MICRO_BATCH
@@ -105,10 +107,7 @@ read(Config, "right_topology")
 @told_by(EP, ETP)
 def beyond_domain(config: Config) -> bool | None:
     """Whether expert ranks are more than one NVLink domain holds."""
-    ranks, domain = expert_ranks(config), config.nvlink_domain
-    if ranks is None or domain is None:
-        return None
-    return ranks > domain
+    return of_known(gt, expert_ranks(config), config.nvlink_domain)
 
 
 @told_by("env.NVSHMEM_ENABLE_NIC_PE_MAPPING")

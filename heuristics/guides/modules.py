@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
+from heuristics.config.logic import first_known
 from heuristics.facts.dictionary import fact
 from heuristics.recipes import Published
 from heuristics.rules.condition import RUNS, Condition
@@ -36,10 +37,8 @@ class Module(Struct, frozen=True, forbid_unknown_fields=True):
 @fact
 def latent_attention(run: Run) -> bool | None:
     """Whether attention has a latent projection: by the configuration, else by the family."""
-    configured = run.config.on("multi_latent_attention")
-    if configured is None:
-        return by_family(run.config.family, MLA, QWEN)
-    return configured
+    config = run.config
+    return first_known(config.on("multi_latent_attention"), by_family(config.family, MLA, QWEN))
 
 
 @fact

@@ -9,6 +9,7 @@ from heuristics.guides.modules import recomputed_now
 from heuristics.guides.parallel import guided_cp, sequence_length, wider_cp
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.missing import of_known
 from traces.names.kernels import COMM_KINDS
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import loading_frac
@@ -86,10 +87,7 @@ enter("tokens", sequence_length)
 @fact
 def cp_start(run: Run) -> int | None:
     """The CP to start with."""
-    length = sequence_length(run)
-    if length is None:
-        return None
-    return guided_cp(length)
+    return of_known(guided_cp, sequence_length(run))
 
 
 enter("wider_cp", wider_cp)

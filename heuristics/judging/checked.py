@@ -161,16 +161,16 @@ def judge_files(
 
 def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[bool]:
     """That nothing refuses it is said of what was read: a Megatron's, and more of it than was not."""
-    program = PROGRAMS.get(run.settings.framework) if run.settings.framework else None
     if refused:
         return False
-    if program is not None:
-        return Missing("", say("findings.of-program", program=program), say("findings.give-megatron"))
     read, left = entries_of(run.settings, problems)
-    if left and left >= read:
+    if (framework := run.settings.framework) and framework in PROGRAMS:
+        why = say("findings.of-program", program=PROGRAMS[framework])
+    elif left and left >= read:
         why = say("findings.hardly-read", read=read, unread=left)
-        return Missing("", why, say("findings.give-megatron"))
-    return True
+    else:
+        return True
+    return Missing("", why, say("findings.give-megatron"))
 
 
 def _written(values: Values) -> dict[str, Value]:
@@ -275,13 +275,12 @@ def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughpu
 
 def _memory(run: Run) -> MemoryEstimate | Missing:
     """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
-    found = estimated(run)
+    found, other = estimated(run), run.active.peak_bytes
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing):
         return found
     if peak is not None and peak.allocated_bytes is not None:
         return calibrated(found, peak.allocated_bytes)
-    other = run.active.peak_bytes
     if other is None:
         return found
     return calibrated(found, other, say("findings.other-peak"))

@@ -85,10 +85,9 @@ class Judgement:
     @property
     def known(self) -> Given:
         """All that is known of the run beside its trace: as given, and as its files configure it."""
-        run = self.run
         if self.from_files is None:
-            return run.given
-        return given_and_configured(run.given, run.config)
+            return self.run.given
+        return given_and_configured(self.run.given, self.run.config)
 
     @property
     def forced_routing(self) -> bool:
@@ -174,7 +173,9 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
 def _by_kind(wall: Wall, evidence: RunEvidence) -> dict[str, int]:
     """What each kind of a wall costs that advice may act on: not the shapes of kernels of unknown class."""
     kinds = dict(known(wall.cost_by_kind_ns) or {})
-    return kinds | ({UNNAMED.class_: 0} if evidence.has_unnamed and UNNAMED.class_ in kinds else {})
+    if evidence.has_unnamed and UNNAMED.class_ in kinds:
+        kinds[UNNAMED.class_] = 0
+    return kinds
 
 
 def _completed(evidence: RunEvidence) -> Verdict:
@@ -182,7 +183,7 @@ def _completed(evidence: RunEvidence) -> Verdict:
 
     No wall is an answer where all were judged. Without a wall it has no kind.
     """
-    verdict, bound, startup = evidence.verdict, evidence.bound, evidence.startup
+    verdict, bound = evidence.verdict, evidence.bound
     cure = next((wall.cure for wall in evidence.walls if wall.cure), None)
     no_budget = Missing("", say("walls.no-budget"), say("walls.give-symptoms"))
     bucket, part = evidence.largest or (no_budget, no_budget)
@@ -202,7 +203,7 @@ def _completed(evidence: RunEvidence) -> Verdict:
         bound=bound.bucket or Missing("", bound.because, bound.cure),
         largest_bucket=bucket,
         largest_bucket_frac=part,
-        startup_ns=startup.ns if startup else 0,
+        startup_ns=evidence.startup.ns if evidence.startup else 0,
     )
 
 

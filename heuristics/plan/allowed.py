@@ -75,7 +75,7 @@ class Permits:
             return Allowed(after, ())
         steps = [before[name] for name in after]
         pairs = {name: self._broken_by((*steps, other, change)) for name, other in before.items()}
-        name = next((name for name, rules in pairs.items() if rules), list(before)[-1])
+        name = next((name for name, rules in pairs.items() if rules), [*before][-1])
         return Allowed(after, pairs[name] or together, name)
 
     def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:

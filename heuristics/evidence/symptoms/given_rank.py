@@ -15,7 +15,7 @@ from heuristics.words import say
 from traces.account.pieces import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit
-from traces.missing import gap
+from traces.missing import gap, of_known
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.rank import Memory
@@ -180,22 +180,16 @@ def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | N
     labels = modules if isinstance(modules, tuple) else None
     match seen.recompute:
         case None | "selective":
-            return labels, _is_full(labels)
+            return labels, of_known(_FULL.issubset, labels)
         case "none":
             return labels or (), False
         case "full":
             return labels, True
         case tuple() as named:
-            return named, _is_full(named)
+            return named, _FULL.issubset(named)
         case passes:
             again = {RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count}
             return tuple(sorted(label for label in again if label)), None
-
-
-def _is_full(modules: Texts | None) -> bool | None:
-    if modules is None:
-        return None
-    return {*modules} >= _FULL
 
 
 def _check_sums(found: Figures) -> None:

@@ -36,7 +36,7 @@ from reports.content.comparison.difference import (
     unit,
 )
 from reports.content.comparison.exchanged import exchange_table
-from reports.content.names import STEPS_BY, gpu_of, kernel_code, name_of, sentence, who
+from reports.content.names import STEPS_BY, gpu_of, kernel_code, name_of, optional, sentence, who
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
 from traces.sections.cause import Cause
@@ -122,7 +122,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     if whole is not None:
         yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
     if runs := compared.size.between_runs:
-        rows = ((Code(one.name), _count(one.count), milliseconds(one.mean_ns)) for one in runs.runs)
+        rows = ((Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs)
         yield Fold("Recordings of base", (table("", ("", "steps", "mean, ms"), rows),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
         ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
@@ -182,8 +182,8 @@ def whole_table(whole: Whole) -> Table:
     change, all_change = _column(whole, "delta_ns", decimals)
     rows = []
     for one, before, after, moved_by in zip(whole.rows, base, new, change, strict=True):
-        counts = _count(one.base_count), _count(one.new_count)
-        rows.append((_PARTS[one.part], counts[0], before, counts[1], after, signed(moved_by)))
+        count, new_count = (optional("{:,}", count, int) for count in (one.base_count, one.new_count))
+        rows.append((_PARTS[one.part], count, before, new_count, after, signed(moved_by)))
     shown = table("", ("", "number", "base", "number", "new", "change"), rows)
     return replace(shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change))))
 
@@ -197,17 +197,8 @@ def _column(whole: Whole, field: str, decimals: int) -> tuple[list[str], str]:
     return [*shown[:largest], rest, *shown[largest:]], total
 
 
-def _count(count: int | None) -> str:
-    if count is None:
-        return ""
-    return f"{count:,}"
-
-
 def _ms(time_ns: OrMissing[int]) -> str:
-    value = known(time_ns)
-    if value is None:
-        return ""
-    return milliseconds(value)
+    return optional("{}", time_ns, milliseconds)
 
 
 def _log(side: Side) -> str:

@@ -17,9 +17,9 @@ from reports.content.blocks import Block, Code, Part, Sentence, Tone, Words, ite
 from reports.content.comparison.causes import NO_CAUSE, Told, left_out, named_causes
 from reports.content.comparison.changed import change, listed_changes, plainly, width_of
 from reports.content.comparison.difference import both
-from reports.content.names import codes, ended, sentence
+from reports.content.names import codes, ended, optional, sentence
 from reports.redaction import redaction_words
-from traces.missing import OrMissing, known
+from traces.missing import known
 from traces.spelling import between, counted, duration, first_of, gigabytes, percent, rounded, signed
 
 _CHANGED: Final = 8
@@ -96,27 +96,22 @@ def _of_log(log: FilesLog | None) -> dict[str, str]:
     if log is None:
         return {}
     found = {
-        "typical step (median)": _time(log.median_ns),
-        "middle 80 % of the steps": between(_time(log.low_ns), _time(log.high_ns)),
+        "typical step (median)": optional("{}", log.median_ns, duration),
+        "middle 80 % of the steps": between(
+            *(optional("{}", ns, duration) for ns in (log.low_ns, log.high_ns))
+        ),
         "trend over the log": _trend(known(log.drift), duration),
         "steady iterations": f"{log.steady_count:,} of {log.iteration_count:,}",
     }
     for reason, name in _LEFT_OUT.items():
         found[f"left out: {name}"] = f"{log.left_out.get(reason) or ''}"
-    found["model TFLOP/s per GPU"] = _rate(log.tflops_per_gpu)
-    found["tokens/s per GPU"] = _rate(log.tokens_per_s_per_gpu)
+    found["model TFLOP/s per GPU"] = optional("{}", log.tflops_per_gpu, rounded)
+    found["tokens/s per GPU"] = optional("{}", log.tokens_per_s_per_gpu, rounded)
     memory: dict[str, str] = {one.figure: _memory(one) for one in log.memory}
     for figure, name in _FIGURES.items():
         found[name] = memory.get(figure, "")
     found["out of memory"] = "yes" if log.out_of_memory else ""
     return found
-
-
-def _time(value: OrMissing[int]) -> str:
-    length = known(value)
-    if length is None:
-        return ""
-    return duration(length)
 
 
 def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
@@ -128,13 +123,6 @@ def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
     if drift.jump_at is None:
         return moved
     return f"{moved}, a jump at {drift.jump_at:,}"
-
-
-def _rate(value: OrMissing[float]) -> str:
-    rate = known(value)
-    if rate is None:
-        return ""
-    return rounded(rate)
 
 
 def _memory(one: MemoryOf) -> str:
