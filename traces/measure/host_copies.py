@@ -179,7 +179,7 @@ def _differ(counts: IntArray, products: BoolArray) -> bool:
 
     Their products have to differ in number too: what comes once a step, beside whole passes, has none.
     """
-    held = counts > 0
+    held = counts.astype(np.bool_)
     rising = held[np.argsort(held.sum(axis=1))]
     nested = not (rising[:-1] & ~rising[1:]).any()
     return not nested and bool((counts[1:, products] != counts[:1, products]).any())

@@ -222,3 +222,13 @@ def test_what_is_no_kernel_of_unknown_class_is_never_held_apart(name: str) -> No
         step.wait(20, by=7, recorded=53, waits=56)
     found = run.measured().unnamed
     assert (found.alone_ns, found.apart_ns, found.apart.size, found.kernels) == (0, 0, 0, ())
+
+
+def test_matrix_work_takes_in_16_bits_what_rates_say_of_the_gpu_or_of_those_that_it_can_be() -> None:
+    """Dense TFLOP/s of TF32 and BF16 of an H100, which has 132 SMs."""
+    run = Run()
+    run.work(TF32, 0, 10)
+    for name in ("NVIDIA H100 80GB HBM3", None):
+        (wide,) = wide_places(run.rank(), Gpu(0, 0, name, 132, None, None))
+        assert wide.frac == pytest.approx(494.5 / 989.5)
+        assert wide.exact is bool(name)

@@ -13,11 +13,12 @@ from msgspec import UNSET
 from tests.by_hand.run import Run, written
 from tests.recordings.launches import GATHER, Line
 from tests.recordings.payloads import collective, init, with_payloads
+from traces.arrays import NOWHERE
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.measure.capture import measure_capture, measure_messages
 from traces.measure.data_loading import waits_of, workers_by_rhythm
-from traces.measure.recompute import _judge
+from traces.measure.recompute import Recompute, _judge
 from traces.measure.recompute_extent import pair_units
 from traces.measure.sm import stretch_by_sms
 from traces.measure.step_timeline import _others, typical_step
@@ -211,3 +212,9 @@ def test_a_rhythm_needs_three_rounds_and_one_loader_waits_in_every_step(
     waits_ms: list[float], workers: int | None
 ) -> None:
     assert workers_by_rhythm((np.array(waits_ms) * MS).astype(np.int64)) == workers
+
+
+def test_nothing_is_unseen_of_recompute_that_is_known_and_unknown_modules_run_none_again() -> None:
+    why = Missing("", "unknown", "none")
+    seen, unseen = Recompute({}, 5, {}, NOWHERE, 7), Recompute(why, why, why, NOWHERE, 7)
+    assert [(one.unseen_ns, one.again) for one in (seen, unseen)] == [(0, ()), (7, ())]

@@ -81,6 +81,14 @@ def test_copies_have_their_bytes_over_their_time(tmp_path: Path) -> None:
     assert (found["kind"], found["count"], found["gb_per_s"]) == ("memcpy_h2d", 1, 20.0)
 
 
+def test_on_a_gpu_that_is_not_known_a_product_has_a_speed_and_no_roof(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.json", product(0, 1, 1000, 1000, 1000))
+    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
+    (gemm,) = rank["rates"]["matrix"]["classes"]
+    assert (gemm["peak_frac"], gemm["roof_frac"], gemm["roof_limit"]) == (None, None, None)
+    assert gemm["tflops_per_s"] == pytest.approx(20)
+
+
 def test_a_product_of_fp32_counts_in_the_format_of_its_kernel_and_copies_need_their_sizes(
     tmp_path: Path,
 ) -> None:

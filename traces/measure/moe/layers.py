@@ -43,7 +43,7 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
     if layers is None:
         reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
         return rank.lacks(reason, "layer_ranges")
-    return _with_recomputed(layers, passes.kind, lanes.lane[passes.to_first])
+    return _with_recomputed(layers, passes.kind, passes.lane)
 
 
 def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:

@@ -183,7 +183,7 @@ def measure_moe(
     told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
     passes = passes_of(lanes, resolution, told)
     members = members_of(lanes, passes, told)
-    if (refused := _unclear(rank, lanes, passes)) is None:
+    if (refused := _unclear(rank, passes)) is None:
         refused = _untold_recompute(passes, recompute)
     if refused is not None:
         return MoeLedger(refused)
@@ -219,13 +219,13 @@ def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     return None
 
 
-def _unclear(rank: RankTimeline, lanes: Lanes, passes: Passes) -> Missing | None:
+def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
     """Set where passes do not close: launches of two microbatches in one sequence.
 
     Where a recording begins and ends it may cut the first and the last pass of each lane.
     """
     broken = ~passes.whole | (passes.kind == UNTOLD)
-    first = begins(lanes.lane[passes.to_first])
+    first = begins(passes.lane)
     mixed = broken & ~first & ~np.append(first[1:], True)
     if summed(~mixed) >= NEARLY_ALL.value * len(passes):
         return None

@@ -190,7 +190,7 @@ class Passes:
 
     Tokens leave in [to_first, to_last], come back in [from_first, from_last], both ends included. Where the
     other half lies outside of the recording it is empty, and `whole` is False. `kind` is a `Kind`, `UNTOLD`
-    where nothing tells.
+    where nothing tells; `lane` is that of `Lanes`.
     """
 
     to_first: IntArray
@@ -199,6 +199,7 @@ class Passes:
     from_last: IntArray
     whole: BoolArray
     kind: IntArray
+    lane: IntArray
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -243,7 +244,7 @@ def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     to_last = np.where(returns, to_first - 1, last[starts])
     from_first = np.where(kept | returns, first[ends], from_last + 1)
     kind = _kinds(lanes, told, to_first, from_last)
-    return Passes(to_first, to_last, from_first, from_last, kept, kind)
+    return Passes(to_first, to_last, from_first, from_last, kept, kind, lane[starts])
 
 
 def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntArray]:

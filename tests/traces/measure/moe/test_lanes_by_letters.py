@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from traces.measure.moe.modules import Membership, members_of
-from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, passes_of
+from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, _part, passes_of
+from traces.names.kernels import KernelClass
 from traces.resolve.resolution import OPERATIONS
 
 LETTERS = {
@@ -116,3 +117,17 @@ def test_what_nothing_parts_is_parted_where_it_begins_to_run_again_or_backward()
         _, members = told(line, marks)
         assert said(line, members.module, "rpPdeacus") == modules
         assert said(line, members.kind, "frb") == kinds
+
+
+@pytest.mark.parametrize(
+    ("kinds", "part"),
+    [
+        ("norm/fwd ssm/x", Part.BORDER), ("router/map permute/map", Part.MAP), ("router/topk", Part.ROUTER),
+        ("permute/pad", Part.REORDER), ("gemm/dense", Part.GEMM), ("gemm/grouped", Part.GROUPED),
+        ("gemm/splitk_reduce gemm/grouped_setup other/copy", Part.OTHER), ("quantize/cast", Part.CAST),
+        ("activation/fwd quantize/act_quant", Part.ACTIVATION),
+    ],
+)  # fmt: skip
+def test_the_part_of_compute_is_in_its_class(kinds: str, part: Part) -> None:
+    for class_, _, subclass in (kind.partition("/") for kind in kinds.split()):
+        assert _part(KernelClass(class_, subclass, "any", None, None)) == part
