@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
 
 from tests.places import DATA
 from traces.errors import UsageError
-from traces.settings import core_fields, corrections, effective, harness_recipes, knobs, model_names, names
+from traces.settings import (
+    arguments_block,
+    core_fields,
+    corrections,
+    effective,
+    harness_recipes,
+    knobs,
+    model_names,
+    names,
+)
 from traces.settings.derive import add_derived, with_ranks
 from traces.settings.expressions import sum_of
 from traces.settings.line_parts import as_word
@@ -109,7 +119,8 @@ def test_a_change_has_its_lines_in_each_framework_and_release() -> None:
 
 def meaning_of(name: str) -> str:
     try:
-        return model_names.model_named(name).id
+        found = model_names.model_named(name)
+        return f"{found.id}, {found.name}, {len(found.settings.by_knob)}: {found.caveat}"
     except UsageError as error:
         return str(error)
 
@@ -141,5 +152,21 @@ def test_a_text_is_a_value_a_sum_a_word_or_a_name_that_may_be_shown() -> None:
         field = core_fields.core_fields().sometimes[name]
         assert (field.since, field.until) == (since, until)
         assert field.default == plain({name: default})[name] or field.default == default
+    fields = core_fields.core_fields()
+    assert [one in fields for one in ("num_layers", "use_mup", "save")] == [True, True, False]
+    assert ("kv_lora_rank" in fields.of_mla, "num_layers" in fields.of_mla) == (True, False)
     for name, near, may_leave in ROWS["shown"]:
         assert names.shown(name, near) == may_leave
+
+
+def test_the_arguments_of_a_release_are_dated_to_it() -> None:
+    ours = [one for one in knobs.knobs().values() if one.dest]
+    releases = {one.flag_since for one in ours} | {old.until for one in ours for old in one.older}
+    for core, following in pairwise(sorted(releases)):
+        there = [one for one in ours if one.flag_since <= core and (one.until or knobs.MAIN) > core]
+        names_then = [one.name_in(core) if one.older else one.dest for one in there]
+        lines = "".join(f"  {name} ... None\n" for name in names_then)
+        text = f"{'-' * 8} arguments {'-' * 8}\n{lines}{'-' * 8} end of arguments {'-' * 8}\n"
+        bounds = {"core_at_least": core, "core_before": following}
+        dated = {name: arguments_block.spelled(one) for name, one in bounds.items() if one > knobs.FIRST}
+        assert configuration_of(text, "a").versions == dated
