@@ -6,13 +6,7 @@ from itertools import pairwise
 
 from tests.configurations.setting_rows import ROWS, plain, read_anew, said
 from traces.errors import UsageError
-from traces.settings import (
-    arguments_block,
-    core_fields,
-    knobs,
-    model_names,
-    names,
-)
+from traces.settings import arguments_block, core_fields, knobs, model_names, names
 from traces.settings.expressions import sum_of
 from traces.settings.line_parts import as_word
 from traces.settings.precision import configured_precision
