@@ -148,7 +148,7 @@ def is_flag(text: str) -> bool:
 
 def _training(draft: Draft, script: Script) -> Command:
     scored = [(_score(command), command) for command in script.commands]
-    best = max((score for score, _ in scored), key=lambda score: (max(score), score), default=(0, 0))
+    best = max((score for score, _ in scored), default=(0, 0))
     if not any(best):
         raise NotAConfiguration(
             f"{draft.name}: no training command in it that we know; give the file that has Megatron's flags, "

@@ -211,7 +211,7 @@ def _quoted_text(text: str, line: int) -> Iterator[Part]:
     """Quoted text by lines, so that words cut out of it later know theirs."""
     for index, part in enumerate(text.split("\n")):
         if index:
-            yield Part("text", "\n", line + index - 1, True)
+            yield Part("text", "\n", line, True)
         yield Part("text", part, line + index, True)
 
 

@@ -17,31 +17,6 @@ def problems(text: str, name: str, core: str | None = None) -> tuple[Problem, ..
     return configuration_of(text, name, core).problems
 
 
-EP_OVERLAP = "comm_overlap.overlap_moe_expert_parallel_comm"
-DELAY = "comm_overlap.delay_wgrad_compute"
-OFFLOAD = "optimizer.optimizer_cpu_offload"
-
-
-@pytest.mark.parametrize(
-    ("text", "knob", "value", "instead"),
-    [
-        ("model.moe_delay_wgrad_compute=true", DELAY, True, "comm_overlap.delay_wgrad_compute"),
-        ("cfg.model.moe_delay_wgrad_compute=true", DELAY, True, "model.moe_delay_wgrad_compute"),
-        ("model.moe_a2a_overlap=true", EP_OVERLAP, True, EP_OVERLAP),
-        ("p.py --bf16 --offload-optimizer-states", OFFLOAD, True, "--optimizer-cpu-offload"),
-        ("p.py --bf16 --num_layers 4", "num_layers", 4, "--num-layers"),
-        ("p.py --bf16 --num-moe-experts 4", "num_moe_experts", 4, "--num-experts"),
-        ("model.num_experts=4", "num_moe_experts", 4, "model.num_moe_experts"),
-    ],
-)
-def test_a_wrong_spelling_is_corrected_where_it_is_certain(
-    text: str, knob: str, value: object, instead: str
-) -> None:
-    found = configuration_of(text, "a.sh")
-    assert found.settings.value(knob) == value
-    assert instead in found.problems[0].instead
-
-
 @pytest.mark.parametrize(
     ("text", "name", "core", "instead"),
     [
@@ -128,11 +103,6 @@ def test_a_wrong_type_leaves_the_knob_unknown_and_is_not_repeated(text: str) -> 
     assert found.settings.by_knob == {}
     assert len(found.problems) == 1
     assert "s3cr3t" not in str(found.problems)
-
-
-def test_a_variable_that_nobody_reads_is_told_with_the_one_meant() -> None:
-    found = problems("export CUDA_DEVICE_MAX_CONNECTION=1\npython pretrain_gpt.py --bf16", "a.sh")
-    assert [problem.instead for problem in found] == ["CUDA_DEVICE_MAX_CONNECTIONS"]
 
 
 @pytest.mark.parametrize(

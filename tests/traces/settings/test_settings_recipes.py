@@ -124,16 +124,6 @@ def test_a_task_is_one_of_its_release(task: str, core: str | None, stops: int) -
     assert sum(one.effect == "stops" for one in read.problems) == stops
 
 
-@pytest.mark.parametrize(
-    ("flags", "length"), [("", None), ("--data rp2", 2048), ("--data rp2 --seq_length 8192", None)]
-)
-def test_the_scripts_give_a_dataset_the_length_of_the_model_unless_its_data_have_one(
-    flags: str, length: int | None
-) -> None:
-    settings = _read(f"{QWEN} {flags} model.seq_length=4096 dataset.sequence_length=2048")
-    assert settings.value("dataset.sequence_length") == length
-
-
 LAYOUT = """
 model:
   tensor_model_parallel_size: 2
