@@ -58,10 +58,8 @@ def test_all_copies_twice_as_large_are_twice_the_samples_and_one_of_them_another
     assert heard("batch", base, rank(work=work((IMAGES // 2, 1), (LABELS, 1)))) is None
 
 
-OPERATORS = {
-    **{"aten__mm": 12.0, "aten__add": 30.0, "aten__relu": 8.0, "aten__view": 40.0, "aten__sum": 3.0},
-    **dict.fromkeys(("aten__mul", "aten__cat", "aten__exp"), 6.0),
-}
+OPERATORS = {**{"aten__mm": 12.0, "aten__add": 30.0, "aten__relu": 8.0, "aten__view": 40.0, "aten__sum": 3.0},
+    **dict.fromkeys(("aten__mul", "aten__cat", "aten__exp"), 6.0)}  # fmt: skip
 
 
 def test_operators_are_as_many_but_for_casts() -> None:
@@ -145,9 +143,8 @@ def bytes_of(number: int) -> tuple[Rank, Rank]:
 TF = "nvjet_sm90_tst_128x128_TNT"
 
 
-@pytest.mark.parametrize(
-    ("figure", "sides", "agrees"),
-    [
+def test_a_witness_is_silent_between_its_limits() -> None:
+    cases: list[tuple[str, tuple[Rank, Rank], bool | None]] = [
         ("input_bytes", bytes_of(999), None), ("input_bytes", bytes_of(1_000), True),
         ("input_bytes", (bytes_of(999)[0], bytes_of(2_000)[0]), None),
         ("batch", (bytes_of(2_000)[0], bytes_of(4_000)[0]), None),  # of one copy it may be another format
@@ -162,12 +159,9 @@ TF = "nvjet_sm90_tst_128x128_TNT"
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
-    ],
-)  # fmt: skip
-def test_a_witness_is_silent_between_its_limits(
-    figure: str, sides: tuple[Rank, Rank], agrees: bool | None
-) -> None:
-    assert heard(figure, *sides) is agrees
+    ]  # fmt: skip
+    for figure, sides, agrees in cases:
+        assert heard(figure, *sides) is agrees
 
 
 WEIGHED = """

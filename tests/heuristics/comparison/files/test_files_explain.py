@@ -98,10 +98,8 @@ def test_a_range_covers_the_size_or_points_its_way_or_against_it(
 def test_beside_another_change_or_measured_elsewhere_one_is_less_sure() -> None:
     fits = size(0.98, 0.975, 0.985)
     both = explain([made("router_fusion"), made("permute_fusion")], fits)
-    assert [(one.id, one.confidence) for one in both] == [
-        ("router_fusion", "medium"),
-        ("permute_fusion", "low"),
-    ]
+    assert [(one.id, one.confidence) for one in both] == [("router_fusion", "medium"),
+        ("permute_fusion", "low")]  # fmt: skip
     nearer = {0.97: "router_fusion", 0.94: "permute_fusion", None: "permute_fusion"}  # 0.981 and 0.934 times
     for ratio, id_ in nearer.items():
         about = size(ratio, 0.9, 1.05) if ratio else Size()
@@ -119,10 +117,8 @@ def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_st
     sides = [made("full_recompute", gpu="H100", mirrored=mirrored) for mirrored in (True, False)]
     out = Size(ratio=(log(0.8), log(0.79), log(0.81)), moved={"out_of_memory": "new"})
     found = [explain([one], out)[0] for one in sides]
-    assert [("out_of_memory" in one.explains, one.confidence) for one in found] == [
-        (True, "medium"),
-        (False, "low"),
-    ]
+    assert [("out_of_memory" in one.explains, one.confidence) for one in found] == [(True, "medium"),
+        (False, "low")]  # fmt: skip
     less = Size(moved={"out_of_memory": "base"})
     assert ["out_of_memory" in explain([one], less)[0].explains for one in sides] == [False, True]
     for side in SIDES:  # of norms nobody measured the memory

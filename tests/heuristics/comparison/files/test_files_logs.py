@@ -25,10 +25,8 @@ MS = 1_000_000
 
 def training(*lengths_ms: float, first: int = 1, **fields: object) -> TrainingLog:
     """Iterations one after the other, of 8 samples."""
-    iterations = tuple(
-        Iteration(place, round(ms * MS), place, 100.0 + place, None, 8)
-        for place, ms in enumerate(lengths_ms, first)
-    )
+    iterations = tuple(Iteration(place, round(ms * MS), place, 100.0 + place, None, 8)
+        for place, ms in enumerate(lengths_ms, first))  # fmt: skip
     return TrainingLog("run.log", len(lengths_ms), iterations, **fields)  # type: ignore[arg-type]
 
 
@@ -173,20 +171,16 @@ def said(drift: str | None = "none", out: int = 0, **bytes_by_figure: int) -> Fi
     return double(FilesLog, drift=state, **about)
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "moved"),
-    [
+def test_what_moved_is_of_the_side_that_has_more_of_it() -> None:
+    cases: list[tuple[FilesLog | None, FilesLog | None, dict[str, str]]] = [
         (said("none"), said("rising"), {"drift": "new"}), (said("none"), said("falling"), {"drift": "base"}),
         (said("rising"), said("rising"), {}), (said("falling"), said("rising"), {"drift": "new"}),
         (said(None), said("rising"), {}), (said("rising"), None, {}),
         (said(out=2), said(out=0), {"out_of_memory": "base"}), (said(out=2), said(out=1), {}),
         (None, said(out=1), {"out_of_memory": "new"}),
-    ],
-)  # fmt: skip
-def test_what_moved_is_of_the_side_that_has_more_of_it(
-    base: FilesLog | None, new: FilesLog | None, moved: dict[str, str]
-) -> None:
-    assert rules._observed(None, (base, new)).moved == moved
+    ]  # fmt: skip
+    for base, new, moved in cases:
+        assert rules._observed(None, (base, new)).moved == moved
 
 
 def test_peaks_are_held_against_each_other_by_what_was_allocated_else_by_the_most_of_any_figure() -> None:
@@ -209,22 +203,18 @@ def test_a_size_is_a_ratio_and_a_new_step_is_a_nanosecond_at_least() -> None:
     assert rules._observed(sized(-900, -1_500, 0), none).ratio == pytest.approx((log(0.1), log(0.001), 0))
 
 
-@pytest.mark.parametrize(
-    ("delta", "low", "high", "verdict", "record"),
-    [
+def test_around_zero_a_hundredth_of_the_shorter_step_is_no_change_else_longer_logs_decide() -> None:
+    cases: list[tuple[int, int, int, str, str]] = [
         (0, -10, 10, "no_change", ""),
         (0, -10, 11, "undecided", "23 iterations"),  # 20 x (10.5 / 10)^2 = 22.05
         (5, -10, 30, "undecided", "320 iterations"),  # 20 x (20 / 5)^2
         (-30, -60, 0, "undecided", "20 iterations"),  # 20 x (30 / 30)^2, of a step of 970
         (0, -11, 1, "undecided", "8 iterations"),  # 20 x (6 / 10)^2 = 7.2, and no fewer
-    ],
-)
-def test_around_zero_a_hundredth_of_the_shorter_step_is_no_change_else_longer_logs_decide(
-    delta: int, low: int, high: int, verdict: str, record: str
-) -> None:
-    found = judge(sized(delta, low, high), Comparable("yes", ()), Beside((), (), "", rules._longer, ""))
-    assert (found.verdict, bool(found.record)) == (verdict, bool(record))
-    assert record in found.record
+    ]
+    for delta, low, high, verdict, record in cases:
+        found = judge(sized(delta, low, high), Comparable("yes", ()), Beside((), (), "", rules._longer, ""))
+        assert (found.verdict, bool(found.record)) == (verdict, bool(record))
+        assert record in found.record
 
 
 def test_that_drifts_differ_is_said_where_both_logs_are_there() -> None:

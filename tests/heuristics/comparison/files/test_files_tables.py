@@ -65,10 +65,8 @@ def written(one: Measured) -> str:
     figures = ("-" if times is None else f"{times:.3f}" for times in (one.times, one.memory_times))
     models = ["any"]
     if one.when is not None:
-        configs = {
-            name: Config(Given(family=family), Observed(), settings(knobs, "run.yaml"))
-            for name, (family, knobs) in MODELS.items()
-        }
+        configs = {name: Config(Given(family=family), Observed(), settings(knobs, "run.yaml"))
+            for name, (family, knobs) in MODELS.items()}  # fmt: skip
         models = [name for name, config in configs.items() if one.when.holds(config)]
     return " ".join((*figures, "/".join(one.gpu), ",".join(models)))
 
@@ -112,10 +110,8 @@ IN_EFFECT: list[tuple[str, tuple[Any, Any], dict[str, Any], dict[str, Any]]] = [
 
 
 def effect_of(knob: str, values: tuple[Any, Any], beside: dict[str, Any], other: dict[str, Any]) -> str:
-    base, new = (
-        FileSide(name, name, settings({**around, knob: value}, "run.yaml"))
-        for name, value, around in (("base", values[0], beside), ("new", values[1], other))
-    )
+    base, new = (FileSide(name, name, settings({**around, knob: value}, "run.yaml"))
+        for name, value, around in (("base", values[0], beside), ("new", values[1], other)))  # fmt: skip
     return next(one.effect for one in differences(base, new) if one.what == knob)
 
 

@@ -77,13 +77,8 @@ def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -
 def row(
     tokens: float, precision: str | None = None, routing: str = "natural", gpu: str = "H100", gpus: int = 0
 ) -> Reference:
-    told = {
-        "gpu": gpu,
-        "gpus": gpus,
-        "precision": precision,
-        "routing": routing,
-        "tokens_per_s_per_gpu": tokens,
-    }
+    told = {"gpu": gpu, "gpus": gpus, "precision": precision, "routing": routing,
+        "tokens_per_s_per_gpu": tokens}  # fmt: skip
     return double(Reference, model="Qwen3-30B-A3B", **told)
 
 
@@ -98,13 +93,8 @@ def row(
 def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu(
     precision: str | None, forced: bool, chosen: list[int]
 ) -> None:
-    kinds = [
-        (None, "balanced"),
-        ("FP8", "natural"),
-        ("FP8", "balanced"),
-        ("BF16", "natural"),
-        ("BF16", "natural"),
-    ]
+    kinds = [(None, "balanced"), ("FP8", "natural"), ("FP8", "balanced"), ("BF16", "natural"),
+        ("BF16", "natural")]  # fmt: skip
     rows = [row(place, one, how) for place, (one, how) in enumerate(kinds)]
     rows[4] = row(4, "BF16", "natural", "GB200")
     rows.append(row(5, "BF16", "balanced"))

@@ -87,10 +87,8 @@ def kernels(text: str) -> Any:
 def place(text: str) -> Exchanges:
     """`permute: 1 fused 4 > 3 sort 9`: what does the work in one place of both steps, and in how many ms."""
     name, _, sides = text.partition(": ")
-    one, other = (
-        Worked(called, NAMED[name], int(count), int(ms) * MS)
-        for count, called, ms in map(str.split, sides.split(" > "))
-    )
+    one, other = (Worked(called, NAMED[name], int(count), int(ms) * MS)
+        for count, called, ms in map(str.split, sides.split(" > ")))  # fmt: skip
     pair = ((one,), (other,), one.count, other.count, one.work_ns, other.work_ns)
     nothing = ExchangeSum(0, 0, 0, 0)
     return Exchanges(
@@ -444,11 +442,8 @@ KINDS = {
 }  # fmt: skip
 KINDS |= {"all_reduce": "all_reduce", "tp": "tp", "pp": "pp_p2p", "cp": "cp"}
 CLASSES = [one for one in compute_classes() if one != "graph_replay"]
-WRITTEN = [
-    CASES.strip(),
-    *(OF_FAMILY.strip().format(*family) for family in KINDS.items()),
-    *(OF_CLASS.strip().format(one, "norm" if one == "gemm" else "gemm") for one in CLASSES),
-]
+WRITTEN = [CASES.strip(), *(OF_FAMILY.strip().format(*family) for family in KINDS.items()),
+    *(OF_CLASS.strip().format(one, "norm" if one == "gemm" else "gemm") for one in CLASSES)]  # fmt: skip
 FIRING = [*lines("\n".join(WRITTEN))]
 
 
@@ -459,11 +454,8 @@ def test_a_cause_comes_first_with_its_evidence_and_mirrored_where_sides_are_swap
     found, back = first(said), find_suspects(turned(told_of(said)))[0]
     assert (found.id, back.id) == (id_, id_)
     assert {*expected} <= {*found.because, found.confidence, f"{found.explains_ns // MS} ms"}
-    assert (back.rows, back.confidence, back.explains_ns) == (
-        found.rows,
-        found.confidence,
-        -found.explains_ns,
-    )
+    assert (back.rows, back.confidence, back.explains_ns) == (found.rows, found.confidence,
+        -found.explains_ns)  # fmt: skip
     rule = next((one for one in causes().rules if one.id == id_), None)
     assert rule is None or {found.title, back.title} == {rule.title, rule.mirrored}
 
@@ -519,15 +511,10 @@ def test_each_mover_of_the_table_moves_its_rows_its_way_and_only_so() -> None:
 
 
 def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
-    found = {
-        row: first(f"{row} 1>9 none")
-        for row in ("gemm", "busy", "tp", "os_wait", "arrival", "idle", "trailing")
-    }
-    places = {
-        name: [one.next for one in looks()].index(found[name].next)
-        for name in found
-        if found[name].id.startswith("row.")
-    }
+    found = {row: first(f"{row} 1>9 none")
+        for row in ("gemm", "busy", "tp", "os_wait", "arrival", "idle", "trailing")}  # fmt: skip
+    places = {name: [one.next for one in looks()].index(found[name].next) for name in found
+        if found[name].id.startswith("row.")}  # fmt: skip
     assert places == {"gemm": 0, "busy": 0, "tp": 1, "os_wait": 3, "arrival": 3, "idle": 3, "trailing": 4}
     assert looks()[2].rows == ("exposed_copy.*",)
     assert [one.next.split()[:2] for one in looks()] == [
@@ -536,11 +523,8 @@ def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
 
 
 def test_a_change_explains_the_rows_it_can_move_and_only_those_that_moved() -> None:
-    said = (
-        change("train.manual_gc", True, False),
-        change("tp_comm_overlap", True, False),
-        change("my_own", 1, 2),
-    )
+    said = (change("train.manual_gc", True, False), change("tp_comm_overlap", True, False),
+        change("my_own", 1, 2))  # fmt: skip
     found = facts(row("gc 1>9"), row("tp 2>1"), changed=said)
     for side in (found, turned(found)):
         assert [one.can_explain for one in with_explained(side).changed] == [("launch_starved.gc",), (), ()]
