@@ -10,7 +10,7 @@ import pytest
 from heuristics.comparison import witnesses
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
-from tests.doubles.comparison import kernel, rank, result
+from tests.doubles.comparison import kernel, rank, result, trace
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work
@@ -85,6 +85,10 @@ def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -
         "void at::native::vectorized_elementwise_kernel<(int)8, at::native::AddFunctor<c10::BFloat16>>(int)",
     )
     assert len({family_of(name) for name in names}) == 1
+    one, other = (rank(kernels=(kernel(name, 10),)) for name in names)
+    assert heard("names", one, other) is False
+    kineto = Subject(result(other, traces=(trace(kind="kineto"),)), other)
+    assert HEARD["names"](Subject(result(one), one), kineto) is True
 
 
 def grids(*widths: int, count: int = 10) -> Rank:
