@@ -142,9 +142,8 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
     assert judged.because[2].startswith("the sides have other counts, and by the scatter of each side's own")
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict", "because", "record"),
-    [
+def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide() -> None:
+    cases: list[tuple[float, float, str, str, str]] = [
         (0.01, 6, "regression", "the whole interval is above zero", ""),
         (-6, -4, "improvement", "the whole interval is below zero", ""),
         (0, 6, "undecided", "changes of up to 6.0 %", "record "),
@@ -155,16 +154,13 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
         (-1.02, 1, "undecided", "changes of up to 1.0 %, more than 1 %", "record "),
         (-2.2, 2.2, "undecided", "", "record 49 steps or more"),
         (-2.3, 2.3, "undecided", "", "about 53 steps a side would decide it: give the training"),
-    ],
-)
-def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide(
-    low: float, high: float, verdict: str, because: str, record: str
-) -> None:
-    judged = judged_at(low, high)
-    assert judged.verdict == verdict
-    assert because in judged.because[0]
-    assert judged.record.startswith(record)
-    assert bool(judged.record) == bool(record)
+    ]
+    for low, high, verdict, because, record in cases:
+        judged = judged_at(low, high)
+        assert judged.verdict == verdict
+        assert because in judged.because[0]
+        assert judged.record.startswith(record)
+        assert bool(judged.record) == bool(record)
 
 
 def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:

@@ -107,9 +107,8 @@ def test_steps_that_drift_are_held_together_by_their_numbers_less_the_line_of_bo
 MIXED = [100.0] * 3 + [100.0, 130, 90, 140, 95, 125, 85, 110, 150, 99, 120, 80, 105, 135, 97, 88, 115, 92]
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "verdict", "because", "record"),
-    [
+def test_logs_alone_decide_as_far_as_they_go() -> None:
+    cases: list[tuple[list[float] | None, list[float] | None, str, str, str]] = [
         (EVEN, [one + 10 for one in EVEN], "regression", "above zero", ""),
         (EVEN, [one - 10 for one in EVEN], "improvement", "below zero", ""),
         (MIXED, [100.0] * 3 + MIXED[:2:-1], "undecided", "holds zero", "iterations"),
@@ -117,16 +116,13 @@ MIXED = [100.0] * 3 + [100.0, 130, 90, 140, 95, 125, 85, 110, 150, 99, 120, 80, 
         (EVEN, [100.0] * 5, "undecided", "", "--base-log"),
         (EVEN, None, "undecided", "only the base log", "--base-log"),
         (None, EVEN, "undecided", "only the new log", "--base-log"),
-    ],
-)
-def test_logs_alone_decide_as_far_as_they_go(
-    base: list[float] | None, new: list[float] | None, verdict: str, because: str, record: str
-) -> None:
-    found = compared(training(*base) if base else None, training(*new) if new else None)
-    assert (found.verdict, bool(found.record)) == (verdict, bool(record))
-    assert because in found.because[0]
-    assert record in found.record
-    assert [known(one.log) is None for one in (found.base, found.new)] == [base is None, new is None]
+    ]
+    for base, new, verdict, because, record in cases:
+        found = compared(training(*base) if base else None, training(*new) if new else None)
+        assert (found.verdict, bool(found.record)) == (verdict, bool(record))
+        assert because in found.because[0]
+        assert record in found.record
+        assert [known(one.log) is None for one in (found.base, found.new)] == [base is None, new is None]
 
 
 def test_logs_of_other_batches_or_gpus_are_not_compared_and_one_that_drifts_is_held_by_its_numbers() -> None:
