@@ -197,11 +197,7 @@ class _Held:
         size, made = self.size, self.made
         toward: SideName = "base" if made.mirrored else "new"
         more = made.memory or 1.0
-        short: SideName = toward  # the side whose memory it needs
-        if more > 1:
-            short = "new"
-        elif more < 1:
-            short = "base"
+        short: SideName = "new" if more > 1 else "base" if more < 1 else toward  # whose memory it needs
         bears = made.range is not None and max(map(abs, made.range)) > EXACT.value
         able: dict[Explained, bool] = {
             "step": bears and (size.ratio is None or self.fit in ("covers", "direction")),

@@ -43,11 +43,8 @@ def test_base_s_mean_is_that_of_its_runs_and_its_recordings_are_named() -> None:
     size = sized(run(130), run(100, "a"), run(104, "b"), run(108, "c"))
     assert (size.base_mean_ns, size.delta_ns) == (104 * MS, 26 * MS)
     assert size.between_runs is not None
-    assert [(one.name, one.count, one.mean_ns // MS) for one in size.between_runs.runs] == [
-        ("a", 10, 100),
-        ("b", 10, 104),
-        ("c", 10, 108),
-    ]
+    assert [(one.name, one.count, one.mean_ns // MS) for one in size.between_runs.runs] == [("a", 10, 100),
+        ("b", 10, 104), ("c", 10, 108)]  # fmt: skip
     assert size.between_runs.std_ns == 4 * MS
 
 

@@ -319,19 +319,15 @@ def test_a_rank_with_another_share_of_the_same_step_has_other_kernels_but_no_oth
     steps = [replace(one, given={"container": str(place)}) for place, one in enumerate(steps)]
     assert of_results(*steps) == "pipeline-parallel size, container, step"
     ranks = rank(kernels=(GEMM, ADAM)), window(GEMM, ADAM)
-    sides = [
-        knobbed({**same, "pipeline_model_parallel_size": pp}, one)
-        for one, pp in zip(ranks, (2, 4), strict=True)
-    ]
+    sides = [knobbed({**same, "pipeline_model_parallel_size": pp}, one)
+        for one, pp in zip(ranks, (2, 4), strict=True)]  # fmt: skip
     assert of_results(*sides) == "step!, pipeline-parallel size"
 
 
 @pytest.mark.parametrize(("shared", "what"), [(10, "step!, kernel set!"), (25, "kernel set"), (90, "")])
 def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, what: str) -> None:
-    sides = [
-        rank(kernels=(kernel("both", shared), kernel(f"only in {side}", 100 - shared)))
-        for side in ("base", "new")
-    ]
+    sides = [rank(kernels=(kernel("both", shared), kernel(f"only in {side}", 100 - shared)))
+        for side in ("base", "new")]  # fmt: skip
     assert shared_work_frac(*sides) == shared / 100
     assert of_ranks(*sides) == what
 

@@ -55,10 +55,8 @@ def run(
         )
         for place in range(count)
     )
-    like = tuple(
-        double(LikeRanks, ranks=places, attention_kernels=number, step_ns=step_ms * MS)
-        for number, places in enumerate(of_group)
-    )
+    like = tuple(double(LikeRanks, ranks=places, attention_kernels=number, step_ns=step_ms * MS)
+        for number, places in enumerate(of_group))  # fmt: skip
     known = {"ranks_seen": count, "world_size": count, "ranks": figures, "groups": like}
     known |= {"wait_ns": 30, "transfer_ns": 70, "late": late(Cause.NONE)}
     return result(*members, run=double(Run, **(known | fields)))
@@ -163,19 +161,15 @@ def test_groups_and_ranks_have_the_places_and_figures_of_their_own_sides() -> No
     assert (found.base_ranks, found.new_ranks, found.base_waiting_frac) == (3, 4, 0.3)
     assert isinstance(found.new_waiting_frac, Missing)
     assert found.groups == (ComparedGroup(0, 1, 2, 1, 2 * MS), ComparedGroup(1, 0, 1, 3, 2 * MS))
-    assert found.ranks == (
-        ComparedRank(0, 0, 0, "group", 2 * MS, -MS, -9 * MS),
-        ComparedRank(2, 1, 1, "group", 2 * MS, 3 * MS, 5 * MS),
-    )
+    assert found.ranks == (ComparedRank(0, 0, 0, "group", 2 * MS, -MS, -9 * MS),
+        ComparedRank(2, 1, 1, "group", 2 * MS, 3 * MS, 5 * MS))  # fmt: skip
 
 
 def waiting(wait_ms: int, comm_ms: int, found: dict[str, Any]) -> Result:
     """Two ranks with 20 ms of compute in two steps; the first waits, rank 1 may be late."""
     length_ns = (10 + comm_ms) * MS
-    rows = (
-        row("compute.gemm", 10 * MS, 10 * MS),
-        row("exposed_comm.ep_dispatch", comm_ms * MS, comm_ms * MS),
-    )
+    rows = (row("compute.gemm", 10 * MS, 10 * MS),
+        row("exposed_comm.ep_dispatch", comm_ms * MS, comm_ms * MS))  # fmt: skip
     members = tuple(
         rank(*rows, lengths_ns=(length_ns, length_ns), rank=place, device=place) for place in (0, 1)
     )
@@ -248,7 +242,5 @@ def test_a_window_is_told_without_steps_and_a_gpu_that_is_chosen_is_compared() -
 
 def test_ranks_without_numbers_or_groups_are_paired_in_their_order() -> None:
     two = replace(result(), ranks=(of(None, 3, 10, 10), of(None, 4, 20, 20)))
-    assert [(pair.base.device, pair.by) for pair in pair_ranks(two, two, None, None)] == [
-        (3, "order"),
-        (4, "order"),
-    ]
+    assert [(pair.base.device, pair.by) for pair in pair_ranks(two, two, None, None)] == [(3, "order"),
+        (4, "order")]  # fmt: skip

@@ -143,9 +143,8 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
     assert judged.because[2].startswith("the sides have other counts, and by the scatter of each side's own")
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict", "because", "record"),
-    [
+def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide() -> None:
+    cases: list[tuple[float, float, str, str, str]] = [
         (0.01, 6, "regression", "the whole interval is above zero", ""),
         (-6, -4, "improvement", "the whole interval is below zero", ""),
         (0, 6, "undecided", "changes of up to 6.0 %", "record "),
@@ -156,35 +155,28 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
         (-1.02, 1, "undecided", "changes of up to 1.0 %, more than 1 %", "record "),
         (-2.2, 2.2, "undecided", "", "record 49 steps or more"),
         (-2.3, 2.3, "undecided", "", "about 53 steps a side would decide it: give the training"),
-    ],
-)
-def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide(
-    low: float, high: float, verdict: str, because: str, record: str
-) -> None:
-    judged = judged_at(low, high)
-    assert judged.verdict == verdict
-    assert because in judged.because[0]
-    assert judged.record.startswith(record)
-    assert bool(judged.record) == bool(record)
+    ]
+    for low, high, verdict, because, record in cases:
+        judged = judged_at(low, high)
+        assert judged.verdict == verdict
+        assert because in judged.because[0]
+        assert judged.record.startswith(record)
+        assert bool(judged.record) == bool(record)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "state", "because"),
-    [
+def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
+    cases: list[tuple[float, float, str, str]] = [
         (4, 6, "tripped", "the lower end of the interval, +4.0 %, is above the limit of 3 %"),
         (3, 6, "passed", "+3.0 % to +6.0 %, holds the limit of 3 %"),
         (2, 6, "passed", "+2.0 % to +6.0 %, holds the limit of 3 %"),
         (-2, 6, "undecided", "holds"),
         (-1, 2, "passed", "the upper end of the interval, +2.0 %, is not above the limit of 3 %"),
         (-1, 3, "passed", "the upper end of the interval, +3.0 %, is not above the limit of 3 %"),
-    ],
-)
-def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit(
-    low: float, high: float, state: str, because: str
-) -> None:
-    gate = gate_at(low, high)
-    assert (gate.state, gate.limit_frac) == (state, 0.03)
-    assert because in gate.because
+    ]
+    for low, high, state, because in cases:
+        gate = gate_at(low, high)
+        assert (gate.state, gate.limit_frac) == (state, 0.03)
+        assert because in gate.because
 
 
 def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
@@ -209,14 +201,9 @@ def recorded(
     plain = rank(lengths_ns=tuple(one * S for one in used_s))
     slow = (Dropped(90, 0, slow_s * S, "hiccup"),) if slow_s else ()
     warm = (Dropped(91, 0, warm_s * S, "warm-up"),) if warm_s else ()
-    steps = replace(
-        plain.steps,
-        dropped=(*slow, *warm),
-        slow=tuple(one.index for one in slow),
-        warm_up=tuple(one.index for one in warm),
-        median_ns=used_s[0] * S,
-        outside_ns=Outside((before_s + warm_s) * S, between_s * S, after_s * S),
-    )
+    steps = replace(plain.steps, dropped=(*slow, *warm), slow=tuple(one.index for one in slow),
+        warm_up=tuple(one.index for one in warm), median_ns=used_s[0] * S,
+        outside_ns=Outside((before_s + warm_s) * S, between_s * S, after_s * S))  # fmt: skip
     return replace(plain, steps=steps)
 
 
@@ -246,16 +233,8 @@ def test_every_second_that_was_recorded_is_in_one_row() -> None:
 
 
 seconds = some.integers(0, 50)
-sides = some.builds(
-    recorded,
-    some.just(3),
-    some.just(3),
-    before_s=seconds,
-    between_s=seconds,
-    after_s=seconds,
-    slow_s=some.sampled_from([0, 4, 30]),
-    warm_s=some.sampled_from([0, 4, 30]),
-)
+sides = some.builds(recorded, some.just(3), some.just(3), before_s=seconds, between_s=seconds,
+    after_s=seconds, slow_s=some.sampled_from([0, 4, 30]), warm_s=some.sampled_from([0, 4, 30]))  # fmt: skip
 
 
 @given(sides, sides)

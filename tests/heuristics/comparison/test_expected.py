@@ -42,10 +42,8 @@ def steps(ms: float, count: int = 20) -> tuple[int, ...]:
 
 def side(dispatch: float, gemm: float, knobs: Mapping[str, Value], count: int = 20, **fields: Any) -> Result:
     """Dispatch and a GEMM in each step."""
-    rows = (
-        row("exposed_comm.ep_dispatch", *steps(dispatch, count)),
-        row("compute.gemm", *steps(gemm, count)),
-    )
+    rows = (row("exposed_comm.ep_dispatch", *steps(dispatch, count)),
+        row("compute.gemm", *steps(gemm, count)))  # fmt: skip
     detected = {"ep_overlap": knobs.get(OVERLAP) is True, **fields.pop("detected", {})}
     return result(rank(*rows, detected=detected), configuration=configuration(knobs), **fields)
 
@@ -83,20 +81,16 @@ def test_a_part_that_shrank_as_predicted_is_a_miss_where_the_step_did_not_get_fa
     assert one.part.gained_ns == 10_800_000
 
 
-@pytest.mark.parametrize(
-    ("dispatch", "gemm", "detected", "outcome", "conclusion"),
-    [
+def test_what_a_prediction_that_did_not_hold_means() -> None:
+    cases: list[tuple[float, float, Mapping[str, Any], str, str]] = [
         (18, 80, {}, "missed", "less_than_predicted"), (17, 80, {}, "missed", "less_than_predicted"),
         (15, 80, {}, "met", "as_predicted"), (13, 80, {}, "met", "as_predicted"),
         (11, 80, {}, "more", "more_than_predicted"), (20, 80, {}, "missed", "part_unchanged"),
         (8, 80, {}, "more", "more_than_predicted"), (20, 81, {"ep_overlap": False}, "missed", "not_active"),
-    ],
-)  # fmt: skip
-def test_what_a_prediction_that_did_not_hold_means(
-    dispatch: float, gemm: float, detected: Mapping[str, Any], outcome: str, conclusion: str
-) -> None:
-    one = only(base(), side(dispatch, gemm, ON, detected=detected))
-    assert (one.outcome, one.conclusion) == (outcome, conclusion)
+    ]  # fmt: skip
+    for dispatch, gemm, detected, outcome, conclusion in cases:
+        one = only(base(), side(dispatch, gemm, ON, detected=detected))
+        assert (one.outcome, one.conclusion) == (outcome, conclusion)
 
 
 def test_what_the_trace_shows_counts_where_no_configuration_is_known() -> None:
@@ -128,11 +122,8 @@ def test_two_fixes_at_once_are_judged_by_the_plans_range_for_both() -> None:
     both = Combined(("COM-1", "COM-3"), (0.05, 0.1))
     before = base(COM_1, COM_3, knobs={OVERLAP: False, SMS: 20}, combined=(both,))
     found = expected(before, side(13, 80, {OVERLAP: True, SMS: 24}))
-    assert [(one.fixes, one.outcome) for one in found] == [
-        (("COM-1", "COM-3"), "met"),
-        (("COM-1",), "undecided"),
-        (("COM-3",), "undecided"),
-    ]
+    assert [(one.fixes, one.outcome) for one in found] == [(("COM-1", "COM-3"), "met"),
+        (("COM-1",), "undecided"), (("COM-3",), "undecided")]  # fmt: skip
     assert found[1].together_with == ("COM-3",)
 
 
@@ -169,9 +160,8 @@ def test_a_prediction_that_cannot_be_read_names_what_to_type(texts: tuple[str, .
         predictions(texts)
 
 
-@pytest.mark.parametrize(
-    ("predicted", "ends", "verdict", "found"),
-    [
+def test_a_prediction_is_met_where_the_interval_reaches_it_and_half_of_it_is_sure() -> None:
+    cases: list[tuple[Any, Any, Any, tuple[str, str]]] = [
         ((4, 8), (1, 3), "improvement", ("missed", "less_than_predicted")),
         ((4, 8), (1, 4), "improvement", ("undecided", "within_noise")),  # less than half of 4 for sure
         ((4, 8), (2, 4), "improvement", ("met", "as_predicted")),
@@ -190,36 +180,29 @@ def test_a_prediction_that_cannot_be_read_names_what_to_type(texts: tuple[str, .
         (None, None, "undecided", ("undecided", "no_prediction")),
         ((4, 8), None, "undecided", ("undecided", "too_few_steps")),
         ((4, 8), (5, 6), "not_comparable", ("undecided", "not_comparable")),
-    ],
-)
-def test_a_prediction_is_met_where_the_interval_reaches_it_and_half_of_it_is_sure(
-    predicted: Any, ends: Any, verdict: Any, found: tuple[str, str]
-) -> None:
-    judged = Judged(verdict, (), "")
-    low = None if predicted is None else rules._NO_LOWER if predicted[0] is None else predicted[0]
-    wanted = None if predicted is None else (low, predicted[1])
-    assert rules._concluded(wanted, ends, judged, ()) == found
-    beside = found if verdict == "not_comparable" else ("undecided", "changed_together")
-    assert rules._concluded(wanted, ends, judged, ("COM-2",)) == beside
+    ]
+    for predicted, ends, verdict, found in cases:
+        judged = Judged(verdict, (), "")
+        low = None if predicted is None else rules._NO_LOWER if predicted[0] is None else predicted[0]
+        wanted = None if predicted is None else (low, predicted[1])
+        assert rules._concluded(wanted, ends, judged, ()) == found
+        beside = found if verdict == "not_comparable" else ("undecided", "changed_together")
+        assert rules._concluded(wanted, ends, judged, ("COM-2",)) == beside
 
 
-@pytest.mark.parametrize(
-    ("wanted", "before", "now", "is_set"),
-    [
+def test_a_value_is_set_where_it_is_the_planned_one_or_went_its_way() -> None:
+    cases: list[tuple[Any, Any, Any, bool]] = [
         (True, False, True, True), (True, None, False, False), (24, 20, 32, True), (24, 20, 16, False),
         (24, None, 32, False), (16, 24, 20, True), (24, 24, 32, False),
         ("deepep", "hybridep", "ncclep", False), (None, 2, False, True),
         (("a", "b"), ("a",), ("a", "b", "c"), True), (("a", "b"), ("a",), (), False),
-    ],
-)  # fmt: skip
-def test_a_value_is_set_where_it_is_the_planned_one_or_went_its_way(
-    wanted: Any, before: Any, now: Any, is_set: bool
-) -> None:
-    assert rules._is_set(wanted, before, now) is is_set
-    one = {"knob": (before, now)}
-    said = [{key: pair[place] for key, pair in one.items()} for place in (0, 1)]
-    is_new = before != now and not (before in (None, False) and now in (None, False))
-    assert rules._is_configured({"knob": wanted}, *said) is (is_set and is_new)
+    ]  # fmt: skip
+    for wanted, before, now, is_set in cases:
+        assert rules._is_set(wanted, before, now) is is_set
+        one = {"knob": (before, now)}
+        said = [{key: pair[place] for key, pair in one.items()} for place in (0, 1)]
+        is_new = before != now and not (before in (None, False) and now in (None, False))
+        assert rules._is_configured({"knob": wanted}, *said) is (is_set and is_new)
 
 
 def test_of_several_knobs_all_are_set_and_one_is_new() -> None:

@@ -10,7 +10,7 @@ import pytest
 from heuristics.comparison import witnesses
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
-from tests.doubles.comparison import kernel, rank, result
+from tests.doubles.comparison import kernel, rank, result, trace
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work
@@ -58,10 +58,8 @@ def test_all_copies_twice_as_large_are_twice_the_samples_and_one_of_them_another
     assert heard("batch", base, rank(work=work((IMAGES // 2, 1), (LABELS, 1)))) is None
 
 
-OPERATORS = {
-    **{"aten__mm": 12.0, "aten__add": 30.0, "aten__relu": 8.0, "aten__view": 40.0, "aten__sum": 3.0},
-    **dict.fromkeys(("aten__mul", "aten__cat", "aten__exp"), 6.0),
-}
+OPERATORS = {**{"aten__mm": 12.0, "aten__add": 30.0, "aten__relu": 8.0, "aten__view": 40.0, "aten__sum": 3.0},
+    **dict.fromkeys(("aten__mul", "aten__cat", "aten__exp"), 6.0)}  # fmt: skip
 
 
 def test_operators_are_as_many_but_for_casts() -> None:
@@ -87,6 +85,10 @@ def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -
         "void at::native::vectorized_elementwise_kernel<(int)8, at::native::AddFunctor<c10::BFloat16>>(int)",
     )
     assert len({family_of(name) for name in names}) == 1
+    one, other = (rank(kernels=(kernel(name, 10),)) for name in names)
+    assert heard("names", one, other) is False
+    kineto = Subject(result(other, traces=(trace(kind="kineto"),)), other)
+    assert HEARD["names"](Subject(result(one), one), kineto) is True
 
 
 def grids(*widths: int, count: int = 10) -> Rank:
@@ -145,9 +147,8 @@ def bytes_of(number: int) -> tuple[Rank, Rank]:
 TF = "nvjet_sm90_tst_128x128_TNT"
 
 
-@pytest.mark.parametrize(
-    ("figure", "sides", "agrees"),
-    [
+def test_a_witness_is_silent_between_its_limits() -> None:
+    cases: list[tuple[str, tuple[Rank, Rank], bool | None]] = [
         ("input_bytes", bytes_of(999), None), ("input_bytes", bytes_of(1_000), True),
         ("input_bytes", (bytes_of(999)[0], bytes_of(2_000)[0]), None),
         ("batch", (bytes_of(2_000)[0], bytes_of(4_000)[0]), None),  # of one copy it may be another format
@@ -162,12 +163,9 @@ TF = "nvjet_sm90_tst_128x128_TNT"
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
-    ],
-)  # fmt: skip
-def test_a_witness_is_silent_between_its_limits(
-    figure: str, sides: tuple[Rank, Rank], agrees: bool | None
-) -> None:
-    assert heard(figure, *sides) is agrees
+    ]  # fmt: skip
+    for figure, sides, agrees in cases:
+        assert heard(figure, *sides) is agrees
 
 
 WEIGHED = """

@@ -36,10 +36,8 @@ def sequence(
 ) -> Sequence:
     """Runs of kernels by name, count and work; a name with a dot is a copy. `loops`: first, runs, times."""
     names = list(dict.fromkeys(name for name, _, _ in runs))
-    kinds = (
-        Kind(None, name, None, 64) if name.startswith("copy.") else Kind(name, KEYS[name], phase, None)
-        for name in names
-    )
+    kinds = (Kind(None, name, None, 64) if name.startswith("copy.") else Kind(name, KEYS[name], phase, None)
+        for name in names)  # fmt: skip
     columns = zip(*loops, strict=True) if loops else ((), (), ())
     of, length, work_ns = (
         zip(*((names.index(name), *rest) for name, *rest in runs), strict=True) if runs else ((),) * 3

@@ -102,18 +102,14 @@ def test_a_difference_has_both_sides_by_the_step() -> None:
 def test_of_several_grids_those_with_the_most_work_are_one_pair() -> None:
     base = side("nvjet 20x500 grid=1; nvjet 20x50 grid=2; nvjet 20x100")
     found = compare_kernels(base, side("nvjet 20x60 grid=8; nvjet 20x400 grid=9; nvjet 20x100"))
-    assert [(known(one.base_grid), known(one.new_grid), one.delta_ns) for one in found] == [
-        ((1, 1, 1), (9, 1, 1), -1000),
-        ((2, 1, 1), (8, 1, 1), 100),
-    ]
+    assert [(known(one.base_grid), known(one.new_grid), one.delta_ns)
+        for one in found] == [((1, 1, 1), (9, 1, 1), -1000), ((2, 1, 1), (8, 1, 1), 100)]  # fmt: skip
 
 
 def test_grids_that_change_by_themselves_are_one_kernel() -> None:
     """As many grids as kernels: they follow the tokens that a step routes here."""
-    base, same, slower = (
-        side("; ".join(f"permute 1x{each} grid={size}" for size in range(first, first + 8)))
-        for first, each in ((1, 100), (11, 100), (11, 150))
-    )
+    base, same, slower = (side("; ".join(f"permute 1x{each} grid={size}" for size in range(first, first + 8)))
+        for first, each in ((1, 100), (11, 100), (11, 150)))  # fmt: skip
     assert compare_kernels(base, same) == ()
     (one,) = compare_kernels(base, slower)
     assert (one.change, one.base_grid, one.new_grid) == ("slower", None, None)

@@ -197,10 +197,8 @@ def test_layers_name_the_module_that_moved_most() -> None:
         )
         return side("gemm 1", layers=told)
 
-    assert layers(with_layers(200), with_layers(260)) == (
-        LayerDelta(3, 30, 180, 210, "dispatch", 30),
-        LayerDelta(0, 0, 50, 50, "dispatch", 0),
-    )
+    assert layers(with_layers(200), with_layers(260)) == (LayerDelta(3, 30, 180, 210, "dispatch", 30),
+        LayerDelta(0, 0, 50, 50, "dispatch", 0))  # fmt: skip
     assert layers(with_layers(200), side("gemm 1")) == ()
 
 

@@ -12,10 +12,8 @@ from traces.statistics.interval import Interval, interval_of
 
 def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
     """A rank with these steps, of which some are left out as hiccups."""
-    steps = [
-        SimpleNamespace(index=place, start_ns=1_000 * place, end_ns=1_000 * place + ns)
-        for place, ns in enumerate(lengths_ns)
-    ]
+    steps = [SimpleNamespace(index=place, start_ns=1_000 * place, end_ns=1_000 * place + ns)
+        for place, ns in enumerate(lengths_ns)]  # fmt: skip
     used = [one for one in steps if one.index not in slow]
     dropped = [one for one in steps if one.index in slow]
     return SimpleNamespace(steps=SimpleNamespace(used=used, dropped=dropped, slow=tuple(slow)))

@@ -32,9 +32,8 @@ def made(id_: str, *, mirrored: bool = False, gpu: str | None = "GB200", family:
     return Made(one, mirrored, *sides, tuple(change(knob, False, True) for knob in one.knobs[:1]))
 
 
-@pytest.mark.parametrize(
-    ("id_", "gpu", "family", "here"),
-    [
+def test_a_measurement_is_as_near_as_its_gpu_and_its_model() -> None:
+    cases: list[tuple[str, str | None, str | None, str]] = [
         ("router_fusion", "GB200", "dsv3", "same"),
         # of the GPU or of the model, or of the generation where nobody knows the model
         ("router_fusion", "H100", "dsv3", "near"), ("router_fusion", "GB300", None, "near"),
@@ -42,12 +41,9 @@ def made(id_: str, *, mirrored: bool = False, gpu: str | None = "GB200", family:
         # of neither, or of another model
         ("router_fusion", "GB200", "qwen3_30b", "other"), ("router_fusion", "GB300", "qwen3_30b", "other"),
         ("router_fusion", "H100", None, "other"), ("delayed_wgrad", None, "dsv3", "other"),
-    ],
-)  # fmt: skip
-def test_a_measurement_is_as_near_as_its_gpu_and_its_model(
-    id_: str, gpu: str | None, family: str | None, here: str
-) -> None:
-    assert made(id_, gpu=gpu, family=family).here == here
+    ]  # fmt: skip
+    for id_, gpu, family, here in cases:
+        assert made(id_, gpu=gpu, family=family).here == here
 
 
 def test_the_nearest_measurements_alone_tell_the_range_and_it_goes_further_where_they_are_less_near() -> None:
@@ -72,9 +68,8 @@ def size(ratio: float, low: float, high: float) -> Size:
     return Size((log(ratio), log(low), log(high)))
 
 
-@pytest.mark.parametrize(
-    ("observed", "fit", "explains", "confidence"),
-    [
+def test_a_range_covers_the_size_or_points_its_way_or_against_it() -> None:
+    cases: list[tuple[Size, str, tuple[str, ...], str]] = [
         (Size(), "open", ("step",), "low"),
         # measured as 0.981 times, 0.972 to 0.987 here and half a per cent beyond
         (size(0.98, 0.975, 0.985), "covers", ("step",), "high"),
@@ -83,25 +78,20 @@ def size(ratio: float, low: float, high: float) -> Size:
         (size(1.02, 1.01, 1.03), "against", (), "low"),
         # where no size is certain what touches it covers it, whatever its way
         (size(1.001, 0.98, 1.02), "covers", ("step",), "high"),
-    ],
-)
-def test_a_range_covers_the_size_or_points_its_way_or_against_it(
-    observed: Size, fit: str, explains: tuple[str, ...], confidence: str
-) -> None:
-    (one,) = explain([made("router_fusion")], observed)
-    assert (one.fit, one.explains, one.confidence) == (fit, explains, confidence)
-    assert one.title == known_changes()["router_fusion"].title
-    (back,) = explain([made("router_fusion", mirrored=True)], observed)
-    assert back.title == known_changes()["router_fusion"].mirrored
+    ]
+    for observed, fit, explains, confidence in cases:
+        (one,) = explain([made("router_fusion")], observed)
+        assert (one.fit, one.explains, one.confidence) == (fit, explains, confidence)
+        assert one.title == known_changes()["router_fusion"].title
+        (back,) = explain([made("router_fusion", mirrored=True)], observed)
+        assert back.title == known_changes()["router_fusion"].mirrored
 
 
 def test_beside_another_change_or_measured_elsewhere_one_is_less_sure() -> None:
     fits = size(0.98, 0.975, 0.985)
     both = explain([made("router_fusion"), made("permute_fusion")], fits)
-    assert [(one.id, one.confidence) for one in both] == [
-        ("router_fusion", "medium"),
-        ("permute_fusion", "low"),
-    ]
+    assert [(one.id, one.confidence) for one in both] == [("router_fusion", "medium"),
+        ("permute_fusion", "low")]  # fmt: skip
     nearer = {0.97: "router_fusion", 0.94: "permute_fusion", None: "permute_fusion"}  # 0.981 and 0.934 times
     for ratio, id_ in nearer.items():
         about = size(ratio, 0.9, 1.05) if ratio else Size()
@@ -119,10 +109,8 @@ def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_st
     sides = [made("full_recompute", gpu="H100", mirrored=mirrored) for mirrored in (True, False)]
     out = Size(ratio=(log(0.8), log(0.79), log(0.81)), moved={"out_of_memory": "new"})
     found = [explain([one], out)[0] for one in sides]
-    assert [("out_of_memory" in one.explains, one.confidence) for one in found] == [
-        (True, "medium"),
-        (False, "low"),
-    ]
+    assert [("out_of_memory" in one.explains, one.confidence) for one in found] == [(True, "medium"),
+        (False, "low")]  # fmt: skip
     less = Size(moved={"out_of_memory": "base"})
     assert ["out_of_memory" in explain([one], less)[0].explains for one in sides] == [False, True]
     for side in SIDES:  # of norms nobody measured the memory
@@ -161,21 +149,17 @@ def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:
     assert made_changes(more, untold, sizes) == []
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "here"),
-    [
+def test_the_gpu_and_the_model_of_either_side_tell_how_near_a_measurement_is() -> None:
+    cases: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None], str]] = [
         (("GB200", "dsv3"), (None, None), "same"),
         ((None, "dsv3"), ("GB200", None), "same"),
         (("H100", None), ("GB200", None), "near"),
         (("GB200", None), ("H100", None), "other"),  # the GPU of the new side goes before
         (("GB200", "dsv3"), ("GB200", "qwen3_30b"), "same"),
-    ],
-)
-def test_the_gpu_and_the_model_of_either_side_tell_how_near_a_measurement_is(
-    base: tuple[str | None, str | None], new: tuple[str | None, str | None], here: str
-) -> None:
-    one = Made(known_changes()["router_fusion"], False, config(*base), config(*new), ())
-    assert one.here == here
+    ]
+    for base, new, here in cases:
+        one = Made(known_changes()["router_fusion"], False, config(*base), config(*new), ())
+        assert one.here == here
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,8 @@ MS = 1_000_000
 
 def training(*lengths_ms: float, first: int = 1, **fields: object) -> TrainingLog:
     """Iterations one after the other, of 8 samples."""
-    iterations = tuple(
-        Iteration(place, round(ms * MS), place, 100.0 + place, None, 8)
-        for place, ms in enumerate(lengths_ms, first)
-    )
+    iterations = tuple(Iteration(place, round(ms * MS), place, 100.0 + place, None, 8)
+        for place, ms in enumerate(lengths_ms, first))  # fmt: skip
     return TrainingLog("run.log", len(lengths_ms), iterations, **fields)  # type: ignore[arg-type]
 
 
@@ -109,9 +107,8 @@ def test_steps_that_drift_are_held_together_by_their_numbers_less_the_line_of_bo
 MIXED = [100.0] * 3 + [100.0, 130, 90, 140, 95, 125, 85, 110, 150, 99, 120, 80, 105, 135, 97, 88, 115, 92]
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "verdict", "because", "record"),
-    [
+def test_logs_alone_decide_as_far_as_they_go() -> None:
+    cases: list[tuple[list[float] | None, list[float] | None, str, str, str]] = [
         (EVEN, [one + 10 for one in EVEN], "regression", "above zero", ""),
         (EVEN, [one - 10 for one in EVEN], "improvement", "below zero", ""),
         (MIXED, [100.0] * 3 + MIXED[:2:-1], "undecided", "holds zero", "iterations"),
@@ -119,16 +116,13 @@ MIXED = [100.0] * 3 + [100.0, 130, 90, 140, 95, 125, 85, 110, 150, 99, 120, 80, 
         (EVEN, [100.0] * 5, "undecided", "", "--base-log"),
         (EVEN, None, "undecided", "only the base log", "--base-log"),
         (None, EVEN, "undecided", "only the new log", "--base-log"),
-    ],
-)
-def test_logs_alone_decide_as_far_as_they_go(
-    base: list[float] | None, new: list[float] | None, verdict: str, because: str, record: str
-) -> None:
-    found = compared(training(*base) if base else None, training(*new) if new else None)
-    assert (found.verdict, bool(found.record)) == (verdict, bool(record))
-    assert because in found.because[0]
-    assert record in found.record
-    assert [known(one.log) is None for one in (found.base, found.new)] == [base is None, new is None]
+    ]
+    for base, new, verdict, because, record in cases:
+        found = compared(training(*base) if base else None, training(*new) if new else None)
+        assert (found.verdict, bool(found.record)) == (verdict, bool(record))
+        assert because in found.because[0]
+        assert record in found.record
+        assert [known(one.log) is None for one in (found.base, found.new)] == [base is None, new is None]
 
 
 def test_logs_of_other_batches_or_gpus_are_not_compared_and_one_that_drifts_is_held_by_its_numbers() -> None:
@@ -173,20 +167,16 @@ def said(drift: str | None = "none", out: int = 0, **bytes_by_figure: int) -> Fi
     return double(FilesLog, drift=state, **about)
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "moved"),
-    [
+def test_what_moved_is_of_the_side_that_has_more_of_it() -> None:
+    cases: list[tuple[FilesLog | None, FilesLog | None, dict[str, str]]] = [
         (said("none"), said("rising"), {"drift": "new"}), (said("none"), said("falling"), {"drift": "base"}),
         (said("rising"), said("rising"), {}), (said("falling"), said("rising"), {"drift": "new"}),
         (said(None), said("rising"), {}), (said("rising"), None, {}),
         (said(out=2), said(out=0), {"out_of_memory": "base"}), (said(out=2), said(out=1), {}),
         (None, said(out=1), {"out_of_memory": "new"}),
-    ],
-)  # fmt: skip
-def test_what_moved_is_of_the_side_that_has_more_of_it(
-    base: FilesLog | None, new: FilesLog | None, moved: dict[str, str]
-) -> None:
-    assert rules._observed(None, (base, new)).moved == moved
+    ]  # fmt: skip
+    for base, new, moved in cases:
+        assert rules._observed(None, (base, new)).moved == moved
 
 
 def test_peaks_are_held_against_each_other_by_what_was_allocated_else_by_the_most_of_any_figure() -> None:
@@ -209,22 +199,18 @@ def test_a_size_is_a_ratio_and_a_new_step_is_a_nanosecond_at_least() -> None:
     assert rules._observed(sized(-900, -1_500, 0), none).ratio == pytest.approx((log(0.1), log(0.001), 0))
 
 
-@pytest.mark.parametrize(
-    ("delta", "low", "high", "verdict", "record"),
-    [
+def test_around_zero_a_hundredth_of_the_shorter_step_is_no_change_else_longer_logs_decide() -> None:
+    cases: list[tuple[int, int, int, str, str]] = [
         (0, -10, 10, "no_change", ""),
         (0, -10, 11, "undecided", "23 iterations"),  # 20 x (10.5 / 10)^2 = 22.05
         (5, -10, 30, "undecided", "320 iterations"),  # 20 x (20 / 5)^2
         (-30, -60, 0, "undecided", "20 iterations"),  # 20 x (30 / 30)^2, of a step of 970
         (0, -11, 1, "undecided", "8 iterations"),  # 20 x (6 / 10)^2 = 7.2, and no fewer
-    ],
-)
-def test_around_zero_a_hundredth_of_the_shorter_step_is_no_change_else_longer_logs_decide(
-    delta: int, low: int, high: int, verdict: str, record: str
-) -> None:
-    found = judge(sized(delta, low, high), Comparable("yes", ()), Beside((), (), "", rules._longer, ""))
-    assert (found.verdict, bool(found.record)) == (verdict, bool(record))
-    assert record in found.record
+    ]
+    for delta, low, high, verdict, record in cases:
+        found = judge(sized(delta, low, high), Comparable("yes", ()), Beside((), (), "", rules._longer, ""))
+        assert (found.verdict, bool(found.record)) == (verdict, bool(record))
+        assert record in found.record
 
 
 def test_that_drifts_differ_is_said_where_both_logs_are_there() -> None:

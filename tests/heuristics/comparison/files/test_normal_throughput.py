@@ -42,28 +42,24 @@ def test_where_no_run_is_published_it_says_so(gpu: str, part: str) -> None:
     assert part in found.reason
 
 
-@pytest.mark.parametrize(
-    ("part", "removable", "standing", "replayed", "beyond"),
-    [
+def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay() -> None:
+    """By parts of what was published, which is the whole range."""
+    cases: list[tuple[float, float | None, str, float | None, str | None]] = [
         (0.5, 0.75, "below", 2.0, "above"), (0.999, None, "below", None, None),
         (1.0, 0.0, "inside", 1.0, "inside"), (1.0, 1.0, "inside", None, None),
-    ],
-)  # fmt: skip
-def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay(
-    part: float, removable: float | None, standing: str, replayed: float | None, beyond: str | None
-) -> None:
-    """By parts of what was published, which is the whole range."""
-    found = normal(preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16), "H100", "bf16")
-    assert found.tokens_low == found.tokens_high
-    held = held_against(found, part * found.tokens_low, removable)
-    assert isinstance(held, NormalThroughput)
-    assert (held.standing, held.replayed_standing) == (standing, beyond)
-    tokens = None if replayed is None else pytest.approx(replayed * found.tokens_low)
-    assert held.replayed_tokens_high == tokens
-    fast = held_against(found, found.tokens_high * 1.001, None)
-    assert isinstance(fast, NormalThroughput)
-    assert fast.standing == "above"
-    assert held_against(found, None, 0.5) is found
+    ]  # fmt: skip
+    for part, removable, standing, replayed, beyond in cases:
+        found = normal(preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16), "H100", "bf16")
+        assert found.tokens_low == found.tokens_high
+        held = held_against(found, part * found.tokens_low, removable)
+        assert isinstance(held, NormalThroughput)
+        assert (held.standing, held.replayed_standing) == (standing, beyond)
+        tokens = None if replayed is None else pytest.approx(replayed * found.tokens_low)
+        assert held.replayed_tokens_high == tokens
+        fast = held_against(found, found.tokens_high * 1.001, None)
+        assert isinstance(fast, NormalThroughput)
+        assert fast.standing == "above"
+        assert held_against(found, None, 0.5) is found
 
 
 def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -> None:
@@ -77,40 +73,26 @@ def test_of_a_model_of_unknown_size_or_of_no_published_one_nothing_is_normal() -
 def row(
     tokens: float, precision: str | None = None, routing: str = "natural", gpu: str = "H100", gpus: int = 0
 ) -> Reference:
-    told = {
-        "gpu": gpu,
-        "gpus": gpus,
-        "precision": precision,
-        "routing": routing,
-        "tokens_per_s_per_gpu": tokens,
-    }
+    told = {"gpu": gpu, "gpus": gpus, "precision": precision, "routing": routing,
+        "tokens_per_s_per_gpu": tokens}  # fmt: skip
     return double(Reference, model="Qwen3-30B-A3B", **told)
 
 
-@pytest.mark.parametrize(
-    ("precision", "forced", "chosen"),
-    [
+def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu() -> None:
+    cases: list[tuple[str | None, bool, list[int]]] = [
         ("fp8_blockwise", True, [2]), ("fp8", False, [1]), ("bf16", False, [3]),
         ("mxfp8", True, [0, 2, 5]),  # none of its precision: of its routing
         (None, False, [1, 3]),
-    ],
-)  # fmt: skip
-def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu(
-    precision: str | None, forced: bool, chosen: list[int]
-) -> None:
-    kinds = [
-        (None, "balanced"),
-        ("FP8", "natural"),
-        ("FP8", "balanced"),
-        ("BF16", "natural"),
-        ("BF16", "natural"),
-    ]
-    rows = [row(place, one, how) for place, (one, how) in enumerate(kinds)]
-    rows[4] = row(4, "BF16", "natural", "GB200")
-    rows.append(row(5, "BF16", "balanced"))
-    settings = Settings({}).changed({"moe_router_force_load_balancing": forced}, "test")
-    found = rules._chosen(rows, "H100", Run(given=Given(precision=precision), settings=settings))
-    assert [one.tokens_per_s_per_gpu for one in found] == chosen
+    ]  # fmt: skip
+    for precision, forced, chosen in cases:
+        kinds = [(None, "balanced"), ("FP8", "natural"), ("FP8", "balanced"), ("BF16", "natural"),
+            ("BF16", "natural")]  # fmt: skip
+        rows = [row(place, one, how) for place, (one, how) in enumerate(kinds)]
+        rows[4] = row(4, "BF16", "natural", "GB200")
+        rows.append(row(5, "BF16", "balanced"))
+        settings = Settings({}).changed({"moe_router_force_load_balancing": forced}, "test")
+        found = rules._chosen(rows, "H100", Run(given=Given(precision=precision), settings=settings))
+        assert [one.tokens_per_s_per_gpu for one in found] == chosen
     told = row(1_000, "BF16", "balanced", gpus=16), row(1_000)
     assert [rules._published(rules._Brought(one)).partition(" on ")[2] for one in told] == [
         "16 H100, BF16, routing forced to balance: 1,000 tokens/s", "H100, precision unknown: 1,000 tokens/s"

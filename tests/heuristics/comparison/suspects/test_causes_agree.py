@@ -33,19 +33,12 @@ def sides(draw: st.DrawFn) -> Rank:
         if name.startswith("compute."):
             called = draw(st.sampled_from(("one_fwd", "other_bwd")))
             kernels.append(kernel(called, 2 * ms * MS, count=2 * count, key=name))
-    loading: dict[str, Any] = {
-        "waiting_steps": 1,
-        "workers": draw(st.sampled_from((None, 1, 4))),
-        "input_copies": 4,
-        "input_copies_pageable": draw(st.sampled_from((None, 0, 4))),
-        "input_copies_exposed_ns": 0,
-    }
+    loading: dict[str, Any] = {"waiting_steps": 1, "workers": draw(st.sampled_from((None, 1, 4))),
+        "input_copies": 4, "input_copies_pageable": draw(st.sampled_from((None, 0, 4))),
+        "input_copies_exposed_ns": 0}  # fmt: skip
     found = draw(st.sampled_from(("bf16", "fp32", "tf32", "fp8")))
-    detected = {
-        "graph_share_frac": draw(st.sampled_from((0.0, 0.6))),
-        "precision": found,
-        "precision_shares_frac": {found: 1.0},
-    }
+    detected = {"graph_share_frac": draw(st.sampled_from((0.0, 0.6))), "precision": found,
+        "precision_shares_frac": {found: 1.0}}  # fmt: skip
     memory = {"recompute_ns": draw(st.sampled_from((0, 9 * MS))), "recompute_modules": {}}
     return rank(*rows, kernels=tuple(kernels), data_loading=loading, detected=detected, memory=memory)
 
