@@ -12,7 +12,7 @@ from tests.recordings.ranks import drawn
 from traces.arrays import IntArray
 from traces.ranks.matching.gathered import OnClock, _shift_at_once, likely_shifts
 from traces.ranks.matching.match import match
-from traces.ranks.matching.messages import _meet, _nearest
+from traces.ranks.matching.messages import Exchanges, _meet, _nearest
 from traces.ranks.summaries.summary import Operation
 
 EACH_ITS_OWN = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE, Operation.CONTROL, Operation.OTHER)
@@ -127,3 +127,37 @@ def test_ends_of_two_meet_where_each_is_the_nearest_of_the_other() -> None:
         met += 1
         assert [*zip(found.rows, found.others, found.apart_ns, strict=True)] == kept
     assert met > 20
+
+
+def test_a_stage_is_as_large_as_its_ranks_are_apart_whose_messages_meet_most_closely() -> None:
+    """The mean over all ends of how far the nearest is in pairs so many places apart, and that meet often."""
+    draw, sizes = np.random.default_rng(4), set[int | None]()
+    for _ in range(150):
+        base = [np.unique(40 * draw.integers(0, 40, 12)) for _ in range(2)]
+        ends = [1_000 * np.unique(base[draw.integers(2)] + draw.integers(0, 9)) for _ in range(4)]
+        found = Exchanges.of([OnClock(place, each, each) for place, each in enumerate(ends)])
+        means, near = {}, [[9e9] * len(each) for each in ends]
+        whole = [[False] * len(each) for each in ends]
+        for pair, met in found.met.items():
+            begin, end = (how(ends[one][at] for one in pair) for how, at in ((max, 0), (min, -1)))
+            most = max(sum(begin - 10_000 <= ns <= end + 10_000 for ns in ends[one]) for one in pair)
+            far = max(float(np.median(met.apart_ns)), 1_000) / len(met.rows)
+            for one, rows in zip(pair, (met.rows, met.others), strict=True):
+                for row in rows.tolist():
+                    if far < near[one][row]:
+                        near[one][row], whole[one][row] = far, len(met.rows) >= 0.85 * most
+        told = [sum(ns < 9e9 for ns in each) for each in near]
+        assert found.are_whole().tolist() == [2 * sum(each) > n for each, n in zip(whole, told, strict=True)]
+        for size in (1, 2, 3):
+            apart = [[10_000] * len(each) for each in ends]
+            for pair, met in found.met.items():
+                if pair[1] - pair[0] == size and len(met.rows) >= 0.2 * min(len(ends[one]) for one in pair):
+                    for one, rows in zip(pair, (met.rows, met.others), strict=True):
+                        for row, ns in zip(rows.tolist(), met.apart_ns.tolist(), strict=True):
+                            apart[one][row] = min(apart[one][row], ns)
+            means[size] = sum(map(sum, apart)) / sum(map(len, apart))
+        best = min((1, 2), key=means.__getitem__)
+        others = min(ns for size, ns in means.items() if size != best)
+        assert found.stage_size() == (best if others >= 1.4 * max(means[best], 100) else None)
+        sizes.add(found.stage_size())
+    assert sizes == {None, 1, 2}
