@@ -132,8 +132,8 @@ def test_ends_of_two_meet_where_each_is_the_nearest_of_the_other() -> None:
 def test_a_stage_is_as_large_as_its_ranks_are_apart_whose_messages_meet_most_closely() -> None:
     """The mean over all ends of how far the nearest is in pairs so many places apart, and that meet often."""
     draw, sizes = np.random.default_rng(4), set[int | None]()
-    for _ in range(150):
-        base = [np.unique(40 * draw.integers(0, 40, 12)) for _ in range(2)]
+    for _ in range(60):
+        base = [np.unique(40 * draw.integers(0, 200, 24)) for _ in range(2)]
         ends = [1_000 * np.unique(base[draw.integers(2)] + draw.integers(0, 9)) for _ in range(4)]
         found = Exchanges.of([OnClock(place, each, each) for place, each in enumerate(ends)])
         means, near = {}, [[9e9] * len(each) for each in ends]

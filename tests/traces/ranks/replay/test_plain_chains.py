@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise, product
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,17 +13,9 @@ from tests.recordings.ranks import drawn
 from traces.arrays import IntArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay import chains as way
 from traces.ranks.replay.beneath import Slowed, comes_after
-from traces.ranks.replay.chains import (
-    NEVER,
-    Chains,
-    _behind,
-    _in_step,
-    chains_of,
-    families_of,
-    replayed,
-    with_beside,
-)
+from traces.ranks.replay.chains import NEVER, Chains, replayed
 from traces.ranks.replay.without import _hidden
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN
@@ -51,13 +44,11 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes() -> None:
         rows, group = range(len(matched.place)), matched.group[matched.instance]
         place, start, end, exposed = matched.place, matched.start_ns, matched.end_ns, matched.exposed_ns
         behind = plain_behind(matched)
-        assert _behind(matched, aligned).tolist() == behind
-        chains = chains_of(matched, aligned, np.zeros(len(rows), dtype=np.int64), skipped=())
+        assert way._behind(matched, aligned).tolist() == behind
+        chains = way.chains_of(matched, aligned, np.zeros(len(rows), dtype=np.int64), skipped=())
         beside = [NO_ROW for _ in rows]
         for rank in range(4):
-            alone = [
-                row for row in rows if place[row] == rank and exposed[row] >= 0.95 * (end[row] - start[row])
-            ]
+            alone = np.flatnonzero((place == rank) & (exposed >= 0.95 * (end - start))).tolist()
             stretches: list[list[int]] = []
             for row in sorted(alone, key=lambda row: (end[row], row)):
                 if not stretches or start[row] > end[stretches[-1][-1]] + 10_000:
@@ -66,9 +57,7 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes() -> None:
             for one in stretches:
                 theirs = [row for row in one if group[row] != group[one[-1]]]
                 beside[one[-1]] = theirs[-1] if theirs else NO_ROW
-        found = with_beside(chains, matched, aligned).beside
-        assert found is not None
-        assert found.tolist() == beside
+        assert np.array_equal(way.with_beside(chains, matched, aligned).beside, beside)  # type: ignore[arg-type]
         ends = replayed(chains, chains.own_ns, chains.moving_ns)
         assert {*ends[ends != end].tolist()} <= {NEVER}  # as recorded, but for what contradicts itself
         queued, less = np.random.default_rng(seed).random((2, len(rows))) < 0.7
@@ -87,12 +76,9 @@ def test_what_holds_a_rank_up_is_what_compute_does_not_hide_on_most_like_ranks()
         matched, aligned = run(seed)
         draw = np.random.default_rng(seed)
         rows, place, start, end = range(len(matched.place)), matched.place, matched.start_ns, matched.end_ns
-        matched.recorded.rows.exposed_ns[:] = draw.choice(
-            [0, 3_500, 7_000, 8_000], len(matched.recorded.place)
-        )
-        matched.recorded.rows.compute_ns[:] = draw.choice(
-            [9_500, 38_000, 95_000, 400_000], len(matched.recorded.place)
-        )
+        recorded = matched.recorded.rows
+        recorded.exposed_ns[:] = draw.choice([0, 3_500, 7_000, 8_000], len(recorded))
+        recorded.compute_ns[:] = draw.choice([9_500, 38_000, 95_000, 400_000], len(recorded))
         matched.kind[:] = draw.choice([5, 5, 6], len(rows))
         role, behind = draw.integers(0, 3, len(rows)), np.array(plain_behind(matched), dtype=np.int64)
         last = ByTime(place, end).before(place, start)
@@ -102,26 +88,17 @@ def test_what_holds_a_rank_up_is_what_compute_does_not_hide_on_most_like_ranks()
         for row in rows:
             if behind[row] == NO_ROW or not beneath[last[row]]:
                 continue
-            alone = [
-                one
-                for one in rows
-                if place[one] == place[row] and end[one] <= start[row] and not beneath[one]
-            ]
-            alone = [one for one in alone if end[one] > end[behind[row]]]
+            between = (end > end[behind[row]]) & (end <= start[row]) & ~np.array(beneath)
+            alone = np.flatnonzero(between & (place == place[row])).tolist()
             held[row] = max(alone, key=lambda one: (end[one], one), default=behind[row])
             apart = end[held[row]] - end[behind[row]] - matched.exposed_ns[held[row]] if alone else 0
             worked = matched.compute_ns[row] - max(apart, 0)
             through[row] = worked >= max(1, 0.95 * (start[row] - end[held[row]]))
         before = np.where(last == NO_ROW, UNKNOWN, role[last])
-        expected = [
-            held[row]
-            if (through[row] or own[last[row]])
-            and most(through, (role == role[row]) & (before == before[row]))
-            else last[row]
-            for row in rows
-        ]
+        usual = [most(through, (role == role[row]) & (before == before[row])) for row in rows]
+        may = (np.array(through) | np.array(own)[last]) & usual
         after, _ = comes_after(matched, aligned, role, behind, last, [5])
-        assert after.tolist() == expected
+        assert after.tolist() == np.where(may, held, last).tolist()
         moved += (after != last).sum()
     assert moved > 20
 
@@ -133,97 +110,70 @@ def most(which: list[bool], among: Any) -> bool:
 def test_families_and_places_in_a_step_are_counted_by_group() -> None:
     for seed in SEEDS:
         matched, _ = run(seed)
-        members: dict[int, list[int]] = {}
-        for group, several in zip(
-            matched.group.tolist(), np.split(matched.place, matched.first[1:-1]), strict=True
-        ):
-            members.setdefault(group, several.tolist())
-        often = {group: int((matched.group == group).sum()) for group in members}
-        above = {
-            group: sum(
-                often[other] > often[group] and len(theirs) == len(mine) and mine[0] in theirs
-                for other, theirs in members.items()
-            )
-            for group, mine in members.items()
-        }
-        assert families_of(matched).tolist() == [above[group] for group in matched.group.tolist()]
+        groups, several = matched.group.tolist(), np.split(matched.place, matched.first[1:-1])
+        members = {group: each.tolist() for group, each in zip(groups[::-1], several[::-1], strict=True)}
+        above = dict.fromkeys(members, 0)
+        for (group, mine), (other, theirs) in product(members.items(), repeat=2):
+            more = groups.count(other) > groups.count(group)
+            above[group] += more and len(theirs) == len(mine) and mine[0] in theirs
+        assert way.families_of(matched).tolist() == [above[group] for group in groups]
         step = matched.step[matched.first[:-1]]
-        runs: list[list[int]] = []
-        for one, key in enumerate(zip(matched.group.tolist(), step.tolist(), strict=True)):
-            if not runs or key != (matched.group[runs[-1][0]], step[runs[-1][0]]):
-                runs.append([])
-            runs[-1].append(one)
-        of_group = {group: [len(one) for one in runs if matched.group[one[0]] == group] for group in members}
-        usual = {group: int(np.median(counts) // 1) for group, counts in of_group.items()}
+        runs = [[*each] for _, each in groupby(range(len(groups)), key=lambda one: (groups[one], step[one]))]
+        usual = {group: median(len(one) for one in runs if groups[one[0]] == group) // 1 for group in members}
         longest = max(map(len, runs), default=1)
-        whole = [step[one[0]] != UNKNOWN and len(one) == usual[int(matched.group[one[0]])] for one in runs]
-        expected = [
-            turn if is_whole else longest + int(matched.sequence[row])
-            for one, is_whole in zip(runs, whole, strict=True)
-            for turn, row in enumerate(one)
-        ]
-        assert _in_step(matched, step).tolist() == expected
+        expected: list[int] = []
+        for one in runs:
+            whole = step[one[0]] != UNKNOWN and len(one) == usual[groups[one[0]]]
+            expected += range(len(one)) if whole else (longest + matched.sequence[one]).tolist()
+        assert way._in_step(matched, step).tolist() == expected
 
 
-def drawn_chains(draw: np.random.Generator) -> tuple[Chains, IntArray, IntArray]:
-    """Up to seven instances, which come after any of those before them, or of those behind them."""
+def drawn_chains(draw: np.random.Generator) -> Chains:
+    """Seven instances, which come after any of those before them."""
     sizes = draw.integers(1, 4, 7)
     first, count = np.append(0, np.cumsum(sizes)), int(sizes.sum())
-    turned = draw.random() < 0.5
-    none = np.full(count, NO_ROW)
-
-    def earlier(bound: IntArray) -> IntArray:
-        """Of each row one below a bound, or none; `turned` from the other end."""
-        some = np.where(draw.random(count) < 0.2, NO_ROW, draw.integers(-1, np.maximum(bound, 0)))
-        return np.where(some == NO_ROW, NO_ROW, count - 1 - some)[::-1] if turned else some
-
     begin = np.repeat(first[:-1], sizes)
-    if turned:
-        first, begin = np.append(0, np.cumsum(sizes[::-1])), np.repeat(first[:-1], sizes)
+
+    def earlier() -> IntArray:
+        some = draw.integers(-1, np.maximum(begin, 0))
+        return np.where(draw.random(count) < 0.2, NO_ROW, some)
+
     times = [10 * draw.integers(0, 9, count) for _ in range(4)]
-    after, behind, beneath = (earlier(begin) for _ in range(3))
+    after, behind, beneath = (earlier() for _ in range(3))
     slowed = Slowed(beneath, times[2], 0.25) if draw.random() < 0.5 else None
-    beside = earlier(begin) if draw.random() < 0.5 else None
-    by_time = ByTime(none * 0, none * 0)
-    return (
-        Chains(first, by_time, after, behind, times[0], times[1], times[3], slowed, beside),
-        times[0],
-        times[1],
-    )
+    beside = earlier() if draw.random() < 0.5 else None
+    by_time = ByTime(begin * 0, begin * 0)
+    return Chains(first, by_time, after, behind, times[0], times[1], times[3], slowed, beside)
 
 
 def plain_ends(chains: Chains, own: list[int], moving: list[int], free: list[bool]) -> list[int]:
-    first, ends = chains.first.tolist(), {NO_ROW: NEVER}
+    ends = {NO_ROW: NEVER}
     beneath = chains.slowed.beneath.tolist() if chains.slowed else [NO_ROW] * len(own)
     beside = chains.beside.tolist() if chains.beside is not None else [NO_ROW] * len(own)
-    for _ in first:
-        for rows in (range(*pair) for pair in pairwise(first)):
-            before = [int(at) for row in rows for one in (chains.after, chains.behind) for at in [one[row]]]
-            before += [beside[chains.after[row]] for row in rows if chains.after[row] != NO_ROW]
-            if not {*before, *(beneath[row] for row in rows)} <= {*ends}:
-                continue
-            here = {}
-            for row in rows:
-                after = int(chains.after[row])
-                since = 0 if after == NO_ROW else max(ends[after], ends[beside[after]])
-                work = own[row]
-                if chains.slowed and beneath[row] != NO_ROW:
-                    beside_ns = max(ends[beneath[row]] - since - int(chains.slowed.lead_ns[row]), 0)
-                    work += min(round(0.25 * beside_ns), max(own[row], 0) // 3 + 1)
-                here[row] = max(since + work, ends[int(chains.behind[row])])
-            held = [row for row in rows if not free[row]]
-            sooner = (
-                max(int(chains.start_ns[row]) for row in held) - max(here[row] for row in held) if held else 0
-            )
-            last = max(here[row] - sooner * free[row] for row in rows)
-            ends |= {row: last + moving[row] for row in rows}
-    return [ends.get(row, NEVER) for row in range(len(own))]
+    for rows in (range(*pair) for pair in pairwise(chains.first.tolist())):
+        here = {}
+        for row in rows:
+            after = int(chains.after[row])
+            since = 0 if after == NO_ROW else max(ends[after], ends[beside[after]])
+            work = own[row]
+            if chains.slowed and beneath[row] != NO_ROW:
+                beside_ns = max(ends[beneath[row]] - since - int(chains.slowed.lead_ns[row]), 0)
+                work += min(round(0.25 * beside_ns), max(own[row], 0) // 3 + 1)
+            here[row] = max(since + work, ends[int(chains.behind[row])])
+        held = [row for row in rows if not free[row]]
+        sooner = (
+            max(int(chains.start_ns[row]) for row in held) - max(here[row] for row in held) if held else 0
+        )
+        last = max(here[row] - sooner * free[row] for row in rows)
+        ends |= {row: last + moving[row] for row in rows}
+    return [ends[row] for row in range(len(own))]
 
 
 def test_a_replay_ends_as_that_of_one_instance_after_the_other() -> None:
     for seed in range(60):
         draw = np.random.default_rng(seed)
-        chains, own, moving = drawn_chains(draw)
+        chains = drawn_chains(draw)
+        own, moving = chains.own_ns, chains.moving_ns
         free = (chains.after == NO_ROW) & (draw.random(len(own)) < 0.5)
         for which in (free, None):
             flags = [False] * len(own) if which is None else which.tolist()
