@@ -109,7 +109,7 @@ def near(ns: int, among: IntArray) -> int:
 
 def test_ends_of_two_meet_where_each_is_the_nearest_of_the_other() -> None:
     draw, met = np.random.default_rng(2), 0
-    for _ in range(60):
+    for _ in range(300):
         own, led = map(np.unique, drawn_ends(draw))
         assert _nearest(own, led).tolist() == [near(ns, led) for ns in own.tolist()]
         found = _meet(own, led)

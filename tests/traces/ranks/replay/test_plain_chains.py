@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby, pairwise, product
 from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
-from tests.recordings.ranks import drawn
+from tests.recordings.ranks import ALIKE, array, drawn
 from traces.arrays import IntArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.replay import chains as way
 from traces.ranks.replay.beneath import Slowed, comes_after
 from traces.ranks.replay.chains import NEVER, Chains, replayed
+from traces.ranks.replay.even_stages import _times, _to_come, even_stages
 from traces.ranks.replay.without import _hidden
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN
+from traces.ranks.waiting.side_by_side import Alike
 
 SEEDS = range(40)
 
@@ -179,3 +183,25 @@ def test_a_replay_ends_as_that_of_one_instance_after_the_other() -> None:
             flags = [False] * len(own) if which is None else which.tolist()
             expected = plain_ends(chains, own.tolist(), moving.tolist(), flags)
             assert replayed(chains, own, moving, which).tolist() == expected
+
+
+def test_layers_are_shared_out_where_their_kernels_can_be_and_take_as_long_as_there_are_of_them() -> None:
+    matched, aligned = run(1)
+    chains = way.chains_of(matched, aligned, np.zeros(len(matched.place), dtype=np.int64))
+    for one in (ALIKE, replace(ALIKE, attention=0)):  # nothing to even out
+        assert even_stages(matched, chains, (Alike(one, (0, 1, 2, 3)),), ()) == (
+            chains.own_ns,
+            chains.moving_ns,
+        )
+    for layers, microbatches, more in (
+        ([4, 12], (2,), [4, -4]),
+        ([0, 4, 12], (2,), [0, 4, -4]),
+        ([4, 8], (2,), [0, -4]),  # three layers of four kernels
+        ([4, 8], (1,), [2, -2]),  # six of two
+        ([4, 8], (), [0, -4]),
+    ):
+        assert _to_come(array(layers), microbatches).tolist() == more
+    apart, took_ns, place = np.array([-1.0, 1]), array([10, 20, 90]), array([0, 0, 1])
+    for more, times in (([1, -1], [2, 2 / 3]), ([0, -4], [1, 0])):  # a layer takes 30 ns
+        assert _times(place, took_ns, apart, array(more)).tolist() == pytest.approx(times)
+    assert _times(place, took_ns * 0, apart, array([1, 1])).tolist() == [1, 1]
