@@ -110,7 +110,7 @@ class Met:
 
 def meet(own: Sequences, other: Sequences) -> Met | None:
     """Where ends of the two coincide, of several independent sequences; None where that leaves doubt."""
-    for where in _WHERE if len(own.end_ns) and len(other.end_ns) else ():
+    for where in _WHERE:
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
         tried = [
             _followed(own, other, at_ns, middle_ns) for middle_ns in _crowded(*_apart(own, other, at_ns))

@@ -131,8 +131,6 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
     the turn of a stream says nothing, since programs of other stages use other streams.
     """
     of_order = flat.of_source(GroupSource.ORDER)
-    if not of_order.any():
-        return flat
     settled = _Settled(flat)
     for several in _candidates(flat, of_order, any_turn=fits is not None):
         if len(several) > MOST.value:
