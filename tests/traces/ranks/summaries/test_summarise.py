@@ -19,7 +19,7 @@ from tests.recordings.ranks import US, array, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.summaries.collectives import Called, called_by
+from traces.ranks.summaries.collectives import Called, called_by, messages_of
 from traces.ranks.summaries.summarise import loading_ns, summarise
 from traces.ranks.summaries.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
 from traces.resolve.communication import communication_of
@@ -132,6 +132,14 @@ def test_a_group_without_payloads_counts_messages_and_tells_no_bytes(export: Exp
     found = called(export, line)
     assert (found.sends.tolist(), found.receives.tolist()) == ([2], [1])
     assert (found.given_bytes.tolist(), found.received_bytes.tolist()) == ([UNKNOWN], [UNKNOWN])
+
+
+def test_messages_are_kept_where_anything_is_told_of_any() -> None:
+    called = Called(*(array([9, one, 0]) for one in range(1, 7)))
+    found = messages_of(called, array([1, 2]))
+    columns = found.sends, found.receives, found.received_bytes
+    assert [one.tolist() for one in columns] == [[1, 0], [2, 0], [4, 0]]
+    assert len(messages_of(called, array([2]))) == 0
 
 
 def summarised(run: Run, place: int = 0) -> RankSummary:
