@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
@@ -256,6 +257,30 @@ def many(rank_count: int, *, group_size: int, step_count: int, per_step: int, la
         )  # fmt: skip
         result.append(shifted(one, 1000 * rank))
     return result
+
+
+MEMBERS = ((0, 1, 2, 3), (0, 1), (2, 3), (1, 2))
+
+
+def drawn(seed: int) -> list[RankSummary]:
+    """Four ranks that meet in groups, by tens of us: many times are equal, and stretches touch each other."""
+    draw = Random(seed)
+    groups = [Group(GroupSource.COMMUNICATOR, key, draw.choice((None, 2, len(several)))) for key, several
+              in enumerate(MEMBERS)]  # fmt: skip
+    some: list[list[Part]] = [[], [], [], []]
+    for group, several in enumerate(MEMBERS):
+        operation, begin, steps = draw.choice((*Operation,)), draw.randrange(4), draw.choice((3, 99))
+        for number in range(begin, begin + draw.randrange(6)):
+            for rank in several:
+                start, exposed, *spent = (10.0 * draw.randrange(5) for _ in range(4))
+                before = dict(zip(("compute", "grouped"), spent, strict=True))
+                time = 40.0 * number + start, 40.0 * number + start + draw.choice((10, 20, 40))
+                step = number // steps if draw.random() < 0.9 else UNKNOWN
+                did = operation if draw.random() < 0.9 else Operation.ALL_REDUCE
+                size = draw.choice((UNKNOWN, 8, 8, 8, 16))
+                some[rank].append(Part(group, number, *time, did, size, step, before, exposed))
+    times = [{"start": 100 * step, "end": 100 * step + 90} for step in range(3)]
+    return [summary_of(rank, each, groups, steps=times) for rank, each in enumerate(some)]
 
 
 def summaries_in(path: Path) -> list[RankSummary]:

@@ -104,18 +104,19 @@ class Met:
     theirs: IntArray
     expected_ns: IntArray
 
+    def __len__(self) -> int:
+        return len(self.mine)
+
 
 def meet(own: Sequences, other: Sequences) -> Met | None:
     """Where ends of the two coincide, of several independent sequences; None where that leaves doubt."""
-    for where in _WHERE if len(own.end_ns) and len(other.end_ns) else ():
+    for where in _WHERE:
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
         tried = [
             _followed(own, other, at_ns, middle_ns) for middle_ns in _crowded(*_apart(own, other, at_ns))
         ]
-        found = sorted(
-            (met for met in tried if _independent(met, own, other)), key=lambda met: -len(met.mine)
-        )
-        if found and (len(found) == 1 or len(found[1].mine) <= SECOND.value * len(found[0].mine)):
+        found = sorted((met for met in tried if _independent(met, own, other)), key=len, reverse=True)
+        if found and (len(found) == 1 or len(found[1]) <= SECOND.value * len(found[0])):
             return found[0]
     return None
 
@@ -161,7 +162,7 @@ def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> M
     farthest = float(np.abs(at).max())
     for reach_ns in (_WINDOW_NS / 2, 4 * _WINDOW_NS, farthest, farthest):
         met = _pairs(own, other, at, line, np.abs(at) <= reach_ns)
-        if len(met.mine) < _LEAST:
+        if len(met) < _LEAST:
             break
         line = _line(at[met.mine], (other.end_ns[met.theirs] - own.end_ns[met.mine]).astype(np.float64))
     return _pairs(own, other, at, line, np.ones(len(at), dtype=np.bool_))
@@ -228,7 +229,7 @@ def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int
     times, of_clock = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
     for one, other, met in _meetings(ranks, number):
         times.append(np.stack((own_ns[one][met.mine], own_ns[other][met.theirs]), axis=1).ravel())
-        of_clock.append(np.tile(number[[one, other]], len(met.mine)))
+        of_clock.append(np.tile(number[[one, other]], len(met)))
     time, clock = np.concatenate(times), np.concatenate(of_clock)
     fits = fit_clocks(time, clock, np.arange(0, len(time) + 1, 2), len(fingerprints))
     if not fits.known.all() or fits.within_ns.max() > MEET.value:

@@ -131,8 +131,6 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
     the turn of a stream says nothing, since programs of other stages use other streams.
     """
     of_order = flat.of_source(GroupSource.ORDER)
-    if not of_order.any():
-        return flat
     settled = _Settled(flat)
     for several in _candidates(flat, of_order, any_turn=fits is not None):
         if len(several) > MOST.value:
@@ -154,8 +152,8 @@ def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[
     for code in sorted(codes, key=lambda code: (code == Operation.EXCHANGE, code)):  # stages first
         mine = np.flatnonzero(of_order & (operation == code))
         mine = mine[np.lexsort((mine, group[mine], place[mine]))]
-        rows = np.split(mine, parts.begins_of(place[mine], group[mine])[1:-1])
-        turns = [group[one[0]] for one in rows]
+        first = parts.begins_of(place[mine], group[mine])
+        rows, turns = np.split(mine, first[1:-1]), group[mine[first[:-1]]].tolist()
         count = Counter(turns)
         if any_turn and len(count) > 1 and len({*count.values()}) > 1:
             yield rows  # some have more streams than others
@@ -301,7 +299,6 @@ def shift_between(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> tup
             if residual_ns <= FINEST_NS and not shift:
                 break
     best = min(found, key=lambda one: (max(one[0], FINEST_NS), abs(one[1])), default=None)
-    unshifted = [one for one in found if one[1] == 0]
-    if best and unshifted and unshifted[0][0] <= _CLEARLY * best[0]:
-        return unshifted[0]
+    if best and not found[0][1] and found[0][0] <= _CLEARLY * best[0]:  # none is the first
+        return found[0]
     return best

@@ -143,7 +143,7 @@ def _most_common(values: Sequence[T | None]) -> T | None:
 
 def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:
     """Places of ranks most of whose collectives do something else than those of the others."""
-    return np.flatnonzero(matched.disagreeing > MOST.value * np.maximum(lengths, 1))
+    return np.flatnonzero(matched.disagreeing > MOST.value * lengths)
 
 
 def truncated(matched: Matched, count: int) -> IntArray:
@@ -157,7 +157,7 @@ def truncated(matched: Matched, count: int) -> IntArray:
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
     could = np.bincount(place, weights=there[group], minlength=count)
     took = np.bincount(matched.place, minlength=count)
-    return np.flatnonzero((could > 0) & (took < (1 - WALL.value) * could))
+    return np.flatnonzero(took < (1 - WALL.value) * could)
 
 
 def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -246,12 +246,9 @@ def _same_process(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iter
 
 
 def _overlapping(summaries: Sequence[RankSummary], left: Sequence[int]) -> dict[int, int]:
-    """With how many others each recording has a moment in common, by the clocks of their hosts."""
+    """With how many each recording that tells its time has a moment in common, by the clocks of hosts."""
     spans = {index: span for index in left if (span := unix_ns(summaries[index])) is not None}
     begins, ends = sorted(begin for begin, _ in spans.values()), sorted(end for _, end in spans.values())
     return {
-        index: 0
-        if (span := spans.get(index)) is None
-        else bisect_right(begins, span[1]) - bisect_left(ends, span[0])
-        for index in left
+        index: bisect_right(begins, end) - bisect_left(ends, begin) for index, (begin, end) in spans.items()
     }

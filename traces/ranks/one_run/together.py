@@ -154,13 +154,9 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
 
 def _held(matched: Matched, aligned: Aligned, count: int) -> int:
     """Participations that can be what they seem, of `count` ranks that are all held together by them."""
-    if not aligned.clocks.aligned:
-        return 0
     possible = matched.take(consistent(matched, aligned))
     number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
-    if (number == number[0]).all():
-        return len(possible.place)
-    return 0
+    return len(possible.place) * bool(aligned.clocks.aligned and (number == number[0]).all())
 
 
 def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:

@@ -101,7 +101,7 @@ def comes_after(
 
 def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
     """Whether it holds for most of the rows of the same number."""
-    share = np.bincount(number, weights=which) / np.maximum(np.bincount(number), 1)
+    share = np.bincount(number, weights=which) / np.bincount(number)
     result: BoolArray = (share > MOST.value)[number]
     return result
 
@@ -144,7 +144,7 @@ def slope(x: FloatArray, y: FloatArray, group: IntArray) -> tuple[float, float]:
     """
     count = np.bincount(group)
     free = len(x) - len(count) - 1
-    apart_x, apart_y = (one - (np.bincount(group, one) / np.maximum(count, 1))[group] for one in (x, y))
+    apart_x, apart_y = (one - (np.bincount(group, one) / count)[group] for one in (x, y))
     spread = float(apart_x @ apart_x)
     if free < 1 or not spread:
         return np.nan, np.nan

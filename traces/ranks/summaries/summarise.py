@@ -49,8 +49,6 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     rows, kernels = rank.activities, rank.columns.kernels
     inside, alone = ns_in(rows, windows) == rows.end_ns - rows.start_ns, ns_in(rows, comm) == 0
     mine = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0) & inside & alone)
-    if not len(mine):
-        return KernelTimes.none()
     kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
     order = np.argsort(kind, kind="stable")
     first = parts.begins_of(kind[order])

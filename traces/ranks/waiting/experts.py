@@ -114,7 +114,7 @@ def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor
     group = label[place]
     first = parts.begins_of(group, layer, step)
     head = first[:-1]
-    mean = parts.total(work, first) / np.maximum(np.diff(first), 1)
+    mean = parts.total(work, first) / np.diff(first)
     most = parts.most(work, first)
     top = place[parts.first_where(work == parts.spread(most, first), first)]
     size = np.append(np.bincount(label[label != UNKNOWN], minlength=1), 0)

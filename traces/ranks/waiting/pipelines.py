@@ -29,8 +29,6 @@ _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
 
 def messages_of(matched: Matched) -> BoolArray:
     """Which instances are messages of the pipeline, shape (n,)."""
-    if not (matched.kind == _PIPELINE).any():
-        return np.zeros(len(matched), dtype=np.bool_)
     most, least = (fold(matched.kind, matched.first) for fold in (parts.most, parts.least))
     return (most == _PIPELINE) & (least == _PIPELINE)
 

@@ -22,7 +22,6 @@ from traces.ranks.replay.even_stages import _rising
 from traces.ranks.summaries.summary import (
     UNKNOWN,
     ExpertWork,
-    FirstStep,
     Group,
     GroupSource,
     KernelTimes,
@@ -79,6 +78,9 @@ def test_clocks_meet_where_what_comes_once_a_step_agrees_and_what_comes_often(
     assert _independent(Met(both, both, ranks.end_ns), ranks, ranks) is independent
     for alone in rows:
         assert not _independent(Met(alone, alone, ranks.end_ns), ranks, ranks)
+    more = sequences(4, (Operation.ALL_REDUCE, 7), often)  # comes too often on one of the two
+    assert not _independent(Met(both, both, ranks.end_ns), ranks, more)
+    assert not _independent(Met(both, both, more.end_ns), more, ranks)
 
 
 def test_of_what_both_recorded_ends_are_counted_by_the_clock_of_each() -> None:
@@ -285,10 +287,10 @@ def test_ranks_come_in_the_order_of_their_numbers_else_of_their_places_in_the_la
 
 
 def test_bytes_to_a_peer_are_of_a_step_without_a_longer_first_one() -> None:
-    def sends(rank: int, size: int, peer: int, first: FirstStep = FirstStep.USUAL) -> RankSummary:
-        columns = [[COMM_KINDS.index("ep_a2a")], [7], [rank], [peer], [size], [0]]
-        return replace(summary_of(rank, []), peers=Peers(*map(array, columns)), first_step=first)
+    def sends(rank: int, size: int, peer: int, kind: int = 0) -> RankSummary:
+        columns = [[UNKNOWN, kind], [7, 7], [rank, rank], [peer, peer], [size, size], [0, 0]]
+        return replace(summary_of(rank, []), peers=Peers(*map(array, columns)))
 
-    ranks = [sends(0, 90, 1), sends(1, 80, 0), sends(2, 70, 2), sends(UNKNOWN, 60, 0), summary_of(4, [])]
+    ranks = [sends(0, 90, 1), sends(1, 80, 0, 2), sends(2, 70, 2), sends(UNKNOWN, 60, 0), summary_of(4, [])]
     found = [(one.sender, one.receiver, one.size_bytes) for one in _pairs(ranks, array([3, 2, 1, 1, 1]))]
     assert found == [(3, 0, 60), (1, 0, 40), (0, 1, 30)]

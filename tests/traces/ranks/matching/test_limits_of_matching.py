@@ -50,29 +50,7 @@ def groups_by_clock(*ends_us: Sequence[float], lasts_us: float = 5) -> list[list
     return by_clock([OnClock(place, each - round(lasts_us * US), each) for place, each in enumerate(ends)])
 
 
-TOGETHER, APART = [[(0, 0), (1, 0)]], [[(0, 0)], [(1, 0)]]
-
-
-@pytest.mark.parametrize(
-    ("mine", "theirs", "groups"),
-    [
-        ([100, 200, 300], [100, 200, 300], TOGETHER),
-        ([100, 200], [100, 200], APART),  # LEAST
-        ([100, 200, 300], [85, 185, 285], TOGETHER),  # MEET: begun 10 us after the other had ended
-        ([100, 200, 300], [84.999, 184.999, 284.999], APART),
-        ([100, 200, 300], [115, 215, 315], TOGETHER),
-        ([100, 200, 300], [115.001, 215.001, 315.001], APART),
-        (range(0, 800, 100), range(400, 1200, 100), [[(0, 0), (1, 4)]]),  # half of them in common
-        (range(0, 800, 100), range(500, 1300, 100), APART),
-        (range(400, 1200, 100), range(0, 800, 100), [[(0, 0), (1, -4)]]),
-        (range(0, 800, 100), range(0, 2_000, 100), TOGETHER),  # half of the fewer
-        (range(0, 2_000, 100), range(0, 800, 100), TOGETHER),
-    ],
-)
-def test_two_ranks_are_in_one_group_where_enough_ends_lie_together(
-    mine: Sequence[float], theirs: Sequence[float], groups: list[list[tuple[int, int]]]
-) -> None:
-    assert groups_by_clock(mine, theirs) == groups
+APART = [[(0, 0)], [(1, 0)]]
 
 
 def test_two_sequences_of_one_rank_are_in_no_one_group() -> None:

@@ -42,26 +42,6 @@ def ends_us(begin_us: float = 1000) -> list[float]:
     return ends
 
 
-def test_another_operation_or_size_is_no_part_of_an_instance() -> None:
-    def rank(number: int, operation: Operation, size: int) -> RankSummary:
-        return summary_of(number, [Part(0, 0, 0, 10, operation, size), *ended([50], first=1)])
-
-    ranks = [
-        *(rank(number, Operation.ALL_REDUCE, 64) for number in range(2)),
-        rank(2, Operation.ALL_GATHER, 64),
-        rank(3, Operation.ALL_REDUCE, 65),
-        rank(4, Operation.ALL_REDUCE, 0),
-    ]
-    matched = match(ranks)
-    assert found(matched)[0] == (0, [0, 1])
-    assert matched.disagreeing.tolist() == [0, 0, 1, 1, 1]
-
-
-def test_in_an_exchange_each_gives_its_own_size() -> None:
-    ranks = [summary_of(rank, [Part(0, 0, 0, 10, Operation.EXCHANGE, 64 + rank)]) for rank in range(3)]
-    assert found(match(ranks)) == [(0, [0, 1, 2])]
-
-
 def of_stage(rank: int | None, *peers: int) -> RankSummary:
     """A stage of a pipeline that names whom it exchanges messages with, of a communicator of all stages."""
     groups = [Group(GroupSource.PEER, 6, 2, peer=peer) for peer in peers]

@@ -10,6 +10,7 @@ import numpy as np
 from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import match
+from traces.ranks.replay.borders import mean_step_ns
 from traces.ranks.replay.without import _begins_alone, _queued
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, RankSummary
@@ -69,6 +70,11 @@ def test_how_many_steps_later_a_rank_began_follows_through_those_between() -> No
         assert found.step_count == 5
     alone = recorded(0, (0, 0, UNKNOWN), steps=1), recorded(1, (0, 0, UNKNOWN), steps=2)
     assert grid_of(alone, match(alone)).later.tolist() == [0, 0]
+
+
+def test_the_mean_step_is_that_of_the_median_rank_among_those_that_have_one() -> None:
+    assert mean_step_ns(np.array([[NAN, 3], [NAN, NAN], [4, 7]])) == 4
+    assert mean_step_ns(np.array([[NAN]])) == 0
 
 
 def begun(*first_us: float, later: bool = True, step_us: float = 1_000) -> list[int]:

@@ -10,51 +10,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from heuristics.late.run import analyse_run
-from tests.recordings.ranks import US, Part, Work, shifted, summary_of, together
-from traces.arrays import IntArray
+from tests.recordings.ranks import US, Part, Work, summary_of, together
 from traces.ranks.matching.match import Matched, match
-from traces.ranks.one_run.align import Aligned, Clocks, align
+from traces.ranks.one_run.align import Clocks, align
 from traces.ranks.replay.beneath import slope
-from traces.ranks.replay.chains import Chains, chains_of, families_of, replayed, with_beside
-from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.replay.chains import Chains, chains_of, replayed
 from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
-from traces.ranks.waiting.waits import NOBODY, Waits, measure_waits
 from traces.sections.run import RunWithout
 
 ONE_CLOCK = Clocks(True, 0, ())
-
-
-def waits_of(
-    times_us: list[tuple[float, float]],
-    operation: Operation = Operation.ALL_REDUCE,
-    *,
-    size: int | None = None,
-    aligned: bool = True,
-    all_seen: bool = True,
-) -> tuple[Matched, Waits]:
-    group = [Group(GroupSource.COMMUNICATOR, 1, size)]
-    ranks = [summary_of(n, [Part(0, 0, *each, operation)], group) for n, each in enumerate(times_us)]
-    matched = match(ranks)
-    clocks = ONE_CLOCK if aligned else Clocks(False, None, ())
-    return matched, measure_waits(
-        matched, Aligned(matched.start_ns, matched.end_ns, clocks), all_ranks_seen=all_seen
-    )
-
-
-def in_us(values: IntArray) -> list[float]:
-    return [value / US for value in values.tolist()]
-
-
-def test_without_one_clock_durations_stay_and_nobody_is_late() -> None:
-    _, waits = waits_of([(0, 130), (900, 930), (40, 130)], aligned=False)
-    assert (in_us(waits.wait_ns), waits.last.tolist()) == ([100, 0, 60], [NOBODY])
-
-
-def test_nobody_is_late_where_a_rank_of_the_group_was_not_recorded() -> None:
-    times: list[tuple[float, float]] = [(0, 50), (40, 50)]
-    assert waits_of(times, size=3)[1].last.tolist() == [NOBODY]
-    assert waits_of(times, all_seen=False)[1].last.tolist() == [NOBODY]
-    assert waits_of(times, size=2, all_seen=False)[1].last.tolist() == [1]
 
 
 def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
@@ -98,59 +62,6 @@ def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
     step_ns, without_ns = without(together(rows, per_step=PER_STEP, operation=Operation.EXCHANGE))
     assert step_ns == PER_STEP * 150 * US
     assert without_ns == pytest.approx(PER_STEP * (60 + 50 * 1.06 + 10) * US, rel=0.01)
-
-
-@given(
-    st.lists(st.lists(st.integers(1, 500), min_size=12, max_size=12), min_size=2, max_size=5),
-    st.integers(0, 1 << 31),
-)
-def test_a_run_replayed_as_it_was_is_as_it_was(own_us: list[list[int]], offset_ns: int) -> None:
-    ranks = together([[Work(compute=float(us)) for us in row] for row in own_us], per_step=4)
-    ranks[0] = shifted(ranks[0], offset_ns)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    chains = chains_of(matched, aligned, np.arange(len(matched.place)))
-    assert (replayed(chains, chains.own_ns, chains.moving_ns) == aligned.end_ns).all()
-
-
-def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_longest() -> None:
-    """Two ranks move 300 us in one group and 200 us in another, from 100 on, and meet again 50 us later."""
-    groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in range(3)]
-    parts = [
-        Part(0, 0, 100, 400, before={"compute": 100.0}),
-        Part(1, 0, 100, 300, before={"compute": 100.0}),
-        Part(2, 0, 450, 460, before={"compute": 50.0}),
-    ]
-    ranks = [summary_of(rank, parts, groups) for rank in range(2)]
-    for rank in ranks:
-        object.__setattr__(rank.identity, "clock", 1)
-    matched = match(ranks)
-    aligned = align(ranks, matched)
-    chains = with_beside(chains_of(matched, aligned, np.arange(len(matched.place))), matched, aligned)
-    assert chains.beside is not None
-    (rows,) = np.nonzero(chains.beside != NO_ROW)
-    assert sorted(matched.place[rows].tolist()) == [0, 1]
-    assert (matched.place[chains.beside[rows]] == matched.place[rows]).all()
-    of_first = matched.group[matched.instance] == matched.group[matched.instance][0]
-    shorter = np.where(of_first, 20 * US, chains.moving_ns)
-    ends = replayed(chains, chains.own_ns, shorter)
-    assert sorted({*ends.tolist()}) == [120 * US, 300 * US, 360 * US]
-    assert (replayed(chains, chains.own_ns, chains.moving_ns) == matched.end_ns).all()
-
-
-def test_groups_of_one_size_are_of_one_family_where_they_meet_equally_often() -> None:
-    often, seldom = ((0, 1), (2, 3)), ((0, 2), (1, 3))
-    ranks = []
-    for rank in range(4):
-        mine = [one for one in (*often, *seldom) if rank in one]
-        groups = [Group(GroupSource.COMMUNICATOR, 10 * a + b, 2) for a, b in mine]
-        times = [(0, number) for number in range(3)] + [(1, 0)]
-        some = [Part(group, number, 100.0 * at, 100.0 * at + 10) for at, (group, number) in enumerate(times)]
-        ranks.append(summary_of(rank, some, groups))
-    matched = match(ranks)
-    members = [matched.place[begin : begin + 2].tolist() for begin in matched.first[:-1].tolist()]
-    found = {(*pair, family) for pair, family in zip(members, families_of(matched).tolist(), strict=True)}
-    assert found == {(0, 1, 0), (2, 3, 0), (0, 2, 1), (1, 3, 1)}
 
 
 TOKENS, GRADIENTS = 0, 1
@@ -232,17 +143,3 @@ def test_each_group_takes_a_freedom_and_so_does_the_slope(groups: int, error: fl
     x, y = np.tile([0.0, 1, 2], groups), np.tile([0.0, 1, 5], groups) + np.repeat(np.arange(groups) * 7, 3)
     assert slope(x, y, np.repeat(np.arange(groups), 3)) == pytest.approx((2.5, error))
     assert np.isnan(slope(x[:2], y[:2], np.zeros(2, dtype=np.int64))).all()  # two points always fit
-
-
-def test_gradients_beneath_compute_hold_nothing_up_unless_they_are_asked_to() -> None:
-    """Where layers move, compute becomes shorter and what moved beneath it may hold a rank up."""
-    ranks = rows(LATE_US, 0.0)
-    matched, chains = chained(ranks)
-    aligned = align(ranks, matched)
-    role = np.zeros(len(matched.place), dtype=np.int64)
-    plain = chains_of(matched, aligned, role, skipped=())
-    last = plain.ends.before(matched.place, aligned.start_ns)
-    assert (plain.after == last).all()
-    skipping = chains.after != last
-    assert matched.exposed_ns[last[skipping]].max() == 0
-    assert skipping.sum() == len(ranks) * len(LATE_US)

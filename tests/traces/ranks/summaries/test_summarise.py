@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +15,12 @@ from bench.simulate.export import write_export
 from tests.by_hand.run import Run
 from tests.recordings.launches import GATHER, GEMM, SENDRECV, Line, rank_of
 from tests.recordings.payloads import collective, init, with_payloads
-from tests.recordings.ranks import US, measured
+from tests.recordings.ranks import US, array, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.summaries.collectives import Called, called_by
-from traces.ranks.summaries.summarise import summarise
+from traces.ranks.summaries.collectives import Called, called_by, messages_of
+from traces.ranks.summaries.summarise import loading_ns, summarise
 from traces.ranks.summaries.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
 from traces.resolve.communication import communication_of
 from traces.resolve.kinds import resolve_kinds
@@ -51,8 +53,10 @@ def test_a_longer_first_step_is_in_the_summary_unless_the_rank_initialises_in_it
     rank = with_kinds(rank, resolve_kinds(rank))
     steps, queueing = from_steps("user", "steps", (warm_up, *others)), find_queueing(rank)
     absent = absent_pieces(measure_account(rank, steps.windows, queueing))
-    summary = summarise(rank, steps, absent, queueing)
+    moe: Any = SimpleNamespace(expert_work=[array([0, 1])] * 3)
+    summary = summarise(rank, steps, absent, queueing, moe)
     assert summary.first_step is FirstStep[first]
+    assert summary.experts.step.tolist() == ([0, 1] if initialises else [1, 2])
     assert len(summary.steps) == (2 if initialises else 3)
     whole = from_steps("user", "steps", (replace(warm_up, dropped=None, is_warm_up=False), *others))
     absent = absent_pieces(measure_account(rank, whole.windows, queueing))
@@ -128,6 +132,14 @@ def test_a_group_without_payloads_counts_messages_and_tells_no_bytes(export: Exp
     found = called(export, line)
     assert (found.sends.tolist(), found.receives.tolist()) == ([2], [1])
     assert (found.given_bytes.tolist(), found.received_bytes.tolist()) == ([UNKNOWN], [UNKNOWN])
+
+
+def test_messages_are_kept_where_anything_is_told_of_any() -> None:
+    called = Called(*(array([9, one, 0]) for one in range(1, 7)))
+    found = messages_of(called, array([1, 2]))
+    columns = found.sends, found.receives, found.received_bytes
+    assert [one.tolist() for one in columns] == [[1, 0], [2, 0], [4, 0]]
+    assert len(messages_of(called, array([2]))) == 0
 
 
 def summarised(run: Run, place: int = 0) -> RankSummary:
@@ -228,3 +240,5 @@ def test_a_loader_counts_before_the_first_work_where_its_own_thread_launches_tha
         step = run.step(start + 70, start + 290)
         step.work("gemm", 0, 100)
     assert summarised(run).steps.loader_ns.tolist()[0] == loads_us * US
+    steps = (Step(n, 300 * n * US, 300 * (n + 1) * US, None if n else "partial") for n in range(3))
+    assert loading_ns(run.rank(0), from_steps("user", "steps", tuple(steps))) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,8 @@ from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
 from traces.arrays import FloatArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
-from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Operation
+from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource
 from traces.ranks.waiting.charge import _folded
-from traces.ranks.waiting.routing import routing_of
 from traces.ranks.waiting.side_by_side import Alike, Grid
 from traces.ranks.waiting.turns import counted_from_one_step
 from traces.ranks.waiting.waits import Waits, measure_waits
@@ -50,38 +48,6 @@ def test_of_steps_that_share_a_column_the_mean_of_those_known_stands_in_it() -> 
     expected = np.array([[2.0, 5, 9], [np.nan, 3, np.nan]])
     assert np.array_equal(_folded(table, 2), expected, equal_nan=True)
     assert _folded(table, 1) is table
-
-
-def routed(*grouped_us: Sequence[float], operation: Operation = Operation.EXCHANGE, slow: float = 1.0) -> Any:
-    """Four ranks with so much expert work before each collective; the last GPU takes so much longer."""
-    ranks = [
-        [
-            Part(
-                0,
-                turn,
-                1_000 * turn,
-                1_000 * turn + 10,
-                operation,
-                before={"compute": 500, "grouped": each[rank]},
-            )
-            for turn, each in enumerate(grouped_us)
-        ]
-        for rank in range(4)
-    ]
-    matched, _, _ = measured(*ranks)
-    return routing_of(matched, np.where(matched.place == 3, slow, 1.0), EVERY, 4)
-
-
-def test_experts_are_uneven_by_the_largest_over_the_mean_and_hot_where_one_has_most_of_it() -> None:
-    always = routed([100, 200, 100, 100], [100, 100, 100, 100])
-    assert (always.imbalance, always.cost_ns, always.hot) == (1 + 75 / 225, 75 * US, (1,))
-    assert always.of_experts.tolist() == [True, True]
-    assert routed([200, 100, 100, 100], *[[100, 200, 100, 100]] * 4).hot == (1,)  # HOT: four of five
-    assert routed(*[[200, 100, 100, 100]] * 2, *[[100, 200, 100, 100]] * 7).hot == ()
-    assert routed([100, 100, 100, 200], slow=2.0).imbalance == 1
-    reduced = routed([100, 200, 100, 100], operation=Operation.ALL_REDUCE)
-    assert (reduced.imbalance, reduced.hot, reduced.of_experts.tolist()) == (None, (), [False])
-    assert routed([100, 200, 100, 0]).imbalance is None  # one did none
 
 
 def test_numbers_are_counted_from_the_latest_step_in_which_a_group_begins() -> None:

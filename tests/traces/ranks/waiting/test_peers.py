@@ -20,7 +20,6 @@ from traces.ranks.summaries.summary import (
     UNKNOWN,
     Group,
     GroupSource,
-    Messages,
     Operation,
     Peers,
     RankSummary,
@@ -78,15 +77,6 @@ def test_speed_is_size_over_the_time_of_the_shortest(operation: Operation, moved
     (speed,) = speeds(found)
     assert (speed.collectives, speed.size_bytes, speed.transfer_ns) == (2, 2 * moved, 2 * 50 * US)
     assert speed.bytes_per_s == moved / 50e-6
-
-
-def test_in_an_exchange_the_shortest_participant_moves_the_larger_of_what_it_gives_and_gets() -> None:
-    ranks = ranks_of(Operation.EXCHANGE, (6 * MB, 2 * MB), kind="ep_a2a")
-    both = [Messages(array([1, 1]), array([1, 1]), array([got, got])) for got in (2 * MB, 6 * MB)]
-    ranks = [replace(rank, messages=one) for rank, one in zip(ranks, both, strict=True)]
-    found = analyse_run(ranks)
-    assert given_bytes(found) == [{"ep_a2a": 6 * MB}, {"ep_a2a": 2 * MB}]
-    assert speeds(found)[0].bytes_per_s == 6 * MB / 50e-6
 
 
 def test_without_sizes_there_is_no_figure_and_a_kind_with_one_missing_size_has_none() -> None:

@@ -179,13 +179,19 @@ def test_two_stages_and_two_microbatches_by_hand() -> None:
     Stage 1: waits until 10, works until 70, has no more to do until 90.
     """
     end = (-1, -1)
-    found = analyse_run([
+    ranks = [
         stage_of_two(0, (10, 10, 1, 0), (20, 40, 1, 1), (60, 70, 0, 1), (90, 90, *end)),
         stage_of_two(1, (0, 10, 0, 1), (40, 40, 1, 1), (70, 70, 1, 0), (70, 90, *end)),
-    ]).pipeline  # fmt: skip
+    ]
+    found = analyse_run(ranks).pipeline
     assert isinstance(found, Pipeline)
     first, last = found.stages
     assert (found.microbatches, found.chunks, found.formula_frac) == (2, 1, 1 / 3)
     assert phases(first) == (20 * US, 0, 10 * US)
     assert phases(last) == (10 * US, 0, 20 * US)
     assert (first.step_ns, last.step_ns, found.bubble_frac) == (90 * US, 90 * US, 1 / 3)
+    silent_ = analyse_run([replace(each, messages=Messages.none()) for each in ranks]).pipeline
+    assert isinstance(silent_, Pipeline)
+    untold = silent_.formula_frac, silent_.microbatches, silent_.chunks, silent_.stages[0].steady_ns
+    assert all(isinstance(one, Missing) for one in untold)
+    assert (silent_.with_more_chunks, silent_.stages[0].bubble_ns) == ((), first.bubble_ns)

@@ -1,0 +1,163 @@
+"""Collectives of small runs put together, and sequences beside each other: the same by plain loops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+
+from tests.recordings.ranks import drawn
+from traces.arrays import IntArray
+from traces.ranks.matching.gathered import OnClock, _shift_at_once, likely_shifts
+from traces.ranks.matching.match import match
+from traces.ranks.matching.messages import Exchanges, _meet, _nearest
+from traces.ranks.summaries.summary import Operation
+
+EACH_ITS_OWN = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE, Operation.CONTROL, Operation.OTHER)
+
+
+def test_an_instance_holds_those_of_one_number_that_do_what_most_of_them_do() -> None:
+    for seed in range(40):
+        ranks = drawn(seed)
+        several: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        at, lone = 0, [0] * len(ranks)
+        for place, one in enumerate(ranks):
+            for group, number in zip(
+                one.instances.group.tolist(), one.instances.sequence.tolist(), strict=True
+            ):
+                several[group, number].append((place, at))
+                at += 1
+        matched = match(ranks)
+        rows, expected = matched.recorded.rows, []
+        for key in sorted(several):
+            did = {row: int(rows.operation[row]) for _, row in several[key]}
+            usual = median(did.values()) // 1
+            sizes = {
+                row: int(rows.size_bytes[row]) for _, row in several[key] if did[row] not in EACH_ITS_OWN
+            }
+            told = [size for size in sizes.values() if size >= 0]
+            off = {row for row, size in sizes.items() if size >= 0 and size != median(told) // 1}
+            kept = [(place, row) for place, row in several[key] if did[row] == usual and row not in off]
+            for place in {place for place, _ in several[key]} - {place for place, _ in kept}:
+                lone[place] += 1
+            if len(kept) > 1:
+                expected.append((*key, int(usual), kept))
+        found = [
+            (*key, [*zip(places.tolist(), mine.tolist(), strict=True)])
+            for *key, places, mine in zip(
+                matched.group.tolist(), matched.sequence.tolist(), matched.operation.tolist(),
+                np.split(matched.place, matched.first[1:-1]), np.split(matched.at, matched.first[1:-1]),
+                strict=True,
+            )
+        ]  # fmt: skip
+        assert found == expected
+        assert matched.disagreeing.tolist() == lone
+        assert matched.start_ns.tolist() == rows.start_ns[matched.at].tolist()
+        which = matched.sizes == 2
+        some = matched.take(which)
+        assert (some.sizes.tolist(), some.sequence.tolist()) == (
+            [2] * int(which.sum()), matched.sequence[which].tolist(),
+        )  # fmt: skip
+        assert some.at.tolist() == [row for *_, kept in expected if len(kept) == 2 for _, row in kept]
+        assert some.end_ns.tolist() == rows.end_ns[some.at].tolist()
+        assert some.instance.tolist() == [one for one in range(len(some)) for _ in range(2)]
+
+
+def drawn_ends(draw: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Of two ranks up to twelve ends each, by 5 us."""
+    most = draw.choice((8, 30))
+    own, led = (5_000 * np.sort(draw.integers(0, most, draw.integers(1, 13))) for _ in range(2))
+    return own, led
+
+
+def plain_shifts(own: Sequence[int], led: Sequence[int], *, one_clock: bool) -> list[int]:
+    reach = min(64, abs(len(own) - len(led)) + min(len(own), len(led)) // 2)
+    found = []
+    for shift in range(-reach, reach + 1):
+        apart = [led[at + shift] - ns for at, ns in enumerate(own) if 0 <= at + shift < len(led)]
+        if len(apart) >= 3:
+            middle = 0 if one_clock else median(apart)
+            found.append((median(abs(one - middle) for one in apart), shift))
+    return [shift for _, shift in sorted(found, key=lambda one: one[0])[:4] if shift] if reach else []
+
+
+def test_shifts_that_look_likely_and_that_at_which_nobody_ends_before_the_other_came() -> None:
+    draw, fits = np.random.default_rng(1), 0
+    for _ in range(60):
+        own, led = drawn_ends(draw)
+        lasts, theirs = 5_000 * draw.integers(0, 3, len(own)), 5_000 * draw.integers(0, 3, len(led))
+        for one_clock in (True, False):
+            shifts = plain_shifts(own.tolist(), led.tolist(), one_clock=one_clock)
+            assert likely_shifts(own, led, one_clock=one_clock) == shifts
+        possible = []
+        for shift in {0, *plain_shifts(own.tolist(), led.tolist(), one_clock=True)}:
+            pairs = [(at, at + shift) for at in range(len(own)) if 0 <= at + shift < len(led)]
+            late = [max(own[a] - lasts[a] - led[b], led[b] - theirs[b] - own[a]) for a, b in pairs]
+            if len(pairs) >= max(3, min(len(own), len(led)) / 2) and max(late) <= 10_000:
+                possible.append((median(abs(int(own[a] - led[b])) for a, b in pairs), shift))
+        fits += len(possible) > 1
+        found = _shift_at_once(OnClock(0, own - lasts, own), OnClock(1, led - theirs, led))
+        assert found == min(possible, default=None)
+    assert fits > 4
+
+
+def near(ns: int, among: IntArray) -> int:
+    return min(range(len(among)), key=lambda at: (abs(int(among[at]) - ns), at))
+
+
+def test_ends_of_two_meet_where_each_is_the_nearest_of_the_other() -> None:
+    draw, met = np.random.default_rng(2), 0
+    for _ in range(300):
+        own, led = map(np.unique, drawn_ends(draw))
+        assert _nearest(own, led).tolist() == [near(ns, led) for ns in own.tolist()]
+        found = _meet(own, led)
+        both = [(row, near(ns, led)) for row, ns in enumerate(own.tolist())]
+        both = [(row, at) for row, at in both if near(int(led[at]), own) == row]
+        apart = [int(led[at] - own[row]) for row, at in both]
+        within = [one for one in apart if abs(one) <= 20_000]
+        middle = int(np.median(within)) if within else 0
+        kept = [(row, at, abs(one - middle)) for (row, at), one in zip(both, apart, strict=True) if within]
+        kept = [one for one in kept if one[2] <= 10_000]
+        if min(len(own), len(led), len(kept)) < 3:
+            assert found is None
+            continue
+        assert found is not None
+        met += 1
+        assert [*zip(found.rows, found.others, found.apart_ns, strict=True)] == kept
+    assert met > 20
+
+
+def test_a_stage_is_as_large_as_its_ranks_are_apart_whose_messages_meet_most_closely() -> None:
+    """The mean over all ends of how far the nearest is in pairs so many places apart, and that meet often."""
+    draw, sizes = np.random.default_rng(4), set[int | None]()
+    for _ in range(60):
+        base = [np.unique(40 * draw.integers(0, 200, 24)) for _ in range(2)]
+        ends = [1_000 * np.unique(base[draw.integers(2)] + draw.integers(0, 9)) for _ in range(4)]
+        found = Exchanges.of([OnClock(place, each, each) for place, each in enumerate(ends)])
+        means, near = {}, [[9e9] * len(each) for each in ends]
+        whole = [[False] * len(each) for each in ends]
+        for pair, met in found.met.items():
+            begin, end = (how(ends[one][at] for one in pair) for how, at in ((max, 0), (min, -1)))
+            most = max(sum(begin - 10_000 <= ns <= end + 10_000 for ns in ends[one]) for one in pair)
+            far = max(float(np.median(met.apart_ns)), 1_000) / len(met.rows)
+            for one, rows in zip(pair, (met.rows, met.others), strict=True):
+                for row in rows.tolist():
+                    if far < near[one][row]:
+                        near[one][row], whole[one][row] = far, len(met.rows) >= 0.85 * most
+        told = [sum(ns < 9e9 for ns in each) for each in near]
+        assert found.are_whole().tolist() == [2 * sum(each) > n for each, n in zip(whole, told, strict=True)]
+        for size in (1, 2, 3):
+            apart = [[10_000] * len(each) for each in ends]
+            for pair, met in found.met.items():
+                if pair[1] - pair[0] == size and len(met.rows) >= 0.2 * min(len(ends[one]) for one in pair):
+                    for one, rows in zip(pair, (met.rows, met.others), strict=True):
+                        for row, ns in zip(rows.tolist(), met.apart_ns.tolist(), strict=True):
+                            apart[one][row] = min(apart[one][row], ns)
+            means[size] = sum(map(sum, apart)) / sum(map(len, apart))
+        best = min((1, 2), key=means.__getitem__)
+        others = min(ns for size, ns in means.items() if size != best)
+        assert found.stage_size() == (best if others >= 1.4 * max(means[best], 100) else None)
+        sizes.add(found.stage_size())
+    assert sizes == {None, 1, 2}
