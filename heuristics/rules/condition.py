@@ -238,13 +238,13 @@ class Language:
                 one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 other = self._listed(right) if is_list else self._compiled(right)
-                return _both(one, other, comparison(type(op), isinstance(right, ast.Set)))
+                return _both((one, other), comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-                one, other = self._listed(left), self._listed(right)
-                return _both(one, other, lambda found, beside: bool(as_set(found) & as_set(beside)))
+                listed = self._listed(left), self._listed(right)
+                return _both(listed, lambda found, beside: bool(as_set(found) & as_set(beside)))
             case ast.BinOp(left=left, op=op, right=right):
                 compute = partial(computed, ARITHMETIC[type(op)])
-                return _both(self._compiled(left), self._compiled(right), compute)
+                return _both((self._compiled(left), self._compiled(right)), compute)
         raise ValueError(f"{ast.unparse(node)} is no part of a condition")
 
     def _listed(self, node: ast.expr) -> Term:
@@ -365,8 +365,9 @@ def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     return of
 
 
-def _both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term:
+def _both(two: tuple[Term, Term], compute: Callable[[Any, Any], object]) -> Term:
     """What is computed of two values, unknown where one is."""
+    one, other = two
 
     def of(asked: Any) -> object:
         found, beside = one.of(asked), other.of(asked)
@@ -374,4 +375,4 @@ def _both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term
             return None
         return compute(found, beside)
 
-    return Term(of, (one, other))
+    return Term(of, two)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import inf
 from typing import Final
 
 from msgspec import Struct
@@ -35,12 +36,10 @@ def _stopped(log: TrainingLog, config: Config) -> Seen | None:
 def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
     """What was asked for would have fitted into what was reserved and not allocated."""
     for error in log.out_of_memory:
-        if None in (error.reserved_bytes, error.allocated_bytes, error.requested_bytes):
-            continue
-        unused = (error.reserved_bytes or 0) - (error.allocated_bytes or 0)
-        if unused >= (error.requested_bytes or 0):
-            return (error.line,)
-    if log.out_of_memory and in_pieces(log) is not None:
+        match error.reserved_bytes, error.allocated_bytes, error.requested_bytes:
+            case int(reserved), int(allocated), int(asked) if reserved - allocated >= asked:
+                return (error.line,)
+    if in_pieces(log) is not None:
         return (log.out_of_memory[0].line,)
     most = None if log.out_of_memory else most_unallocated(log)
     if most and most.unallocated_frac >= QUARTER.value:
@@ -57,7 +56,7 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
     report = inactive_memory(log) if silent else None
     if report is None or not report.inactive_bytes:
         return None
-    asked = max((one.requested_bytes or 0 for one in silent), default=0)
+    asked = max(one.requested_bytes or 0 for one in silent)
     if asked:
         if report.inactive_bytes >= asked:
             return report
@@ -181,7 +180,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     at = {row.id: seen for row in failures().values() if (seen := row.seen(log, config))}
     of_table = (replace(failures()[id], line=line) for id, (line,) in at.items())
     found = [*of_rules.values(), *(row for row in of_table if not {*row.unless} & {*at})]
-    return tuple(sorted(found, key=lambda one: (one.line is None, one.line or 0)))
+    return tuple(sorted(found, key=lambda one: one.line or inf))
 
 
 @cache

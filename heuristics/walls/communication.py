@@ -51,7 +51,7 @@ def judge(ranks: Ranks, told: Priced) -> Wall:
 def doubted(costs: RunCosts, told: Price) -> Price:
     """It may be more where waits that no edge explains could make it a wall."""
     waits = [one.replays.proofs.residual_free_error_frac for one in costs.ranks if one.replays]
-    unexplained = max(waits, default=0.0)
+    unexplained = max(waits)
     is_named = told.at_least is None or told.at_least.path != UNNAMED
     if not (is_named and told.frac < WALL.value <= told.frac + unexplained):
         return told

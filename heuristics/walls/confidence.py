@@ -114,8 +114,9 @@ def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
 def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     told = [(one.rank.recorded_host_rows, one.replays.host_overhead.ns) for one in ranks if one.replays]
     rows, cost_ns = sum(rows for rows, _ in told), sum(ns for _, ns in told)
-    if rows * PROFILER_CALL.value > QUARTER.value * cost_ns:
-        part = min(1.0, rows * PROFILER_CALL.value / max(cost_ns, 1))
+    rows_ns = rows * PROFILER_CALL.value
+    if rows_ns > QUARTER.value * cost_ns:
+        part = rows_ns / max(cost_ns, rows_ns)
         yield Reason("profiler", say("walls.recording", rows=f"{rows:,}", part_frac=part))
 
 

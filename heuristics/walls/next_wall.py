@@ -70,13 +70,12 @@ def _left(one: RankCosts, first: WallId) -> Without | None:
 
 def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float | None:
     told = [
-        one.start.without(cost) if wall == "host_overhead" else cost
+        (one.start.without(cost) if wall == "host_overhead" else cost, without.window_ns)
         for one, without in left
         if (cost := without.costs.get(wall)) is not None and wall in one.by_wall
     ]
     if not told:
         return None
-    window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
-    if window_ns:
-        return min(1.0, sum(cost.ns for cost in told) / window_ns)
+    if window_ns := sum(window_ns for _, window_ns in told):
+        return min(1.0, sum(cost.ns for cost, _ in told) / window_ns)
     return 0.0

@@ -94,7 +94,7 @@ class RunCosts:
     @property
     def error_frac(self) -> float:
         """How far prices may be off: what a replay misses its window by, of the worst rank."""
-        return max((one.proofs.residual_free_error_frac for one in self.replays), default=0.0)
+        return max([0.0, *(one.proofs.residual_free_error_frac for one in self.replays)])
 
     @property
     def replays(self) -> list[Costs]:

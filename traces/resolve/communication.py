@@ -24,15 +24,13 @@ def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: i
     value = of_text[ranges.text]
     telling = (value != silent) & (ranges.thread_gid != NULL)
     result = np.full(len(rows), silent, dtype=np.int64)
-    if not telling.any():
-        return result
     start, end = ranges.start_ns[telling], ranges.end_ns[telling]
     thread, value = ranges.thread_gid[telling], value[telling]
     for gid in rows.launching_threads:
         here = thread == gid
         mine = np.flatnonzero(rows.launch_thread == gid)
         found = stab(start[here], end[here], rows.launch_ns[mine])
-        result[mine] = np.where(found >= 0, value[here][found] if here.any() else silent, silent)
+        result[mine] = np.append(value[here], silent)[found]
     return result
 
 
@@ -48,7 +46,7 @@ def stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
     for level in distinct(depth):
         level_places = np.flatnonzero(depth == level)
         at = last_at(start[level_places], time_ns)
-        inside = (at >= 0) & (time_ns < end[level_places[np.maximum(at, 0)]])
+        inside = (at >= 0) & (time_ns < end[level_places[at]])
         found[inside] = order[level_places[at[inside]]]
     return found
 
@@ -106,7 +104,7 @@ class Communication:
 
     def of_subclass(self, *subclasses: str) -> BoolArray:
         wanted = bools([kernel.subclass in subclasses for kernel in self.classes])
-        mask: BoolArray = wanted[self.rows.name] & self.rows.is_kernel
+        mask: BoolArray = wanted[self.rows.name]
         told, by_range = self._told_by(lambda name: int(name in subclasses))
         mask[told] = by_range == 1
         return mask
@@ -133,8 +131,7 @@ class Communication:
         return told, ints([code(name) for name, _ in COLLECTIVES])[self.told[told]]
 
     def _by_name(self, codes: list[int]) -> IntArray:
-        by_name = ints(codes)[self.rows.name]
-        return np.where(self.rows.is_kernel, by_name, UNTOLD)
+        return ints(codes)[self.rows.name]
 
 
 def communication_of(rank: RankTimeline) -> Communication:
@@ -154,7 +151,7 @@ def _operation(subclass: str) -> int:
 def _told(rank: RankTimeline, rows: Activities) -> IntArray:
     told = np.full(len(rows), UNTOLD)
     generic = passing(lambda one: one.subclass == GENERIC, rank.classes[:-1])[rows.name]
-    generic = (generic & rows.is_kernel) | (rows.source == Source.COPY)
+    generic |= rows.source == Source.COPY
     if generic.any():
         of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
         told[generic] = innermost(rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD)
@@ -167,8 +164,6 @@ def _collective(text: str) -> int:
 
 
 def _phase(name: str, kernel: KernelClass) -> int:
-    if kernel.class_ != "comm":
-        return UNTOLD
     if kernel.phase in PHASES:
         return PHASES.index(kernel.phase)
     if cached := _CACHED_DISPATCH.search(name):

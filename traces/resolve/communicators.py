@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct, ints
+from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints
 from traces.columns import EXCHANGES, PURPOSES
 from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
@@ -44,19 +44,18 @@ class Parts:
         return self.own[self.of_row] & (np.bincount(self.of_row[mask], minlength=len(self))[self.of_row] > 0)
 
     def agreed(self, value: IntArray, among: BoolArray, shared: bool = False) -> IntArray:
-        """Per row of `among` the one value (not negative) that all others told in its part have.
+        """Per row of `among` the one purpose that all others told in its part have.
 
-        At least half of the part's rows must be told; -1 elsewhere, and in parts that are not own unless
-        `shared`. Shape (m,).
+        At least half of the part's rows must be told; `UNTOLD` elsewhere, and in parts that are not own
+        unless `shared`. Shape (m,).
         """
-        told = among & (value >= 0)
-        top = int(value.max(initial=0)) + 1
-        counts = np.zeros((len(self), top), dtype=np.int64)
+        told = among & (value != UNTOLD)
+        counts = np.zeros((len(self), len(PURPOSES)), dtype=np.int64)
         np.add.at(counts, (self.of_row[told], value[told]), 1)
         number = np.bincount(self.of_row[among], minlength=len(self))
         one = ((counts > 0).sum(axis=1) == 1) & (2 * counts.sum(axis=1) >= number) & (self.own | shared)
-        per_part = np.where(one, counts.argmax(axis=1), -1)
-        return np.where(among, per_part[self.of_row], -1)
+        per_part = np.where(one, counts.argmax(axis=1), UNTOLD)
+        return np.where(among, per_part[self.of_row], UNTOLD)
 
 
 def streams_of(comm: Communication, communicator: IntArray) -> Parts:
@@ -69,7 +68,7 @@ def streams_of(comm: Communication, communicator: IntArray) -> Parts:
     of_row = np.searchsorted(ids, comm.rows.stream_id)
     compute = distinct(rows.stream_id[rows.is_compute])
     told = communicator != UNTOLD
-    most, least = np.full(len(ids), -1), np.full(len(ids), len(comm), dtype=np.int64)
+    most, least = (np.full(len(ids), start, dtype=np.int64) for start in (UNTOLD, FOREVER))
     np.maximum.at(most, of_row[told], communicator[told])
     np.minimum.at(least, of_row[told], communicator[told])
     return Parts(of_row, ids, ~np.isin(ids, compute) & (most <= least))

@@ -137,15 +137,12 @@ def _by_sequence(
         return result
     place = (np.arange(len(first_time)) - np.repeat(run_start, lengths)) % layer_count
     downwards = phase[first_time] == _BACKWARD
-    of_pass = np.full(int(number.max()) + 1, UNTOLD)
+    of_pass = np.append(result, UNTOLD)
     of_pass[number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
     # a recomputed pass is of the layer whose backward comes next
-    passes, following = number[in_time], next_at(phase[in_time] == _BACKWARD)[:-1]
-    fill = recomputed & (following < len(passes))
-    of_pass[passes[fill]] = of_pass[passes[following[fill]]]
-    known = number >= 0
-    result[known] = of_pass[number[known]]
-    return result
+    passes, again = np.append(number[in_time], UNTOLD), np.flatnonzero(recomputed)
+    of_pass[passes[again]] = of_pass[passes[next_at(phase[in_time] == _BACKWARD)[again]]]
+    return of_pass[number]
 
 
 def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:

@@ -155,7 +155,7 @@ class Groups:
 
     @property
     def known(self) -> BoolArray:
-        return self.send_count >= 0
+        return self.send_count != NONE
 
     def shape(self) -> IntArray:
         """`ALL_TO_ALL`, `POINT_TO_POINT`, `EITHER` or `UNKNOWN` of each activity, by its own group.
@@ -163,11 +163,11 @@ class Groups:
         Peers count where they are told, else calls: several tensors may go to one peer. Who exchanges with
         every rank of a communicator, itself among them, is no neighbour.
         """
-        sends = np.where(self.send_peer_count >= 0, self.send_peer_count, self.send_count)
-        receives = np.where(self.receive_peer_count >= 0, self.receive_peer_count, self.receive_count)
+        sends = np.where(self.send_peer_count == NONE, self.send_count, self.send_peer_count)
+        receives = np.where(self.receive_peer_count == NONE, self.receive_count, self.receive_peer_count)
         most, least = np.maximum(sends, receives), np.minimum(sends, receives)
         limit = int(NEIGHBOURS.value)
-        peers_told = (self.send_peer_count >= 0) & (self.receive_peer_count >= 0)
+        peers_told = (self.send_peer_count != NONE) & (self.receive_peer_count != NONE)
         everyone = peers_told & (most == self.rank_count)
         return np.select(
             [(most > limit) | (self.all_to_all_count > 0) | everyone, least == limit, most > 0],
@@ -179,12 +179,10 @@ class Groups:
 def groups_of(comm: Communication) -> Groups:
     """Find the group behind each communication activity, on the thread that launched it."""
     communicators = communicators_in(comm.rank)
-    told = np.full((len(fields(Groups)), len(comm)), -1)
+    told = np.full((len(fields(Groups)) - 1, len(comm)), NONE)
     for mine, calls, payloads in calls_by_thread(comm, communicators):
-        behind = _behind(calls, payloads, comm.rows.launch_ns[mine])
-        told[:6, mine], told[7, mine] = behind[:6], behind[6]
-    told[6] = communicators.rank_count_of(told[5])
-    return Groups(*told)
+        told[:, mine] = _behind(calls, payloads, comm.rows.launch_ns[mine])
+    return Groups(*np.insert(told, 6, communicators.rank_count_of(told[5]), axis=0))
 
 
 def calls_by_thread(
@@ -194,7 +192,7 @@ def calls_by_thread(
     texts = [text.strip() for text in comm.rank.columns.range_texts]
     ranges = comm.rank.columns.ranges
     wanted = passing(_CALLS.__contains__, texts)[ranges.text]
-    code = ints([_CALLS.get(text, -1) for text in texts] + [-1])[ranges.text[wanted]]
+    code = ints([_CALLS.get(text, NONE) for text in texts])[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
     for gid in comm.rows.launching_threads:
         here = thread == gid
@@ -267,7 +265,7 @@ class ThreadCalls:
     def launching(self, launch_ns: IntArray) -> IntArray:
         """The group that launched each piece of work, by its number; -1 where no whole group did."""
         at, ends_group, alone = self.open_at(launch_ns)
-        return np.where(ends_group, self.first[at], np.where(alone, at, -1))
+        return np.where(ends_group | alone, self.group[at], NONE)
 
 
 def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> ThreadCalls:
@@ -278,28 +276,30 @@ def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -
 
 
 def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
-    """What is behind each launch, shape (7, m), -1 where no whole group is there.
+    """What is behind each launch, shape (7, m), `NONE` where no whole group is there.
 
     Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. Outside a
     group a single call launches itself; within one, everything waits for the end of the outermost group.
     """
     at, ends_group, alone = calls.open_at(launch_ns)
-    start = calls.first[at]
-    exchanges = alone & (calls.code[at] != _COLLECTIVE)
-    result = np.full((7, len(launch_ns)), -1)
-    for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
+    exchanges, group = alone & (calls.code[at] != _COLLECTIVE), calls.group
+    counts = []
+    for code in (_SEND, _RECEIVE, _ALL_TO_ALL):
         until = sums_before(calls.code == code)
-        in_group = until[at] - until[np.maximum(start, 0)]
-        result[row] = np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, -1))
-    group = calls.group
-    communicator = payloads.one_communicator(group, calls.moves)
-    result[5] = np.where(ends_group | alone, communicator[group[at]], NONE)
-    for row, code in enumerate((_SEND, _RECEIVE), start=3):
-        peers = payloads.peer_count(group, calls.code == code)
-        result[row] = np.where((ends_group | exchanges) & (result[5] != NONE), peers[group[at]], -1)
-    one_peer = payloads.one_peer(group, calls.sends | calls.receives)
-    result[6] = np.where((ends_group | exchanges) & (result[5] != NONE), one_peer[group[at]], NONE)
-    return result
+        in_group = until[at] - until[calls.first[at]]
+        counts.append(np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, NONE)))
+    communicator = payloads.one_communicator(group, calls.moves)[group[at]]
+    communicator = np.where(ends_group | alone, communicator, NONE)
+    told = (ends_group | exchanges) & (communicator != NONE)
+    sent, received, peer = (
+        np.where(told, one[group[at]], NONE)
+        for one in (
+            payloads.peer_count(group, calls.sends),
+            payloads.peer_count(group, calls.receives),
+            payloads.one_peer(group, calls.sends | calls.receives),
+        )
+    )
+    return np.array([*counts, sent, received, communicator, peer])
 
 
 def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
@@ -309,5 +309,5 @@ def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
     depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing
     before = np.concatenate(([0], depth[:-1]))
     opens = (before == 0) & (depth == 1)
-    start = np.maximum.accumulate(np.where(opens, np.arange(len(code)), -1))
-    return np.where((before > 0) | opens, start, -1), (before == 1) & (depth == 0)
+    start = np.maximum.accumulate(np.where(opens, np.arange(len(code)), NONE))
+    return np.where((before > 0) | opens, start, NONE), (before == 1) & (depth == 0)

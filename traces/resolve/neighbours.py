@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, summed
+from traces.arrays import BoolArray, IntArray, ints, order_of, summed
 from traces.frozen import frozen
 from traces.groups import next_at, places_in, previous_at
 from traces.names.kernels import KernelClass
@@ -97,9 +97,8 @@ def neighbours_of(comm: Communication) -> Neighbours:
     role_of = ints([*map(role, (*rank.columns.kernel_names, ""), comm.classes)])
     phase_of = ints([*map(_phase, comm.classes)])
     rows = rank.activities
-    compute = rows.is_compute & rows.is_kernel
-    roles = np.where(compute, role_of[rows.name], Role.SILENT)
-    phases = np.where(compute, phase_of[rows.name], UNTOLD)
+    roles = np.where(rows.is_compute, role_of[rows.name], Role.SILENT)
+    phases = np.where(rows.is_compute, phase_of[rows.name], UNTOLD)
     order = launch_order(rows)
     mine = places_in(order)[comm.index]
     previous, following = _nearest(roles[order], Role.SILENT)
@@ -123,7 +122,7 @@ def launch_order(rows: Activities) -> IntArray:
     known = rows.is_launched
     by_launch = summed(known) * 2 > len(rows)
     key = np.where(known, rows.launch_ns, rows.start_ns) if by_launch else rows.start_ns
-    return np.lexsort((rows.start_ns, key))
+    return order_of(key)
 
 
 def role(name: str, kernel: KernelClass) -> Role:
@@ -132,7 +131,7 @@ def role(name: str, kernel: KernelClass) -> Role:
         return Role.OPTIMIZER
     if kernel.class_ in _SILENT:
         return Role.SILENT
-    if kernel.subclass == "permute" and "sort_chunks" in name:
+    if "sort_chunks" in name:
         return Role.EXPERT
     found = _OF_SUBCLASS.get((kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER))
     if "bwd" in name or "backward" in name:
@@ -148,6 +147,6 @@ def _phase(kernel: KernelClass) -> int:
 
 
 def _nearest(values: IntArray, silent: int) -> tuple[IntArray, IntArray]:
-    """Of each place the nearest telling value before it and after it, `silent` where there is none."""
+    """Of each silent place the nearest telling value before and after it, `silent` where there is none."""
     padded, tells = np.append(values, silent), values != silent
-    return padded[previous_at(tells)[:-1]], padded[next_at(tells)[:-1]]
+    return padded[previous_at(tells)], padded[next_at(tells)]

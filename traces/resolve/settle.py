@@ -104,9 +104,8 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     told = which & (found.processes.shape != UNKNOWN)
     draft.settle_each(np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high")
     shape = _agreed_shape(found, bracketed)
-    for purpose, excluded in (("cp", UNKNOWN), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
-        fits = (shape == UNKNOWN) | (shape != excluded)
-        draft.settle(which & fits & ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
+    for purpose, excluded in (("cp", UNTOLD), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
+        draft.settle(which & (shape != excluded) & ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
     undescribed = which & (found.processes.purpose == UNTOLD)
     _settle_by_shape(draft, undescribed & found.all_to_all, shape, near, "name", "high")
     _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
@@ -119,8 +118,8 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     unasked = which & ~found.comm.rows.is_launched
     agreed = streams.agreed(draft.purpose, which, shared=True)
     draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
-    each = round(summed(bracketed) / near.permute_count) if near.permute_count else 0
-    confidence = "medium" if each == PER_PERMUTE.value else "low"
+    off = abs(summed(bracketed) - PER_PERMUTE.value * near.permute_count)
+    confidence = "medium" if 2 * off < near.permute_count else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
     _settle_amid_experts(draft, which, near, streams)
     draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")

@@ -15,6 +15,7 @@ from heuristics.rules.condition import condition
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.words import sentences
+from heuristics.workflow import circumstances
 from tests.configurations.constraints import run_with
 from tests.megatron.random_runs import drawn_run
 
@@ -38,37 +39,31 @@ def holds(text: str) -> bool | None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bf16", True),
-        ("fp16", None),
-        ("bf16 or fp16", True),
-        ("bf16 and fp16", None),
-        ("not bf16 and fp16", False),
-        ("mtp_num_layers", False),
-        ("mtp_num_layers is None", True),
-        ("mtp_num_layers in (None, 1)", True),
-        ("mtp_num_layers > 1", False),
-        ("mtp_num_layers <= 1", False),
-        ("num_layers > 1", None),
-        ("num_moe_experts % 8 == 0", True),
-        ("num_moe_experts % 6 == 0", False),
-        ("num_moe_experts % mtp_num_layers == 0", None),
-        ("num_moe_experts % 0 == 0", None),
-        ("moe_token_dispatcher_type in ('alltoall', 'flex')", True),
-        ("moe_token_dispatcher_type == 'alltoall'", False),
-        ("moe_token_dispatcher_type > 1", None),
-        ("core >= '0.16.0' and core < '0.17'", True),
-        ("core == '0.16.1'", True),
-        ("capability < '10.0'", True),
-        ("te < '2.8.0'", None),
-        ("'moe_act' in recompute_modules", True),
-        ("'moe' in recomputed", False),
-        ("'moe' in offload_modules", None),
+        ("bf16", True), ("fp16", None), ("bf16 or fp16", True), ("bf16 and fp16", None),
+        ("not bf16 and fp16", False), ("mtp_num_layers", False), ("mtp_num_layers is None", True),
+        ("mtp_num_layers in (None, 1)", True), ("mtp_num_layers > 1", False),
+        ("mtp_num_layers <= 1", False), ("num_layers > 1", None), ("num_moe_experts % 8 == 0", True),
+        ("num_moe_experts % 6 == 0", False), ("num_moe_experts % mtp_num_layers == 0", None),
+        ("num_moe_experts % 0 == 0", None), ("moe_token_dispatcher_type in ('alltoall', 'flex')", True),
+        ("moe_token_dispatcher_type == 'alltoall'", False), ("moe_token_dispatcher_type > 1", None),
+        ("core >= '0.16.0' and core < '0.17'", True), ("core == '0.16.1'", True),
+        ("capability < '10.0'", True), ("te < '2.8.0'", None), ("'moe_act' in recompute_modules", True),
+        ("'moe' in recomputed", False), ("'moe' in offload_modules", None),
         ("recompute_modules & {'moe', 'moe_act'}", True),
         ("recompute_modules <= {'moe', 'moe_act'}", False),
-        ("env.CUDA_DEVICE_MAX_CONNECTIONS == '1'", True),
-        ("env.USE_MNNVL == '1'", None),
+        ("env.CUDA_DEVICE_MAX_CONNECTIONS == '1'", True), ("env.USE_MNNVL == '1'", None),
+        ("num_moe_experts * 0.5 + 0 == 32", True), ("num_moe_experts % 8.0 == 0", None),
+        ("num_moe_experts / 0 == 1", None), ("num_moe_experts // 0 == 1", None), ("bf16 + 1 == 2", None),
+        ("num_moe_experts // 6 == 10", True), ("num_moe_experts - 4 > 60", False),
+        ("known(bf16, fp16)", False), ("known(bf16, core)", True),
+        ("first(fp16, mtp_num_layers) is None", True), ("first(fp16, mtp_num_layers, bf16)", True),
+        ("first(fp16, te)", None), ("recompute_modules & {'moe'}", False),
+        ("recompute_modules < {'moe_act', 'layernorm'}", False), ("recompute_modules >= {'moe_act'}", True),
+        ("unknown", None), ("bf16 > 0", None), ("core != '0.16.1'", False), ("not fp16", None),
+        ("capability >= '9.0'", True), ("core <= '0.16.1'", True), ("core > '0.16.1'", False),
+        ("'moe' not in recompute_modules", True), ("{'moe_act'} & recompute_modules", True),
     ],
-)
+)  # fmt: skip
 def test_a_condition_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
     assert holds(text) is expected
 
@@ -94,11 +89,18 @@ def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:
     )
 
 
-def test_its_figures_are_said_by_name() -> None:
-    config = run_with(RUN).view(Trust.CHECKED)
-    assert condition("ep > 1 and te >= '2.8' and mtp_num_layers and bf16").figures(config) == (
-        "EP not known, Transformer Engine not known, mtp_num_layers not set, bf16 on"
-    )
+def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
+    config = run_with({**RUN, "fp16": False, "moe_layer_freq": "([1]*3)"}).view(Trust.CHECKED)
+    for text, said in (
+        ("ep > 1 and te >= '2.8'", "EP not known, Transformer Engine not known"),
+        ("mtp_num_layers and bf16 and fp16", "mtp_num_layers not set, bf16 on, fp16 off"),
+        ("recomputed & {'a'} and num_moe_experts", "recomputed modules others, num_moe_experts 64"),
+        ("recompute_modules & {'a'}", "recompute_modules moe_act, layernorm"),
+        ("moe_token_dispatcher_type == 'a'", "moe_token_dispatcher_type flex"),
+        ("moe_layer_freq == 'a'", "moe_layer_freq another value"),
+        ("moe_layer_freq == '([1]*3)'", "moe_layer_freq ([1]*3)"),
+    ):
+        assert condition(text).figures(config) == said
 
 
 def test_facts_that_rules_name_are_called_something_in_words() -> None:
@@ -114,7 +116,8 @@ def test_a_name_is_one_fact() -> None:
 
 def test_a_fact_answers_by_its_type() -> None:
     run = drawn_run(Random(7)).run
-    assert incidents()  # which ask facts of every room
+    assert incidents()  # which ask facts of every room but the workflow's
+    assert circumstances.__doc__
     for name, fact in DICTIONARY.items():
         told = getattr(fact.of, "__annotations__", {}).get("return", object)
         kinds = get_args(told) if isinstance(told, UnionType) else (told,)

@@ -104,14 +104,11 @@ def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown(
 @pytest.mark.parametrize(
     ("since", "until", "version", "expected"),
     [
-        ("0.14.0", "", Version("0.13.0"), False),
-        ("0.14.0", "", Version("0.14.0"), True),
-        ("", "0.18.0", Version("0.17.1"), True),
-        ("", "0.18.0", Version("0.18.0"), False),
-        ("0.14.0", "", None, True),
-        ("", "0.18.0", None, None),
+        ("0.14.0", "", Version("0.13.0"), False), ("0.14.0", "", Version("0.14.0"), True),
+        ("", "0.18.0", Version("0.17.1"), True), ("", "0.18.0", Version("0.18.0"), False),
+        ("0.14.0", "", None, True), ("", "0.18.0", None, None),
     ],
-)
+)  # fmt: skip
 def test_a_rule_holds_from_its_first_release_to_before_its_last(
     since: str, until: str, version: Version | None, expected: bool | None
 ) -> None:

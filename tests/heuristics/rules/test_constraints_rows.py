@@ -125,23 +125,36 @@ def test_a_wrong_row_is_named_with_its_file(change: dict[str, object], said: str
         read_rows(written, dict[str, Rule], "layout.toml", READERS)
 
 
-def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_on() -> None:
-    rule = Rule(id="a-rule", text="A needs B", by="core", since=Version("0.14.0"), message=("B is needed",))
-    file = "Megatron-LM, megatron/core/transformer/transformer_config.py"
-    source = f"{file}, core_v0.14.0 to d98e8a64"
-    assert rule.line == KnownLine(("B is needed",), source, "a-rule")
+OF_BRIDGE: Final = "Megatron-Bridge, src/megatron/bridge"
+
+
+@pytest.mark.parametrize(("by", "source", "since", "printed"), [
+    ("core", "Megatron-Core, a.py", "0.14.0", "Megatron-LM, megatron/core/a.py, core_v0.14.0 to d98e8a64"),
+    ("core", "Megatron-Core, a.py", "0.20.0", "Megatron-LM, megatron/core/a.py, d98e8a64"),
+    ("core", "Megatron-Core, a.py", None, "Megatron-LM, megatron/core/a.py, core_v0.12.0 to d98e8a64"),
+    # a release of one framework says nothing of another's
+    ("core", "Megatron-Bridge, a.py", "0.20.0", f"{OF_BRIDGE}/a.py, v0.3.1 to 067f987d"),
+    ("megatron_bridge", "Megatron-Bridge, a.py", "0.4.0", f"{OF_BRIDGE}/a.py, v0.4.0 to 067f987d"),
+    ("megatron_bridge", "Megatron-LM, training/a.py", "0.6.0",
+     "Megatron-LM, megatron/training/a.py, core_v0.12.0 to d98e8a64"),
+])  # fmt: skip
+def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_on(
+    by: By, source: str, since: str | None, printed: str
+) -> None:
+    first = None if since is None else Version(since)
+    rule = Rule(id="a-rule", text="A needs B", by=by, since=first, message=("B is needed",), source=source)
+    assert rule.line == KnownLine(("B is needed",), printed, "a-rule")
 
 
 @pytest.mark.parametrize(
     ("given", "by"),
     [
-        ({}, "core"),
-        ({"source": "{core_dispatcher}, core_v0.14.0"}, "dispatcher"),
+        ({}, "core"), ({"source": "{core_dispatcher}, core_v0.14.0"}, "dispatcher"),
         ({"source": "{bridge_config}"}, "megatron_bridge"),
         ({"source": "{bridge_config}", "by": "ours"}, "ours"),
         ({"source": "Megatron-Core, nccl_allocator.py"}, "core"),
     ],
-)
+)  # fmt: skip
 def test_who_refuses_follows_from_where_a_rule_is_written(given: dict[str, str], by: By) -> None:
     assert convert({"id": "a-rule", "text": "A needs B", **given}, Rule).by == by
 
@@ -159,7 +172,7 @@ def test_who_refuses_follows_from_where_a_rule_is_written(given: dict[str, str],
         ("megatron_bridge", {"scheduler.max_steps": None}, "scheduler.max_steps=null"),
         ("megatron_bridge", {"bf16": True}, "bf16 on"),
     ],
-)
+)  # fmt: skip
 def test_a_cure_that_no_row_words_is_what_it_sets(by: By, set: dict[str, Value], cure: str) -> None:
     assert Rule(id="a-rule", text="A needs B", by=by, set=set, source="a.py").cure == cure
 

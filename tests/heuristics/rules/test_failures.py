@@ -98,11 +98,8 @@ FORWARD = crash("train_step", "forward_step", last=out_of_memory())
 Case = tuple[str, tuple[str, ...], dict[str, Value]]
 SEEN: list[Case] = [
     ("hang-overlap-torch", (TORCH_25, STEP), {**OVERLAP}),
-    (
-        "hang-overlap-torch",
-        (TORCH_25, STEP, TIMEOUT),
-        {"comm_overlap__overlap_moe_expert_parallel_comm": True},
-    ),
+    ("hang-overlap-torch", (TORCH_25, STEP, TIMEOUT),
+     {"comm_overlap__overlap_moe_expert_parallel_comm": True}),
     ("hang-collective", (TORCH_26, STEP, TIMEOUT), {**OVERLAP}),
     ("memory-fragmented", crash("forward_step", last=out_of_memory("1.00 GiB", "70.00 GiB", "1.00 GiB")), {}),
     ("memory-fragmented", (REPORT + "max reserved: 100.0",), {}),
@@ -115,20 +112,14 @@ SEEN: list[Case] = [
     ("memory-too-much", (out_of_memory("8.00 GiB", "79.00 GiB", "1.00 GiB"),), {}),
     ("memory-graphs", crash("create_cudagraphs", last=out_of_memory()), {}),
     ("memory-graphs", (CAPTURED, *FORWARD), {}),
-    (
-        "memory-graphs",
-        (out_of_memory(pools=" with 3.00 GiB allocated in private pools (e.g., CUDA Graphs),"),),
-        {},
-    ),
+    ("memory-graphs",
+     (out_of_memory(pools=" with 3.00 GiB allocated in private pools (e.g., CUDA Graphs),"),), {}),
     ("memory-overlap", FORWARD, {**OVERLAP}),
     ("graph-illegal-access", (CAPTURED, ILLEGAL), {}),
-    (
-        "graph-illegal-access",
-        (ILLEGAL,),
-        {**GRAPHS, "env__PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
-    ),
+    ("graph-illegal-access", (ILLEGAL,),
+     {**GRAPHS, "env__PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
     ("kernel-sums", (SUMS,), {**OVERLAP}),
-]
+]  # fmt: skip
 NOT_SEEN: list[Case] = [
     ("hang-overlap-torch", (TORCH_26, STEP), {**OVERLAP}),
     ("hang-overlap-torch", (TORCH_25, STEP), {"overlap_moe_expert_parallel_comm": False}),
@@ -192,6 +183,11 @@ def test_a_log_that_stops_before_its_first_step_names_no_line() -> None:
     log = TrainingLog("a.log", 9, versions={"torch": "2.5.1"}, stopped=True)
     assert explained(log, **OVERLAP)["hang-overlap-torch"].line is None
     assert "hang-overlap-torch" not in explained(replace(log, stopped=False), **OVERLAP)
+
+
+def test_a_log_that_stops_names_its_last_step(tmp_path: Path) -> None:
+    found = explained(log_of(tmp_path, *HEAD, TORCH_25, STEP, iteration(5, 100.0)), **OVERLAP)
+    assert found["hang-overlap-torch"].line == 5
 
 
 def test_nothing_of_a_log_or_a_configuration_is_in_a_failure(tmp_path: Path) -> None:

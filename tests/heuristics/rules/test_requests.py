@@ -6,9 +6,10 @@ from typing import Final
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.recipes import RECIPES
-from heuristics.rules.megatron.request import assumed_sizes, derived, smallest_world
+from heuristics.rules.megatron.request import assumed_options, assumed_sizes, derived, smallest_world
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 
@@ -26,13 +27,11 @@ HEAD: Final = RECIPES["head_size"].whole
         ({TP: 2, "num_query_groups": 3}, {"num_attention_heads": 6, "hidden_size": 6 * HEAD}),
         ({"num_attention_heads": 4, "kv_channels": 10}, {"hidden_size": 40}),
         ({PP: 2, VPP: 2, "cpu_offloading_num_layers": 3}, {"num_layers": 16}),
-        ({PP: 2, VPP: None}, {"num_layers": 2}),
-        ({EP: 4, "moe_router_topk": 6}, {"num_moe_experts": 8}),
+        ({PP: 2, VPP: None}, {"num_layers": 2}), ({EP: 4, "moe_router_topk": 6}, {"num_moe_experts": 8}),
         ({EP: 4, "moe_router_num_groups": 3}, {"num_moe_experts": 12}),
-        ({EP: 1}, {"num_moe_experts": None}),
-        ({EP: 4, "num_moe_experts": None}, {"num_moe_experts": None}),
+        ({EP: 1}, {"num_moe_experts": None}), ({EP: 4, "num_moe_experts": None}, {"num_moe_experts": None}),
     ],
-)
+)  # fmt: skip
 def test_sizes_that_nobody_said_are_small_and_legal(
     fields: dict[str, Value], sizes: dict[str, Value]
 ) -> None:
@@ -45,15 +44,23 @@ def test_a_run_of_experts_gets_some_where_only_the_trace_tells() -> None:
     assert assumed_sizes({}, Run(Observed(moe=True)))["num_moe_experts"] == 2
 
 
+@pytest.mark.parametrize(("precision", "said", "is_bf16"), [
+    (None, {}, True), (None, {"fp16": False}, False), ("fp32", {}, False), ("bf16", {}, True),
+])  # fmt: skip
+def test_a_run_is_in_bf16_where_nobody_says_another_precision(
+    precision: str | None, said: dict[str, Value], is_bf16: bool
+) -> None:
+    found = assumed_options(said, Run(given=Given(precision=precision)))
+    assert found == {"attention_dropout": 0.0, "hidden_dropout": 0.0} | ({"bf16": True} if is_bf16 else {})
+
+
 @pytest.mark.parametrize(
     ("fields", "ranks"),
     [
-        ({}, 1),
-        ({TP: 4, CP: 2, PP: 3, ETP: 1, EP: 16}, 48),
-        ({TP: 4, CP: 2, PP: 3, EP: 16}, 192),
+        ({}, 1), ({TP: 4, CP: 2, PP: 3, ETP: 1, EP: 16}, 48), ({TP: 4, CP: 2, PP: 3, EP: 16}, 192),
         ({TP: 4, CP: 3, ETP: 1, EP: 8}, 24),
     ],
-)
+)  # fmt: skip
 def test_the_fewest_ranks_hold_both_meshes(fields: dict[str, Value], ranks: int) -> None:
     assert smallest_world(fields) == ranks
 

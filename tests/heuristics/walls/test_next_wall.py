@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heuristics.result.judged import Verdict
@@ -106,6 +108,10 @@ def test_a_cost_is_of_what_is_left_of_the_ranks_that_tell_it() -> None:
     untold = rank(costs(400, compute=None, without={"communication": left(600, host_overhead=0, memory=0)}))
     found = after("communication", told, untold)
     assert (found.next_wall, found.next_wall_frac) == ("compute", 0.1)
+    without = {"host_overhead": left(600, communication=60, memory=0, compute=0)}
+    heard = rank(costs(120, 400, without=without))
+    found = after("host_overhead", heard, replace(heard, unseen=NOBODY))  # whose kernels have no names
+    assert (found.next_wall, found.next_wall_frac) == ("communication", 0.1)
 
 
 def test_start_up_is_no_part_of_what_is_left() -> None:

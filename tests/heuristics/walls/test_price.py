@@ -155,10 +155,13 @@ def test_a_price_is_proven_only_where_it_is_of_every_rank() -> None:
     assert run.at_most_frac("memory") == 300 / 3_000
     assert costs_of([proven]).at_most_frac("memory") is None
     assert costs_of([replace(proven, bounds=bounded)]).at_most_frac("memory", proofs_hold=False) == 0.12
+    heard = costs_of([replace(costing("communication", 60), bounds=bounded)])
+    assert heard.at_most_frac("communication", proofs_hold=False) == 0.12
     small = Bounds(10, 10, 10, 10)
     assert costs_of([replace(doubted, bounds=small)]).at_most_frac("memory") == 0.04
     unseen = rank(costs(), unseen=NOBODY, bounds=bounded)
     assert costs_of([unseen]).at_most_frac("communication") is None
+    assert costs_of([replace(unseen, costs=NOBODY)]).at_most_frac("memory") == 0.12
 
 
 def test_without_a_price_the_most_is_of_all_windows() -> None:
@@ -182,23 +185,15 @@ def test_of_a_sample_only_the_first_used_step_is_left_out(first_ns: int, later_n
 @pytest.mark.parametrize(
     ("row", "wall"),
     [
-        ("compute.gemm", "compute"),
-        ("exposed_comm.tp", "communication"),
-        ("exposed_copy.memset", None),
-        ("blocking.tp", "communication"),
-        ("blocking.memset", None),
-        ("launch_starved.python", "host_overhead"),
-        ("idle.launch_starved.allocator", "memory"),
-        ("launch_starved.profiler", None),
-        ("launch_latency.arrival", "host_overhead"),
-        ("launch_latency.kernel_gap", None),
-        ("moe.dispatch.forward", "communication"),
-        ("moe.dispatch.recompute", "memory"),
-        ("moe.router.backward", "compute"),
-        ("moe.preprocess_and_token_sync.forward", None),
-        ("idle", None),
+        ("compute.gemm", "compute"), ("exposed_comm.tp", "communication"), ("exposed_copy.memset", None),
+        ("blocking.tp", "communication"), ("blocking.memset", None),
+        ("launch_starved.python", "host_overhead"), ("idle.launch_starved.allocator", "memory"),
+        ("launch_starved.profiler", None), ("launch_latency.arrival", "host_overhead"),
+        ("launch_latency.kernel_gap", None), ("moe.dispatch.forward", "communication"),
+        ("moe.dispatch.recompute", "memory"), ("moe.router.backward", "compute"),
+        ("moe.preprocess_and_token_sync.forward", None), ("idle", None),
     ],
-)
+)  # fmt: skip
 def test_a_row_belongs_to_the_wall_whose_absence_shrinks_it(row: str, wall: WallId | None) -> None:
     assert wall_of(row) == wall
 

@@ -105,10 +105,9 @@ def test_the_error_of_prices_is_that_of_the_worst_rank_that_has_any() -> None:
     ("found", "wall_id", "fits"),
     [
         (walls(communication=60, memory=10), "memory", False),
-        (walls(communication=60, memory=9), "communication", True),
-        (walls(), None, True),
+        (walls(communication=60, memory=9), "communication", True), (walls(), None, True),
     ],
-)
+)  # fmt: skip
 def test_a_run_out_of_memory_has_that_wall_first_where_it_is_a_finding(
     found: list[Wall], wall_id: WallId | None, fits: bool
 ) -> None:

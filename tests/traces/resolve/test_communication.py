@@ -33,13 +33,13 @@ from tests.recordings.launches import (
     told,
     within,
 )
-from tests.recordings.payloads import collective, init, send, with_payloads
+from tests.recordings.payloads import collective, init, with_payloads
 from traces.intervals import spans
 from traces.measure.a2a import dispatcher_of
 from traces.resolve.communication import communication_of, stab
-from traces.resolve.communicators import Parts
+from traces.resolve.communicators import Parts, streams_of
 from traces.resolve.kinds import ENOUGH, resolve_kinds, spread_frac
-from traces.resolve.nccl_calls import CallPayloads, communicators_in, groups_of
+from traces.resolve.nccl_calls import communicators_in
 from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
 from traces.timeline import RankTimeline
@@ -52,6 +52,17 @@ def layer(sendrecv: Laid) -> Laid:
     return lambda line: moe_layer(line, lambda: sendrecv(line))
 
 
+def ranged(text: str, peers: int) -> Laid:
+    """A group with so many peers in a range, on a stream of compute, which tells nothing of it."""
+
+    def run(line: Line) -> None:
+        line.recording.range(text, line.now * 1_000, line.now * 1_000 + 4_500)
+        line.group(peers, peers, stream=7)
+
+    return run
+
+
+MOVED = ["ep_dispatch", "ep_combine"]
 OPEN, EP = "sendrecv_unresolved", ["ep_dispatch", "ep_dispatch", "ep_combine"]
 TURNS: tuple[str | Laid, ...] = (
     *(NORM, ATTENTION, NORM, ROUTER, PERMUTE, on(20), NORM, ATTENTION, NORM, ROUTER, PERMUTE, GROUPED),
@@ -60,89 +71,83 @@ TURNS: tuple[str | Laid, ...] = (
 """Attention of one microbatch hides the dispatch of another: only the last has both its neighbours."""
 CASES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
     "groups of as many peers are of experts where they run": (
-        (layer(group(4, 4)), NORM),
-        EP,
-        "nccl_groups high",
+        (layer(group(4, 4)), NORM), EP, "nccl_groups high",
     ),
     "two each way between permute and experts are of experts": (
-        (layer(group(2, 2)),),
-        EP,
-        "neighbours medium",
+        (layer(group(2, 2)),), EP, "neighbours medium",
+    ),
+    **{
+        f"{count} exchanges of two permutes are not three of each": (
+            (layer(on(20)), PERMUTE, *more, GROUPED, *more, UNPERMUTE),
+            [*EP, *["ep_dispatch"] * len(more), *["ep_combine"] * len(more)],
+            "neighbours low",
+        )
+        for count, more in ((5, [on(20)]), (7, [on(20)] * 2))
+    },
+    "a range of experts makes no message an all-to-all, and one of a pipeline the reverse": (
+        (ROUTER, ranged("moe_dispatch forward", 1), GEMM, ranged("send_forward", 4), GEMM),
+        ["pp_p2p", "ep_a2a"], "nccl_groups high",
+    ),
+    "a range of contexts is one whatever the group": (
+        (GEMM, ranged("AttnFuncWithCP", 1), GEMM, ranged("AttnFuncWithCP", 4), GEMM),
+        ["cp"] * 2, "nvtx_range high",
     ),
     "one send per group is the pipeline": (
         (layer(group(4, 4)), group(1, 0, 24), group(0, 1, 24), group(1, 1, 24), NORM),
-        [*EP, *["pp_p2p"] * 3],
-        "nccl_groups high",
+        [*EP, *["pp_p2p"] * 3], "nccl_groups high",
     ),
     "one send each way stays a pipeline between permute and experts": (
-        (PERMUTE, group(1, 1), GROUPED),
-        ["pp_p2p"],
-        "nccl_groups high",
+        (PERMUTE, group(1, 1), GROUPED), ["pp_p2p"], "nccl_groups high",
     ),
     "an all-to-all beside attention without experts is of contexts": (
-        (NORM, GEMM, group(4, 4), ATTENTION, group(4, 4), GEMM, NORM),
-        ["cp"] * 2,
-        "nccl_groups medium",
+        (NORM, GEMM, group(4, 4), ATTENTION, group(4, 4), GEMM, NORM), ["cp"] * 2, "nccl_groups medium",
     ),
     "an all-to-all of a recommender is not of experts": (
         ("void fbgemm_gpu::permute_2D_data_kernel<1>", GEMM, within("nccl:all_to_all"), GEMM) * 3,
-        [OPEN] * 3,
-        "name low",
+        [OPEN] * 3, "name low",
     ),
     "a pipeline that sends both ways in its steady state stays one": (
         (GEMM, group(1, 0), GEMM, group(2, 2), GEMM, group(2, 2), GEMM, group(0, 1)),
-        ["pp_p2p"] * 4,
-        "nccl_groups high",
+        ["pp_p2p"] * 4, "nccl_groups high",
     ),
     "peers without tokens do not make an all-to-all a pipeline": (
-        (PERMUTE, group(4, 4), group(1, 1), group(2, 2), GROUPED),
-        ["ep_dispatch"] * 3,
-        "nccl_groups high",
+        (PERMUTE, group(4, 4), group(1, 1), group(2, 2), GROUPED), ["ep_dispatch"] * 3, "nccl_groups high",
     ),
     "a peer without tokens does not make an exchange of two a pipeline": (
-        (PERMUTE, group(2, 2), group(1, 1), group(2, 2), GROUPED),
-        ["ep_dispatch"] * 3,
-        "neighbours medium",
+        (PERMUTE, group(2, 2), group(1, 1), group(2, 2), GROUPED), ["ep_dispatch"] * 3, "neighbours medium",
+    ),
+    "half of them between permute and experts are enough for that": (
+        (PERMUTE, group(2, 2), GROUPED, group(1, 1), GEMM),
+        MOVED, "neighbours low",
     ),
     "expert traffic between attention and experts is not of contexts": (
         (ATTENTION, FILL, group(4, 4), GROUPED, group(4, 4), FILL, ATTENTION),
-        ["ep_dispatch", "ep_combine"],
-        "nccl_groups high",
+        ["ep_dispatch", "ep_combine"], "nccl_groups high",
     ),
     "a ring is of contexts beside attention and elsewhere a pipeline": (
         (GEMM, group(1, 1, 24), ATTENTION, GEMM, group(1, 1, 28), GEMM),
-        ["cp", "pp_p2p"],
-        "nccl_groups medium, nccl_groups high",
+        ["cp", "pp_p2p"], "nccl_groups medium, nccl_groups high",
     ),
     "a stream whose named kernels agree names the others": (
         (within("moe_dispatch forward"), GEMM, on(20), on(21), GEMM),
-        ["ep_dispatch", "ep_a2a", OPEN],
-        "nvtx_range high, stream medium, name low",
+        ["ep_dispatch", "ep_a2a", OPEN], "nvtx_range high, stream medium, name low",
     ),
     "a stream shared with compute names nothing": (
         (within("moe_dispatch forward", 7), GEMM, on(7), GEMM),
-        ["ep_dispatch", OPEN],
-        "nvtx_range high, name low",
+        ["ep_dispatch", OPEN], "nvtx_range high, name low",
     ),
     "a pipeline between layers is not of experts": (
-        (*[layer(on(20))] * 3, on(24), NORM),
-        [*EP * 3, OPEN],
-        "neighbours medium, name low",
+        (*[layer(on(20))] * 3, on(24), NORM), [*EP * 3, OPEN], "neighbours medium, name low",
     ),
     "exchanges of microbatches that take turns are of experts": (
-        TURNS * 3,
-        ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine"] * 3,
-        "neighbours low",
+        TURNS * 3, ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine"] * 3, "neighbours low",
     ),
     "on a stream that also exchanges between layers only what has both neighbours is": (
-        (*TURNS, on(20), NORM) * 3,
-        [OPEN, OPEN, OPEN, "ep_combine", OPEN] * 3,
-        "name low, neighbours low",
+        (*TURNS, on(20), NORM) * 3, [OPEN, OPEN, OPEN, "ep_combine", OPEN] * 3, "name low, neighbours low",
     ),
     "a pipeline amid expert work on a stream of its own stays open": (
         (*TURNS, PERMUTE, on(24), NORM) * 3,
-        ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine", OPEN] * 3,
-        "neighbours low, name low",
+        ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine", OPEN] * 3, "neighbours low, name low",
     ),
     "the backward of an unpermute permutes": (
         (
@@ -154,10 +159,9 @@ CASES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
             UNPERMUTE,
             NORM_BACKWARD,
         ),
-        ["ep_dispatch", "ep_combine"],
-        "neighbours low",
+        ["ep_dispatch", "ep_combine"], "neighbours low",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("parts", "expected", "why"), CASES.values(), ids=CASES.keys())
@@ -188,27 +192,6 @@ def test_it_is_said_what_is_known_of_any_open_exchange_of_a_stream(
     (open_,) = resolve_kinds(rank_of(export(laid(GEMM, *parts, GEMM).recording))).unresolved
     assert open_.reason.startswith(reason)
     assert open_.reason.endswith(", and no router, permute or grouped GEMM ran")
-
-
-def test_a_group_whose_start_was_not_recorded_counts_for_nothing(export: Export) -> None:
-    line = Line()
-    line.all(GEMM)
-    line.recording.range("ncclSend", 20_000, 20_100, domain=1)
-    line.recording.range("ncclGroupEnd", 20_500, 24_000, domain=1)
-    line.run(SENDRECV, stream=20)
-    assert kinds(rank_of(export(line.recording))) == ["sendrecv_unresolved"]
-
-
-def test_a_group_in_a_group_counts_with_the_outer_one(export: Export) -> None:
-    line = Line()
-    line.all(PERMUTE)
-    starts = ("ncclGroupStart", "ncclGroupStart", "ncclSend", "ncclRecv", "ncclGroupEnd", "ncclSend")
-    for place, text in enumerate((*starts, "ncclSend", "ncclRecv")):
-        line.recording.range(text, 20_000 + 10 * place, 20_005 + 10 * place, domain=1)
-    line.recording.range("ncclGroupEnd", 20_500, 24_000, domain=1)
-    line.run(SENDRECV, stream=20)
-    line.all(GROUPED)
-    assert told(rank_of(export(line.recording)))[0][3] == "nccl_groups"  # three sends: an all-to-all
 
 
 def test_a_range_names_the_purpose_and_a_module_s_backward_moves_the_other_way(export: Export) -> None:
@@ -285,17 +268,15 @@ def gathered(stream: int) -> Laid:
     return on(stream, GATHER)
 
 
-MOVED, HYBRID = ["ep_dispatch", "ep_combine"], "void hybrid_ep::dispatch_kernel<8, true, true>(P)"
+HYBRID = "void hybrid_ep::dispatch_kernel<8, true, true>(P)"
 COLLECTIVES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
     "collectives beside the optimizer are of data": (
         (NORM_BACKWARD, scattered(24), NORM_BACKWARD, ADAM, gathered(24), NORM, gathered(28), GEMM),
-        ["dp_reduce_scatter", "dp_all_gather", "other_comm"],
-        "stream medium, neighbours medium, name low",
+        ["dp_reduce_scatter", "dp_all_gather", "other_comm"], "stream medium, neighbours medium, name low",
     ),
     "of a stream that scatters in forward only those are": (
         (NORM, scattered(24), NORM, gathered(24), NORM, ADAM, gathered(24), NORM),
-        ["other_comm", "other_comm", "dp_all_gather"],
-        "name low, neighbours low",
+        ["other_comm", "other_comm", "dp_all_gather"], "name low, neighbours low",
     ),
     **{
         f"an optimizer that is not fused is one{ids}, and a gradient norm is none": (
@@ -310,50 +291,39 @@ COLLECTIVES: dict[str, tuple[tuple[str | Laid, ...], list[str], str]] = {
     },
     "gathers and scatters around the permute are of a dispatcher": (
         (*(NORM, ROUTER, gathered(24), gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24)) * 2, NORM),
-        ["ep_dispatch", *MOVED] * 2,
-        "neighbours low",
+        ["ep_dispatch", *MOVED] * 2, "neighbours low",
     ),
     "of one layer too": (
         (NORM, ROUTER, gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24), NORM),
-        MOVED,
-        "neighbours low",
+        MOVED, "neighbours low",
     ),
     "so is a gather right behind the scatter of the last layer, where backward begins": (
         (NORM, ROUTER, *(gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24)) * 2, NORM_BACKWARD),
-        MOVED * 2,
-        "neighbours low",
+        MOVED * 2, "neighbours low",
     ),
     "and those around experts where no kernel permutes": (
-        (*(NORM, gathered(24), ROUTER, GROUPED, scattered(24)) * 3, NORM),
-        MOVED * 3,
-        "neighbours low",
+        (*(NORM, gathered(24), ROUTER, GROUPED, scattered(24)) * 3, NORM), MOVED * 3, "neighbours low",
     ),
     "a gather of token counts is control where tokens travel by all-to-all": (
         (NORM, ROUTER, gathered(24), PERMUTE, group(4, 4), GROUPED),
-        ["ep_control", "ep_dispatch"],
-        "neighbours low, nccl_groups high",
+        ["ep_control", "ep_dispatch"], "neighbours low, nccl_groups high",
     ),
     "and where HybridEP permutes itself": (
         (NORM, ROUTER, gathered(24), on(20, HYBRID), GROUPED) * 2,
-        ["ep_control", "ep_dispatch"] * 2,
-        "neighbours low, name high",
+        ["ep_control", "ep_dispatch"] * 2, "neighbours low, name high",
     ),
     "a kernel named all-to-all is of experts where there are some": (
         (ROUTER, on(20, ALL_TO_ALL), PERMUTE, GROUPED, on(20, ALL_TO_ALL), UNPERMUTE) * 3,
-        ["ep_a2a", "ep_combine"] * 3,
-        "name high",
+        ["ep_a2a", "ep_combine"] * 3, "name high",
     ),
     "beside attention it is of contexts": (
         (ATTENTION, on(20, ALL_TO_ALL), GEMM, ATTENTION, on(20, ALL_TO_ALL), GEMM) * 3,
-        ["cp"] * 6,
-        "name medium",
+        ["cp"] * 6, "name medium",
     ),
     "and its name alone settles nothing": (
-        (GEMM, on(20, ALL_TO_ALL)) * 6,
-        ["sendrecv_unresolved"] * 6,
-        "name low",
+        (GEMM, on(20, ALL_TO_ALL)) * 6, ["sendrecv_unresolved"] * 6, "name low",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("parts", "expected", "why"), COLLECTIVES.values(), ids=COLLECTIVES.keys())
@@ -369,14 +339,10 @@ def test_what_a_collective_is_for(
     by_gathers = any(kind in MOVED for kind in expected) and why == "neighbours low"
     if not any(kind.startswith("ep_") for kind in expected):
         assert found in ("none", "unknown")
+    elif by_gathers:
+        assert found == "allgather"
     else:
-        assert found == (
-            "allgather"
-            if by_gathers
-            else "hybridep"
-            if "name high" in why and "ep_control" in expected
-            else "alltoall"
-        )
+        assert found == ("hybridep" if "name high" in why and "ep_control" in expected else "alltoall")
 
 
 def test_gathers_and_scatters_of_a_run_that_is_parallel_over_data_alone_are_data_parallel(
@@ -544,15 +510,11 @@ def test_what_stands_beside_the_optimizer_names_its_own_stream_and_communicator_
     ]  # fmt: skip
 
 
-def test_threads_have_their_own_groups_and_ranges(export: Export) -> None:
-    """The group and the range of one thread stand around the launch of another, and say nothing of it."""
+def test_threads_have_their_own_ranges(export: Export) -> None:
+    """The range of one thread stands around the launch of another, and says nothing of it."""
     line = Line()
     line.all(ROUTER, GEMM)
     begin = line.now * 1_000
-    texts = ["ncclGroupStart", *["ncclSend"] * 4, *["ncclRecv"] * 4]
-    for place, text in enumerate(texts):
-        line.recording.range(text, begin + 10 * place, begin + 10 * place + 5, domain=1, tid=1001)
-    line.recording.range("ncclGroupEnd", begin + 500, begin + 4_000, domain=1, tid=1001)
     line.recording.range("moe_dispatch forward", begin, begin + 4_500, tid=1001)
     line.run(SENDRECV, stream=20)
     line.run(GEMM, tid=1001)
@@ -562,14 +524,10 @@ def test_threads_have_their_own_groups_and_ranges(export: Export) -> None:
 @pytest.mark.parametrize(
     ("text", "layer", "backward"),
     [
-        ("layers.12.mlp", 12, 12),
-        ("layer_99999f", 99_999, 99_999),
-        ("layer_3f-layer_99999b", 3, 99_999),
-        ("layer_3f-layer_100000b", 3, 3),
-        ("layers.100000", -1, -1),
-        ("player 3", -1, -1),
+        ("layers.12.mlp", 12, 12), ("layer_99999f", 99_999, 99_999), ("layer_3f-layer_99999b", 3, 99_999),
+        ("layer_3f-layer_100000b", 3, 3), ("layers.100000", -1, -1), ("player 3", -1, -1),
     ],
-)
+)  # fmt: skip
 def test_a_layer_is_named_by_up_to_five_digits(export: Export, text: str, layer: int, backward: int) -> None:
     line = Line()
     line.within(text, DISPATCH)
@@ -629,15 +587,11 @@ def test_a_range_tells_the_phase_before_a_notify_does(export: Export) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "kind"),
     [
-        (ROUTER, GROUPED, "ep_dispatch"),
-        (PERMUTE, GEMM, "ep_dispatch"),
-        (GEMM, UNPERMUTE, "ep_combine"),
-        (ATTENTION, GROUPED, "sendrecv_unresolved"),
-        (ROUTER, GEMM, "sendrecv_unresolved"),
-        (GROUPED, GEMM, "sendrecv_unresolved"),
-        (PERMUTE, UNPERMUTE, "sendrecv_unresolved"),
+        (ROUTER, GROUPED, "ep_dispatch"), (PERMUTE, GEMM, "ep_dispatch"), (GEMM, UNPERMUTE, "ep_combine"),
+        (ATTENTION, GROUPED, "sendrecv_unresolved"), (ROUTER, GEMM, "sendrecv_unresolved"),
+        (GROUPED, GEMM, "sendrecv_unresolved"), (PERMUTE, UNPERMUTE, "sendrecv_unresolved"),
     ],
-)
+)  # fmt: skip
 def test_an_exchange_needs_expert_work_on_both_sides(
     export: Export, before: str, after: str, kind: str
 ) -> None:
@@ -668,18 +622,6 @@ def test_a_range_says_the_phase_where_it_names_one(export: Export, text: str, ph
     assert [row[2] for row in told(rank_of(export(line.recording)))] == [phase]
 
 
-def test_a_group_has_one_peer_where_all_of_its_calls_name_that(export: Export) -> None:
-    line = Line()
-    line.all(GEMM)
-    for sends_to, receives_from in ((5, 5), (5, 6)):
-        begin = line.now * 1_000 + 10
-        line.blob_at |= {begin: send(7, 8, sends_to), begin + 10: send(7, 8, receives_from)}
-        line.group(1, 1)
-    found = groups_of(communication_of(of(export, line)))
-    assert found.peer.tolist() == [5, -1]
-    assert (found.send_count.tolist(), found.receive_count.tolist()) == ([1, 1], [1, 1])
-
-
 def test_ranks_of_a_communicator_are_those_that_its_own_calls_agree_on(export: Export) -> None:
     line = Line()
     line.call("ncclCommInitRank", init(7, 4, rank=2))
@@ -700,17 +642,21 @@ def test_ranks_of_a_communicator_are_those_that_its_own_calls_agree_on(export: E
     assert calls.peer.tolist() == [-1] * 3
 
 
-def test_parts_agree_where_half_are_told_and_all_of_those_alike() -> None:
-    parts = Parts(np.array([0, 0, 0, 0, 1, 1, 2]), np.array([7, 8, 9]), np.array([True, True, False]))
-    among = np.array([True, True, True, True, True, True, True])
-    assert parts.agreed(np.array([3, 3, -1, -1, 3, 2, 3]), among).tolist() == [3, 3, 3, 3, -1, -1, -1]
-    assert parts.agreed(np.array([3, -1, -1, -1, 3, -1, 3]), among).tolist() == [-1] * 4 + [3, 3, -1]
-    assert parts.agreed(np.array([3, -1, -1, -1, 3, -1, 3]), among, shared=True).tolist()[-1] == 3
-    few = np.array([True, True, False, False, False, False, True])  # of the rows asked, half are told
-    assert parts.agreed(np.array([0, -1, 1, 1, 2, 2, -1]), few).tolist() == [0, 0, -1, -1, -1, -1, -1]
-    mask = np.array([True, True, False, False, False, False, True])
-    assert parts.any_of(mask).tolist() == [True] * 4 + [False] * 3  # the last is not of its own stream
-    assert parts.share(mask, among).tolist() == [2, 2, 2, 2, 0, 0, 1]
+def test_parts_that_other_work_shares_agree_where_that_is_asked() -> None:
+    parts, among = Parts(np.array([0, 1, 1]), np.array([7, 9]), np.array([True, False])), np.ones(3, np.bool_)
+    assert parts.agreed(np.array([2, 3, -1]), among).tolist() == [2, -1, -1]
+    assert parts.agreed(np.array([2, 3, -1]), among, shared=True).tolist() == [2, 3, 3]
+
+
+def test_a_stream_of_one_communicator_is_its_own_however_many_there_are(export: Export) -> None:
+    comm = communication_of(rank_of(export(laid(GEMM, on(20), on(20), on(24), on(24)).recording)))
+    assert streams_of(comm, np.array([9, 9, 9, 8])).own.tolist() == [True, False]
+    assert streams_of(comm, np.array([-1, 9, -1, -1])).own.tolist() == [True, True]
+
+
+def test_a_ring_that_only_receives_exchanges_with_a_neighbour(export: Export) -> None:
+    rows = told(rank_of(export(laid(GEMM, group(0, 1, 24), ATTENTION).recording)))
+    assert [row[:2] for row in rows] == [("cp", "p2p")]
 
 
 def test_the_innermost_of_nested_intervals_holds_its_start_and_not_its_end() -> None:
@@ -750,10 +696,3 @@ def test_open_exchanges_are_listed_by_stream_the_longest_first(export: Export) -
     line.all(GEMM)
     found = resolve_kinds(rank_of(export(line.recording))).unresolved
     assert [(one.stream_id, one.work_ns) for one in found] == [(24, 30_000), (20, 10_000), (28, 10_000)]
-
-
-def test_every_peer_counts_once_and_a_call_without_one_hides_the_count() -> None:
-    group, peer = np.array([0, 0, 0, 3, 3]), np.array([1, 1, 2, 4, -1])
-    payloads = CallPayloads(np.zeros(5, dtype=np.int64), peer, peer)
-    assert payloads.peer_count(group, np.ones(5, dtype=np.bool_)).tolist() == [2, 0, 0, -1, 0]
-    assert payloads.one_peer(group, np.array([True, True, False, True, False])).tolist() == [1, -1, -1, 4, -1]

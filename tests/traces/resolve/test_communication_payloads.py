@@ -48,15 +48,6 @@ def test_a_split_counts_the_ranks_of_its_parent_so_it_settles_nothing(export: Ex
     assert kinds(rank(export, two_of_two("ncclCommSplit"))) == ["sendrecv_unresolved"]
 
 
-def test_several_tensors_for_one_peer_are_no_all_to_all(export: Export) -> None:
-    line = Line()
-    line.all(ROUTER, GEMM)
-    line.exchange(5, 5, 5, receive=False)
-    line.all(GEMM)
-    assert [row[:2] for row in told(rank(export, line))] == [("pp_p2p", "p2p")]
-    assert kinds(without(export, line)) == ["ep_a2a"]  # by the count of its calls alone
-
-
 def test_a_small_exchange_on_the_communicator_of_an_all_to_all_is_one(export: Export) -> None:
     line = Line()
     line.all(ROUTER, GEMM)
@@ -77,16 +68,6 @@ def test_a_stream_of_two_communicators_gives_neither_the_shape_of_the_other(expo
     line.all(GEMM)
     assert kinds(rank(export, line)) == ["ep_a2a", "pp_p2p"]
     assert kinds(without(export, line)) == ["ep_a2a", "ep_a2a"]
-
-
-def test_peers_of_two_communicators_in_one_group_are_not_added_up(export: Export) -> None:
-    line = Line()
-    line.all(ROUTER, GEMM)
-    begin = line.now * 1_000 + 10
-    line.blob_at = {begin + 10 * place: send(7 + place % 2, 8, peer=1) for place in range(6)}
-    line.group(3, 3)
-    line.all(GEMM)
-    assert kinds(rank(export, line)) == ["ep_a2a"]  # three calls each way: the peers are left out of it
 
 
 def test_what_is_named_on_a_communicator_names_the_rest_of_it(export: Export) -> None:

@@ -38,12 +38,11 @@ def rank(tmp_path: Path, run: Profiled, **header: Any) -> RankTimeline:
     [
         ("all_to_allv", "EXPERT_MODEL_PARALLEL_GROUP", "ep_a2a", "a2a"),
         ("all_to_all", "EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", "ep_a2a", "a2a"),
-        ("send", "PIPELINE_MODEL_PARALLEL_GROUP", "pp_p2p", "p2p"),
-        ("recv", "mesh_pp", "pp_p2p", "p2p"),
+        ("send", "PIPELINE_MODEL_PARALLEL_GROUP", "pp_p2p", "p2p"), ("recv", "mesh_pp", "pp_p2p", "p2p"),
         ("all_to_all", "CONTEXT_PARALLEL_GROUP", "cp", "a2a"),
         ("all_to_all", "TENSOR_MODEL_PARALLEL_GROUP", "tp", "a2a"),
     ],
-)
+)  # fmt: skip
 def test_a_described_group_settles_what_its_exchange_is_for(
     tmp_path: Path, collective: str, description: str, kind: str, operation: str
 ) -> None:
