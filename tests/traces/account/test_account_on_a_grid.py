@@ -49,6 +49,15 @@ def test_a_call_follows_its_own_threads_or_the_last_to_return_of_those_that_do_n
     calls = list(
         zip(found.start_ns.tolist(), found.end_ns.tolist(), (found.thread % 4096).tolist(), strict=True)
     )
+    recorded, outer = rank.columns.calls, []
+    for thread in {thread for *_, thread in calls}:
+        mine = np.flatnonzero(recorded.thread_gid % 4096 == thread).tolist()
+        mine = sorted((int(recorded.start_ns[row]), -int(recorded.end_ns[row])) for row in mine)
+        longest = [max((-end for _, end in mine[:at]), default=NULL) for at in range(len(mine))]
+        outer += [
+            (start, -end, thread) for (start, end), held in zip(mine, longest, strict=True) if start >= held
+        ]
+    assert sorted(calls) == sorted(outer)
     helper = max(thread for *_, thread in calls)
     for place, (start, _, thread) in enumerate(calls):
         own = max((at for at in range(place) if calls[at][2] == thread), default=-1)

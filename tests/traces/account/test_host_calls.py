@@ -19,7 +19,6 @@ from traces.account.calls import (
     call_kinds,
     host_calls,
     kinds_of_calls,
-    outermost,
 )
 from traces.account.pieces import Pieces, cut, last_to_end, tile
 from traces.arrays import IntArray
@@ -131,27 +130,6 @@ def test_without_launches_no_call_is_known_to_come_again() -> None:
     run.work("gemm", 0, 10, launched=False)
     run.call("malloc", 0, 2_000)
     assert kinds_of(run, "cudaMalloc") == [CallKind.ALLOCATE]
-
-
-@pytest.mark.parametrize(
-    ("calls", "kept"),
-    [
-        ([(0, 10, 1), (2, 8, 1)], [0]),
-        ([(2, 8, 1), (0, 10, 1)], [1]),
-        ([(0, 10, 1), (2, 8, 2)], [0, 1]),  # of another thread
-        ([(0, 10, 1), (10, 20, 1)], [0, 1]),  # begins as the other returns
-        ([(0, 10, 1), (9, 20, 1)], [0]),
-        ([(0, 10, 1), (0, 5, 1)], [0]),  # of equal starts the longer holds the other
-        ([(0, 5, 1), (0, 10, 1)], [1]),
-        ([(0, 100, 1), (10, 20, 1), (30, 40, 1), (100, 110, 1)], [0, 3]),
-        ([], []),
-    ],
-)
-def test_a_call_within_another_of_its_thread_is_one_with_it(
-    calls: list[tuple[int, int, int]], kept: list[int]
-) -> None:
-    starts, ends, threads = (array(*(one[side] for one in calls)) for side in range(3))
-    assert np.flatnonzero(outermost(starts, ends, threads)).tolist() == kept
 
 
 def test_a_nested_call_is_held_by_the_outer_one_of_its_own_thread() -> None:
