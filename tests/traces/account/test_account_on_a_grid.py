@@ -51,12 +51,11 @@ def test_a_call_follows_its_own_threads_or_the_last_to_return_of_those_that_do_n
     )
     recorded, outer = rank.columns.calls, []
     for thread in {thread for *_, thread in calls}:
-        mine = np.flatnonzero(recorded.thread_gid % 4096 == thread).tolist()
-        mine = sorted((int(recorded.start_ns[row]), -int(recorded.end_ns[row])) for row in mine)
-        longest = [max((-end for _, end in mine[:at]), default=NULL) for at in range(len(mine))]
-        outer += [
-            (start, -end, thread) for (start, end), held in zip(mine, longest, strict=True) if start >= held
-        ]
+        rows = np.flatnonzero(recorded.thread_gid % 4096 == thread).tolist()
+        mine = sorted((int(recorded.start_ns[row]), -int(recorded.end_ns[row])) for row in rows)
+        for at, (start, minus_end) in enumerate(mine):
+            if start >= max((-end for _, end in mine[:at]), default=NULL):
+                outer.append((start, -minus_end, thread))
     assert sorted(calls) == sorted(outer)
     helper = max(thread for *_, thread in calls)
     for place, (start, _, thread) in enumerate(calls):
