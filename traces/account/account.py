@@ -235,12 +235,10 @@ class _Accountant:
     def _masked(self, left: HostPieces) -> int:
         total = 0
         place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
-        some = np.flatnonzero((place >= 0).any(axis=1))
-        starts = np.where(place >= 0, self._rows.start_ns[place], BEGINNING)
         ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)
-        low = np.maximum(starts, left.start_ns[:, None])
+        low = np.maximum(self._rows.start_ns[place], left.start_ns[:, None])
         high = np.minimum(ends, left.end_ns[:, None])
-        for index in some[(high > low)[some].any(axis=1)].tolist():
+        for index in np.flatnonzero((high > low).any(axis=1)).tolist():
             total += intersect(union(low[index], high[index]), self._windows).total_ns
         return total
 

@@ -99,7 +99,7 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     those in the first half of the launches are held against those in the second, where none need be left.
     """
     calls, launch_ns = rank.columns.calls, rank.activities.launch_ns
-    length_ns = np.where(calls.start_ns == NULL, 0, calls.length_ns)
+    length_ns = calls.length_ns
     once = (length_ns >= LONG.value) & ~np.isin(kinds, _WAITS)
     once &= (calls.thread_gid & PROCESS_BITS) == rank.process_gid
     launch_ns = launch_ns[launch_ns != NULL]
@@ -174,8 +174,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     And the last one before each span, whose return the first of its calls follows.
     """
     calls, rows = rank.columns.calls, rank.activities
-    mine = np.isin(calls.thread_gid, rows.launching_threads) & (calls.start_ns != NULL)
-    mine &= calls.end_ns >= calls.start_ns
+    mine = np.isin(calls.thread_gid, rows.launching_threads) & (calls.end_ns >= calls.start_ns)
     row = np.flatnonzero(mine)
     within = none_of(len(row))
     for since_ns, until_ns in spans_ns:
@@ -189,7 +188,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     own = before_of(thread)
     span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
     own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
-    before = np.maximum(_last_returned(start, end), NONE)
+    before = _last_returned(start, end)
     steps = np.flatnonzero(~np.isin(thread, helper_threads(rows)))
     last = _last_returned(start[steps], end[steps])
     before[steps] = np.where(last == NONE, NONE, steps[last])
@@ -215,7 +214,7 @@ def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     by_end, own = order_of(end_ns).astype(PLACE), np.arange(len(start_ns))
     place = last_at(end_ns[by_end], start_ns)
     while True:
-        found = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
+        found = np.where(place >= 0, by_end[place], NONE)
         itself = found >= own  # an empty call returns as it begins
         if not itself.any():
             return found

@@ -7,7 +7,6 @@ import numpy as np
 from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import NO_KERNEL, compute_gaps
 from traces.arrays import distinct, order_of, summed
-from traces.columns import NULL
 from traces.host_clock import LAUNCHES, SOON
 from traces.intervals import spans
 from traces.limits import Limit
@@ -56,7 +55,7 @@ def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bo
     """Whether a synchronising call returns just after the last work launched before it on a stream ended."""
     calls, kinds = rank.columns.calls, call_kinds(rank.columns.call_names)
     threads = distinct(rows.launch_thread)
-    syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads) & (calls.end_ns != NULL)
+    syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads)
     for stream in distinct(rows.stream_id).tolist():
         mine = rows.take(rows.stream_id == stream)
         mine = mine.take(order_of(mine.launch_ns))

@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.account.pieces import BEGINNING, INFERRED, REASON, RECORDED, Judged, Pieces, judged, waited_for
 from traces.account.producers import Producers, find_producers
-from traces.arrays import NOWHERE, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import begins, mask_of
@@ -118,8 +118,8 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     done = []
     for slot in range(producers.place.shape[1]):
         work, inferred = producers.place[pieces.kernel, slot], producers.inferred[pieces.kernel, slot]
-        no_compute = (rows.bucket[work] != Bucket.COMPUTE) & (rows.end_ns[work] > rows.start_ns[work])
-        runs = (work >= 0) & (no_compute | (rows.end_ns[work] == rows.start_ns[work]))
+        is_empty = rows.end_ns[work] == rows.start_ns[work]
+        runs = (work >= 0) & (is_empty | (rows.bucket[work] != Bucket.COMPUTE))
         low, high = (np.where(runs, times[work], pieces.end_ns) for times in (rows.start_ns, rows.end_ns))
         done.append(waited_for(rows, pieces, work, inferred).clipped(low, high))
         before, after = pieces.clipped(pieces.start_ns, low), pieces.clipped(high, pieces.end_ns)
@@ -132,7 +132,7 @@ def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     place = producers.place[pieces.kernel]
     to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)
-    slot = np.argmax(ends, axis=1) if len(pieces) else NOWHERE
+    slot = np.argmax(ends, axis=1)
     waits: BoolArray = np.asarray(to_come.any(axis=1))
     passed = replace(pieces, kernel=place[np.arange(len(pieces)), slot])
     return pieces.take(~waits), passed.take(waits)
@@ -144,8 +144,7 @@ def _latency(rows: Activities, pieces: Pieces, queueing: Queueing) -> tuple[Judg
     ready, ended = ready_ns(rows, pieces.kernel), _ended_ns(rows, producers, pieces.kernel)
     launch_last, since = ready >= ended, np.maximum(ready, ended)
     most = np.where(launch_last, latencies.most_arrival_ns, latencies.most_gap_ns)
-    known = since > BEGINNING
-    until = np.where(known, np.where(known, since, 0) + most, BEGINNING)
+    until = since + most
     reason = np.where(launch_last, REASON["launch_latency.arrival"], REASON["launch_latency.kernel_gap"])
     guessed = ~launch_last & producers.inferred[pieces.kernel, 0]
     latency = judged(pieces, reason, np.where(guessed, INFERRED, RECORDED))

@@ -159,7 +159,7 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     Each lasts until the next such call of its thread has returned, or compute begins, and `COLD` at most.
     """
     calls, rows = rank.columns.calls, rank.activities
-    sync = np.flatnonzero((kind == CallKind.SYNC) & (calls.end_ns != NULL))
+    sync = np.flatnonzero(kind == CallKind.SYNC)
     sync = sync[np.lexsort((calls.end_ns[sync], calls.thread_gid[sync]))]
     thread, since_ns = calls.thread_gid[sync], calls.end_ns[sync]
     until_ns = since_ns + int(COLD.value)
@@ -214,9 +214,9 @@ class Handover:
         """For the launch of each kernel: its thread, the one that decides before it, and until when."""
         launch, own = self._rows.launch_ns[kernel], self._rows.take(kernel).launch_thread
         last = last_at(self._calls.end_ns[self._by_end], launch)
-        call = self._by_end[np.maximum(last, 0)]
+        call = self._by_end[last]
         handed_over = np.where(last >= 0, self._calls.end_ns[call], BEGINNING)
-        return own, np.where(last >= 0, self._calls.thread_gid[call], own), handed_over
+        return own, self._calls.thread_gid[call], handed_over
 
 
 class Host:

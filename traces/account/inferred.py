@@ -192,8 +192,6 @@ def current_stream_producers(
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
     comm, own = comm[own >= 0], own[own >= 0]
     latest = _latest_before(rows, compute, rows.stream_id[compute], comm, rows.stream_id[own])
-    if not len(comm):
-        return comm, latest
     kind = group_of(rows.name[comm], rows.stream_id[comm])
     early = rows.end_ns[latest] > rows.start_ns[comm]
     never = np.bincount(kind, weights=early)[kind] == 0
@@ -225,7 +223,7 @@ STREAMS: Final = 32
 def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `before` is the previous activity on each stream."""
     launched = np.flatnonzero(rows.is_launched)
-    by_launch = launched[np.lexsort((launched, rows.launch_ns[launched]))].astype(PLACE)
+    by_launch = launched[order_of(rows.launch_ns[launched])].astype(PLACE)
     nothing = np.empty(0, dtype=PLACE)
     if len(by_launch) < ENOUGH.value:
         return nothing, nothing
@@ -276,8 +274,6 @@ def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
     for depth in range(DEPTH):
         place = latest - depth
         open_ = np.flatnonzero((chosen < 0) & (place >= 0))
-        if not len(open_):
-            break
         candidate = candidates[place[open_]]
         holds = _never_violated(order, consumer[open_], candidate)
         chosen[open_[holds]] = candidate[holds]

@@ -73,7 +73,7 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
         return Tiling(np.array([BEGINNING]), np.array([otherwise]))
     latest = last_at(start, cuts)
     furthest = np.maximum.accumulate(end)
-    longest = np.searchsorted(furthest, furthest[np.maximum(latest, 0)])  # the first that ends so late
+    longest = np.searchsorted(furthest, furthest[latest])  # the first that ends so late
     innermost = np.where(end[latest] > cuts, latest, longest)
     held = (latest >= 0) & (end[innermost] > cuts)
     labels = np.where(held, label[innermost], otherwise)
@@ -137,8 +137,8 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     busy = instants_of(activities, compute)
     own = compute[~helper_work(activities)[compute]]
     ended_by = np.append(own, NO_KERNEL)[np.searchsorted(activities.start_ns[own], busy.start_ns)]
-    start = np.concatenate(([min(first, int(busy.start_ns[0])) if len(busy) else first], busy.end_ns))
-    end = np.concatenate((busy.start_ns, [max(last, int(busy.end_ns[-1])) if len(busy) else last]))
+    start = np.concatenate(([first], busy.end_ns))
+    end = np.concatenate((busy.start_ns, [last]))
     kernel = np.concatenate((ended_by, [NO_KERNEL]))
     touching = (end > start) & (end > first) & (start < last)
     return Gaps(start[touching], end[touching], kernel[touching].astype(PLACE))

@@ -86,17 +86,17 @@ def _believable(
     Where `every_wait` was recorded nothing is left to infer, but within a graph, whose work waits untold.
     """
     consumer, producer = pairs
-    if awaited is None or not len(consumer):
+    if awaited is None:
         return pairs
     pair = _alike(rows, consumer, producer)
     since_ns = rows.start_ns[consumer]
     since_ns -= rows.end_ns[producer]
-    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= tight)], minlength=int(pair.max()) + 1)
+    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= tight)], minlength=len(pair))
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
     if not every_wait:
         waits, count = awaited[consumer], np.bincount(consumer)
         kept |= count[consumer] <= waits
-        several = np.flatnonzero((waits > 0) & (count[consumer] > waits))
+        several = np.flatnonzero(count[consumer] > waits)
         least_bound_last = consumer[several] * (len(consumer) + 1) - bound[pair[several]]
         several = several[np.lexsort((-rows.launch_ns[producer[several]], least_bound_last))]
         kept[several] |= place_in_run(consumer[several]) < waits[several]
@@ -136,7 +136,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
     recorded_ns = np.concatenate((record_ns[record], record_ns[record][behind]))
-    late = np.flatnonzero((consumer >= 0) & (producer >= consumer))
+    late = np.flatnonzero(producer >= consumer)
     # the launch of what nobody waited for was not recorded
     producer[late] = stream.before(rows.stream_id[producer[late]], consumer[late], recorded_ns[late])
     both = (consumer >= 0) & (producer >= 0)
@@ -226,7 +226,7 @@ class _LaunchOrder:
     def __init__(self, rows: Activities) -> None:
         launch_ns = self._launch_of = _with_those_before(rows)
         self._stream_of = rows.stream_id
-        self._order = np.lexsort((np.arange(len(rows)), launch_ns, rows.stream_id))
+        self._order = np.lexsort((launch_ns, rows.stream_id))
         self._stream = rows.stream_id[self._order]
         self._launch = launch_ns[self._order]
 
@@ -236,7 +236,7 @@ class _LaunchOrder:
         for one in distinct(stream).tolist():
             on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
             last = np.searchsorted(on, consumer[mine]) - 1
-            begun = on[np.maximum(last, 0)]
+            begun = on[last]
             found[mine] = np.where((last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, -1)
         return found
 
@@ -254,9 +254,8 @@ class _LaunchOrder:
         position = zeros(len(stream))
         position[keys[is_query] - total] = np.cumsum(~is_query)[is_query]
         place = position + step
-        inside = (place >= 0) & (place < total)
-        place = np.clip(place, 0, max(total - 1, 0))
-        return np.where(inside & (self._stream[place] == stream), self._order[place], -1)
+        beside = np.append(self._stream, NULL)[place]  # beyond both ends there is none
+        return np.where(beside == stream, np.append(self._order, -1)[place], -1)
 
 
 def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:

@@ -40,7 +40,6 @@ class HostOrder:
         starts = np.where(compute, activities.start_ns[order], _NEVER)
         communicates = activities.bucket[order] == Bucket.COMM
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
-        self._begin_ns = int(activities.start_ns.min(initial=_NEVER))
         self.places = order
         self.launch_ns = launch[order]
         self.counted_launch_ns = launch
@@ -58,9 +57,7 @@ class HostOrder:
     def borders_ns(self, host_ns: IntArray) -> IntArray:
         launched = self.launched_before(host_ns)
         before, after = self._latest_end[launched], self._next_compute[launched]
-        first = np.where(before == NULL, self._next_own[launched], np.minimum(before, after))
-        # no work before and no compute after: nothing of the rank has begun yet
-        return np.where(first == _NEVER, np.where(before == NULL, self._begin_ns, before), first)
+        return np.where(before == NULL, self._next_own[launched], np.minimum(before, after))
 
     def held_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """When all but communication that was launched in each host interval [first, last) had ended."""
@@ -113,7 +110,7 @@ def _launched_ns(activities: Activities) -> IntArray:
     """
     unknown = ~activities.is_launched
     launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
-    if unknown.any() and not unknown.all():
+    if not unknown.all():
         first_ns = int(activities.launch_ns[~unknown].min())
         queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())
         launch[queued] = min(0, first_ns - 1)  # no recording begins earlier
@@ -148,8 +145,6 @@ def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tupl
     """
     start = order.borders_ns(start_ns)
     own_end = order.borders_ns(end_ns)
-    if len(start) < 2:
-        return start, own_end
     foreign = order.compute_between(end_ns[:-1], start_ns[1:]) > 0
     end = np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))
     working = np.flatnonzero(order.compute_between(start_ns, end_ns))
@@ -168,4 +163,4 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     if order.goes_on_ns(int(end_ns[-1])) < _NEVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
     held = order.held_until_ns(start_ns, end_ns)
-    return min(int(end[-1]), int(held[-1] + np.maximum(end[hidden] - held[hidden], 0).max()))
+    return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max(initial=0)))

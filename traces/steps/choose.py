@@ -87,7 +87,7 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     first, last = _extent(rank)
     start = first if selection.start_ns is None else selection.start_ns
     end = last if selection.end_ns is None else selection.end_ns
-    if start >= last or end <= first or start >= end:
+    if start >= last or end <= first:
         raise EmptySelection(
             f"--start/--end choose {seconds(start)} to {seconds(end)}, where nothing ran. "
             f"GPU activity lies between {seconds(first)} and {seconds(last)}."
@@ -145,9 +145,7 @@ def _recorded(rank: RankTimeline) -> tuple[int, int]:
     """
     first_ns, last_ns = _extent(rank)
     for table in (rank.columns.calls, rank.columns.ranges):
-        mine = table.start_ns != NULL
-        if rank.process_gid != NULL:
-            mine &= (table.thread_gid & PROCESS_BITS) == rank.process_gid
+        mine = (table.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
         first_ns = min(first_ns, int(table.start_ns[mine].min(initial=first_ns)))
     return first_ns, last_ns
 

@@ -46,8 +46,6 @@ def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Foun
     for place in (0, *longer):
         if cut := _where_step_begins(what[stretches[place]], step):
             start_ns[place] = launch_ns[stretches[place]][cut - 1] + 1
-    if (start_ns == found.host_start_ns).all():
-        return found
     return found_between(order, start_ns, found.host_end_ns, found.what)
 
 
@@ -138,7 +136,7 @@ def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder)
     others = np.flatnonzero(~collective[order.places])
     launched = order.launched_before(ends_ns)
     next_other = np.append(others, len(order.places))[np.searchsorted(others, launched)]
-    behind_ns = order.launch_ns[np.maximum(next_other - 1, 0)] + 1
+    behind_ns = order.launch_ns[next_other - 1] + 1
     return np.where(next_other > launched, np.maximum(ends_ns, behind_ns), ends_ns)
 
 
@@ -151,10 +149,9 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
     small kernels, and an evaluation between two steps, fit at their own level too, by a smaller jump.
     """
     ordered = np.sort(gap_ns)
-    parted = len(ordered) - np.arange(len(ordered))
-    limit_ns = WALL.value * (summed(ordered) + own_ns) / np.maximum(parted, 1)
+    limit_ns = WALL.value * (summed(ordered) + own_ns) / np.arange(len(ordered), 0, -1)
     below = np.concatenate(([0], ordered[:-1]))
-    fits = (ordered >= limit_ns) & (below < limit_ns) & (ordered > below)
+    fits = (ordered >= limit_ns) & (below < limit_ns)
     if not fits.any():
         return None
     jump = np.where(fits, ordered / np.maximum(below, _LEAST_GAP_NS), 0.0)

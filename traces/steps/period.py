@@ -62,7 +62,7 @@ def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chanc
     prime, rest = 2, lag
     while rest > 1:
         if rest % prime:
-            prime = prime + 1 if prime * prime <= rest else rest
+            prime += 1
             continue
         rest //= prime
         if lag // prime >= shortest and match_at(codes, lag // prime, chance) >= match - TIED.value:

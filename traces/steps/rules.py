@@ -49,7 +49,7 @@ def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
     """Drop steps in which the rank's process began to capture a CUDA graph: the model runs otherwise."""
     calls, names = rank.columns.calls, rank.columns.call_names
     begins = passing(lambda name: name.startswith(_CAPTURE_CALLS), names)
-    chosen = begins[calls.name] & (calls.start_ns != NULL) & _is_of(rank, calls)
+    chosen = begins[calls.name] & _is_of(rank, calls)
     at_ns = np.sort(calls.start_ns[chosen])
     counts = np.searchsorted(at_ns, found.host_end_ns) - np.searchsorted(at_ns, found.host_start_ns)
     return [
@@ -63,7 +63,6 @@ def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
     rows = rank.columns.overheads
     flushes = passing(lambda name: any(word in name.lower() for word in _FLUSH_WORDS), rows.names)[rows.name]
     flushes &= _is_of(rank, rows)
-    flushes &= (rows.start_ns != NULL) & (rows.end_ns > rows.start_ns)
     start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
     return [_without_flush(step, start_ns, end_ns) for step in steps]
 
@@ -177,7 +176,7 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     """How long the rank's process was in calls that load modules or allocate, in each step on the host."""
     calls = rank.columns.calls
     of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
-    mine = of_kind & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns) & _is_of(rank, calls)
+    mine = of_kind & _is_of(rank, calls)
     loading = instants_of(calls, mine)
     return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]
 

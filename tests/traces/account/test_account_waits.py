@@ -88,6 +88,16 @@ def test_a_copy_call_waits_for_no_copy_of_another_call() -> None:
     assert blocked(run) == {"memcpy_h2d": 5, "memcpy_d2h": 5}
 
 
+@pytest.mark.parametrize(("back", "held"), [(125, {}), (125.001, {"memcpy_d2h": 10})])
+def test_a_copy_call_of_over_twenty_microseconds_waits_for_its_own_copy(
+    back: float, held: dict[str, float]
+) -> None:
+    run = begun()
+    run.work("d2h", 110, 120, launch=(105, back))
+    run.work("gemm", 200, 260, launch=(190, 195))
+    assert blocked(run) == held
+
+
 @pytest.mark.parametrize(("launches", "held"), [(919, 90), (918, 0)])
 def test_a_launch_waits_for_room_where_nearly_as_many_are_in_flight_as_the_queue_holds(
     launches: int, held: float
@@ -165,7 +175,10 @@ def test_the_name_of_another_process_read_is_no_name_of_this_ones() -> None:
     assert {name.partition(".")[2] for name in run.account() if "sync" in name} == {"sync"}
 
 
-@pytest.mark.parametrize(("waits_at", "stream", "held"), [(22, 7, 60), (18, 7, 0), (40, 7, 0), (22, 9, 60)])
+@pytest.mark.parametrize(
+    ("waits_at", "stream", "held"),
+    [(22, 7, 60), (20, 7, 60), (18, 7, 0), (30, 7, 0), (40, 7, 0), (22, 9, 60)],
+)
 def test_who_synchronises_with_one_stream_may_wait_for_another_where_some_stream_was_told_to(
     waits_at: float, stream: int, held: float
 ) -> None:
@@ -214,6 +227,7 @@ def polls_of(run: Run) -> list[tuple[float, float, bool]]:
     ("run", "count"),
     [
         (polling(), 3),
+        (polling((0, 0, 0)), 3),  # as each ended
         (polling((5, 5)), 0),  # two may be chance
         (polling((5, 5, 5, 100)), 4),
         (polling((5, 5, 5, 300)), 0),  # three of four
@@ -249,14 +263,14 @@ def test_a_kernel_that_ended_within_a_call_was_not_polled_for() -> None:
     assert len(polls_of(run)) == 0  # three of four: the last ended as the call returned
 
 
-@pytest.mark.parametrize(("within", "count"), [(False, 3), (True, 0)])
+@pytest.mark.parametrize(("called", "count"), [(0, 3), (2_120, 0), (2_062, 0), (2_150, 3)])
 def test_a_kernel_that_is_polled_by_name_was_not_where_the_host_called_meanwhile(
-    within: bool, count: int
+    called: float, count: int
 ) -> None:
     """After one of three layers the host comes 205 us later, so that its pauses tell nothing."""
     run = polling((5, 210, 5), name="token_counts")
-    if within:
-        run.call("malloc", 2_120, 2_122)
+    if called:  # from the return of its launch until it ends
+        run.call("malloc", called, called + 2)
     assert len(polls_of(run)) == count
 
 
@@ -365,6 +379,13 @@ def test_what_the_host_is_late_while_a_producer_runs_is_masked(
     assert run.account(window=window).masked == masked
 
 
+def test_the_first_work_of_all_masks_what_is_late_behind_it() -> None:
+    run = Run()
+    run.work("send_recv", 0, 120, launch=-10)
+    run.work("gemm", 205, 300, launch=(150, 160))
+    assert run.account(window=(0, 300)).masked == 120
+
+
 def test_the_pieces_hold_every_reason_with_the_work_and_the_kernel_behind_it() -> None:
     rank = late(("send_recv", 110, 170)).rank()
     found = absent_pieces(measure_account(rank, spans((0, 320_000)), find_queueing(rank)))
@@ -405,3 +426,4 @@ def test_who_waits_for_one_stream_may_be_held_by_a_copy_of_another_but_by_no_com
     run.work("gemm", 200, 300, launch=195)
     told = run.account()
     assert sum(told[key] for key in told if key.startswith("blocking.")) == held_us
+    assert told.masked == 90 - held_us  # what the call outlasted, though it did not wait for it

@@ -198,6 +198,13 @@ def test_after_its_producer_a_kernel_has_a_gap_of_five_at_most_and_is_then_stall
     assert found == {"launch_latency.kernel_gap": gap} | ({"dependency_stalled": stalled} if stalled else {})
 
 
+def test_where_launch_and_producer_end_at_once_the_launch_was_last() -> None:
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("norm", 103, 200, launch=(90, 100))
+    assert run.account() == {"launch_latency.arrival": 3}
+
+
 def test_of_two_producers_yet_to_come_the_question_goes_to_the_one_that_ends_last() -> None:
     """A norm waits for two streams; both of its producers were launched long ago and began late."""
     run = Run()

@@ -16,15 +16,12 @@ from traces.account.calls import (
     POLL,
     CallKind,
     HostCalls,
-    _last_returned,
     call_kinds,
     host_calls,
     kinds_of_calls,
-    outermost,
 )
-from traces.account.pieces import NO_KERNEL, Pieces, compute_gaps, cut, last_to_end, tile
+from traces.account.pieces import Pieces, cut, last_to_end, tile
 from traces.arrays import IntArray
-from traces.intervals import spans
 from traces.missing import Missing
 from traces.timeline import RankTimeline
 
@@ -135,38 +132,6 @@ def test_without_launches_no_call_is_known_to_come_again() -> None:
     assert kinds_of(run, "cudaMalloc") == [CallKind.ALLOCATE]
 
 
-@pytest.mark.parametrize(
-    ("calls", "kept"),
-    [
-        ([(0, 10, 1), (2, 8, 1)], [0]),
-        ([(2, 8, 1), (0, 10, 1)], [1]),
-        ([(0, 10, 1), (2, 8, 2)], [0, 1]),  # of another thread
-        ([(0, 10, 1), (10, 20, 1)], [0, 1]),  # begins as the other returns
-        ([(0, 10, 1), (9, 20, 1)], [0]),
-        ([(0, 10, 1), (0, 5, 1)], [0]),  # of equal starts the longer holds the other
-        ([(0, 5, 1), (0, 10, 1)], [1]),
-        ([(0, 100, 1), (10, 20, 1), (30, 40, 1), (100, 110, 1)], [0, 3]),
-        ([], []),
-    ],
-)
-def test_a_call_within_another_of_its_thread_is_one_with_it(
-    calls: list[tuple[int, int, int]], kept: list[int]
-) -> None:
-    starts, ends, threads = (array(*(one[side] for one in calls)) for side in range(3))
-    assert np.flatnonzero(outermost(starts, ends, threads)).tolist() == kept
-
-
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5)), max_size=8))
-def test_each_call_follows_the_one_that_returned_last_before_it(lengths: list[Span]) -> None:
-    calls = sorted((start, start + length) for start, length in lengths)
-    starts, ends = (array(*(one[side] for one in calls)) for side in (0, 1))
-    followed = [
-        max(((calls[other][1], other) for other in range(place) if calls[other][1] <= start), default=(0, -1))
-        for place, (start, _) in enumerate(calls)
-    ]
-    assert _last_returned(starts, ends).tolist() == [place for _, place in followed]
-
-
 def test_a_nested_call_is_held_by_the_outer_one_of_its_own_thread() -> None:
     start, end, thread = array(0, 5, 20), array(10, 15, 30), array(1, 2, 1)
     none = array(0, 0, 0)
@@ -208,15 +173,6 @@ def test_of_two_spans_no_call_follows_one_of_the_span_before() -> None:
     assert found.before[3:].tolist() == [2, 3]
 
 
-@pytest.mark.parametrize(("end", "follows"), [(10, 0), (11, 1), (9, 0)])
-def test_of_calls_that_returned_at_once_a_call_follows_that_of_its_own_thread(end: int, follows: int) -> None:
-    run = Run()
-    run.work("gemm", 500, 600, launch=(0, 10))
-    run.work("gemm", 600, 700, launch=(5, end), thread=1)
-    run.call("malloc", 12, 14)
-    assert host_calls(run.rank(), (-5 * US, 100 * US)).before.tolist() == [-1, -1, follows]
-
-
 def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:
     run = Run()
     run.work("gemm", 500, 600, launch=(0, 2))
@@ -227,9 +183,6 @@ def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:
     assert (found.start_ns // US).tolist() == [0, 4]
     assert found.pause_ns.tolist() == [0, 2 * US]
     assert found.own_before.tolist() == [-1, -1]
-
-
-DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
 
 
 def pieces(*some: Span) -> Pieces:
@@ -311,58 +264,6 @@ def test_of_several_that_run_at_an_instant_the_one_counts_that_ends_last(
         at: max((until for since, until in runs if since <= at < until), default=None)
         for at in range(start, end)
     }
-
-
-def gaps(rank: RankTimeline, *windows: Span) -> list[tuple[float, float, int]]:
-    """Each in microseconds, with the start of the kernel that ends it."""
-    found = compute_gaps(rank.activities, spans(*((1_000 * a, 1_000 * b) for a, b in windows)))
-    starts = np.append(rank.activities.start_ns, -1_000)
-    assert NO_KERNEL == -1
-    both = zip(found.start_ns.tolist(), found.end_ns.tolist(), starts[found.kernel].tolist(), strict=True)
-    return [(start // 1_000, end // 1_000, kernel // 1_000) for start, end, kernel in both]
-
-
-def computing() -> Run:
-    """Compute 100-200 and 300-400; a copy, a collective and a kernel of no length between them."""
-    run = Run()
-    run.work("gemm", 100, 200)
-    run.work("gemm", 300, 400)
-    run.work("h2d", 220, 240)
-    run.work("send_recv", 250, 280, stream=20)
-    run.work("gemm", 290, 290, stream=21)
-    return run
-
-
-@pytest.mark.parametrize(
-    ("windows", "expected"),
-    [
-        ([(100, 400)], [(200, 300, 300)]),
-        ([(150, 250)], [(200, 300, 300)]),  # whole, though the window ends in it
-        ([(0, 500)], [(0, 100, 100), (200, 300, 300), (400, 500, -1)]),
-        ([(0, 200)], [(0, 100, 100)]),  # what only touches the window is not in it
-        ([(300, 500)], [(400, 500, -1)]),
-        ([(120, 180)], []),
-        ([(120, 150), (350, 390)], [(200, 300, 300)]),  # also between two windows
-        ([(420, 440)], [(400, 440, -1)]),
-        ([(20, 40)], [(20, 100, 100)]),
-    ],
-)
-def test_gaps_reach_from_compute_to_compute_and_no_further_than_the_windows(
-    windows: list[Span], expected: list[tuple[int, int, int]]
-) -> None:
-    assert gaps(computing().rank(), *windows) == expected
-
-
-def test_without_compute_the_windows_are_one_gap_that_no_kernel_ends() -> None:
-    run = Run()
-    run.work("send_recv", 0, 10)
-    assert gaps(run.rank(), (0, 50), (60, 100)) == [(0, 100, -1)]
-
-
-def test_a_gap_that_a_helpers_kernel_ends_is_judged_for_the_next_one_of_the_rank() -> None:
-    run = computing()
-    run.work(DALI, 240, 260, thread=9, stream=30)
-    assert gaps(run.rank(), (100, 400)) == [(200, 240, 300), (260, 300, 300)]
 
 
 def account(**about: object) -> Account:

@@ -6,13 +6,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.by_hand.run import Run
 from tests.doubles.opinions import steps_of as lasting
 from traces.errors import EmptySelection, UsageError
-from traces.steps.borders import HostOrder
 from traces.steps.found import Steps, drop, from_steps, one_window
 from traces.steps.sample import STEPS, WHOLE, sample_of
 from traces.steps.selection import parse_selection
@@ -109,47 +107,6 @@ def test_a_range_within_another_of_its_name_is_no_step_of_its_own() -> None:
     run.range("iteration 1", 100, 150)  # begins with the outer one
     run.range("iteration 9", 99, 100)  # between two, and begins as the one before ends
     assert run.steps_found() == [(10, 95), (95, 195), (195, 295)]
-
-
-@pytest.mark.parametrize("gap", [1, 0])
-def test_only_compute_launched_between_two_ranges_parts_them(gap: int) -> None:
-    """A copy between them does not, nor a collective."""
-    run = Run()
-    for number in range(3):
-        step = run.at(200 * number)
-        step.range(f"iteration {number}", 0, 100)
-        step.work("gemm", 10, 90, launch=1)
-    run.work("norm" if gap else "h2d", 150, 160, launch=120)
-    run.work("all_reduce", 350, 360, launch=320)
-    first, second = ((10, 90), (160, 290)) if gap else ((10, 160), (160, 360))
-    assert run.steps_found()[:1] == [first]
-    assert run.steps_found()[1][0] == second[0]
-
-
-def order_of(run: Run) -> HostOrder:
-    return HostOrder(run.rank().activities)
-
-
-def test_what_was_launched_between_two_times_is_counted_with_the_first_of_them() -> None:
-    run = Run()
-    for at, name in ((0, "gemm"), (10, "h2d"), (20, "send_recv"), (30, "norm")):
-        run.work(name, 100 + at, 105 + at, launch=at, stream=20 if name == "send_recv" else 7)
-    order = order_of(run)
-    times = np.array([-1, 0, 1, 10, 20, 30, 31]) * US
-    assert order.launched_before(times).tolist() == [0, 0, 1, 1, 2, 3, 4]
-    first, last = np.array([0, 0, 10, 0]) * US, np.array([31, 30, 30, 0]) * US
-    assert order.kernels_between(first, last).tolist() == [3, 2, 1, 0]
-    assert order.compute_between(first, last).tolist() == [2, 1, 0, 0]
-    assert order.compute_work_ns(np.array([0, 0, 1]), np.array([4, 1, 3])).tolist() == [10 * US, 5 * US, 0]
-    assert order.kernel_count == 3
-    assert order.held_until_ns(first, last).tolist()[:3] == [135 * US, 115 * US, 115 * US]
-
-
-def test_nothing_before_and_nothing_after_makes_a_border_where_work_is_or_was() -> None:
-    run = Run()
-    run.work("send_recv", 100, 150, launch=0)
-    order = order_of(run)
-    assert (order.borders_ns(np.array([-5, 5]) * US) // US).tolist() == [100, 150]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from traces.steps import period
 from traces.steps.borders import HostOrder
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps
-from traces.steps.optimizer import _gap_that_parts, _most_have
+from traces.steps.optimizer import _most_have
 from traces.steps.period import _judged, _model, matching_lags
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
@@ -308,30 +308,6 @@ def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs:
     assert (found.source, found.unit, len(found.used)) == ("period", unit, 4)
 
 
-def test_the_period_is_that_of_the_stream_that_computes_longest() -> None:
-    """On stream 9 run more kernels, which never repeat, and take less time."""
-    train, draw = Train(first=950), random.Random(1)
-    for _ in range(4):
-        train.step(optimizers=("mystery_update",) * 5)
-    for at in range(1_000, 4_500, 9):
-        train.said.work(f"noise_{draw.randrange(1_000)}", at, at + 1, stream=9)
-    found = train.steps()
-    assert (found.source, len(found.used)) == ("period", 4)
-    assert "85 kernels long" in found.what
-
-
-@pytest.mark.parametrize(("wait", "why"), [(40, "from the largest gap that returns"), (19, "cut somewhere")])
-def test_a_gap_stands_out_where_it_is_twice_the_next(wait: int, why: str) -> None:
-    """The recording begins within a step: 30 kernels are missing; a gap of 10 lies in each as well."""
-    train = Train(first=950, skip=30)
-    for _ in range(4):
-        train.now += wait
-        train.run(*MICROBATCH * 2)
-        train.now += 10
-        train.run(*MICROBATCH * 2, *["mystery_update"] * 5)
-    assert why in train.steps().what
-
-
 @pytest.mark.parametrize(
     ("text", "is_optimizer"),
     [
@@ -353,22 +329,6 @@ def test_ranges_of_an_optimizer_are_told_by_name(text: str, is_optimizer: bool) 
 def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> None:
     codes = np.array(([0, 1] * 500 + [2, 3, 4, 5]) * 300)
     assert matching_lags(codes, 1, len(codes) // 2)[0] == (1.0, 1004)
-
-
-@pytest.mark.parametrize(
-    ("gaps", "own", "level"),
-    [
-        ([100, 100], 1_800, 100),  # a tenth of the 1,000 that each of two periods takes
-        ([100, 100], 1_801, None),
-        ([49, 100, 100], 751, 100),  # below a tenth of 450 is little between two optimizers
-        ([50, 100, 100], 750, 50),
-        ([0, 0], 0, None),
-    ],
-)
-def test_a_gap_parts_two_optimizers_where_it_is_a_tenth_of_the_period(
-    gaps: list[int], own: int, level: int | None
-) -> None:
-    assert _gap_that_parts(np.array(gaps), own) == level
 
 
 @pytest.mark.parametrize(

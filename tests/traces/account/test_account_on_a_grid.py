@@ -1,0 +1,136 @@
+"""Calls, launches and gaps drawn on a coarse grid, where times often meet, against plain definitions."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from tests.by_hand.run import Run
+from traces.account.calls import host_calls
+from traces.account.host import Handover
+from traces.account.inferred import _latest_before
+from traces.account.pieces import compute_gaps
+from traces.account.producers import _LaunchOrder
+from traces.arrays import IntArray
+from traces.columns import NULL
+from traces.intervals import spans
+from traces.timeline import RankTimeline
+
+DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
+TURNS = range(300)
+
+
+def drawn(turn: int, most: int, *columns: int) -> list[IntArray]:
+    """So many columns of one length, with numbers below each bound."""
+    draw = random.Random(turn)
+    count = draw.randint(1, most)
+    return [np.array([draw.randrange(below) for _ in range(count)]) for below in columns]
+
+
+def three_threads() -> RankTimeline:
+    """Two threads that launch and one, 9, that decodes; their calls begin and end every 2 us."""
+    run, draw = Run(), random.Random(5)
+    for turn in range(120):
+        thread, at, length = draw.choice((0, 0, 1, 9)), 2 * draw.randrange(200), 2 * draw.randrange(4)
+        name = DALI if thread == 9 else "gemm"
+        run.work(
+            name, 500 + 10 * turn, 505 + 10 * turn, launch=(at, at + length), thread=thread, stream=thread
+        )
+    return run.rank()
+
+
+def test_a_call_follows_its_own_threads_or_the_last_to_return_of_those_that_do_not_help() -> None:
+    rank = three_threads()
+    found = host_calls(rank, (-1 << 40, 1 << 40))
+    calls = list(
+        zip(found.start_ns.tolist(), found.end_ns.tolist(), (found.thread % 4096).tolist(), strict=True)
+    )
+    recorded, outer = rank.columns.calls, []
+    for thread in {thread for *_, thread in calls}:
+        rows = np.flatnonzero(recorded.thread_gid % 4096 == thread).tolist()
+        mine = sorted((int(recorded.start_ns[row]), -int(recorded.end_ns[row])) for row in rows)
+        for at, (start, minus_end) in enumerate(mine):
+            if start >= max((-end for _, end in mine[:at]), default=NULL):
+                outer.append((start, -minus_end, thread))
+    assert sorted(calls) == sorted(outer)
+    helper = max(thread for *_, thread in calls)
+    for place, (start, _, thread) in enumerate(calls):
+        own = max((at for at in range(place) if calls[at][2] == thread), default=-1)
+        others = [(calls[at][1], at) for at in range(place) if thread == helper or calls[at][2] != helper]
+        end, last = max((one for one in others if one[0] <= start), default=(NULL, -1))
+        before = own if own >= 0 and calls[own][1] >= end else last
+        assert (found.before[place], found.own_before[place]) == (before, own)
+        assert found.pause_ns[place] == (start - calls[before][1] if before >= 0 else 0)
+
+
+def test_the_thread_decides_that_returned_last_before_a_launch() -> None:
+    rank = three_threads()
+    rows, calls = rank.activities, rank.columns.calls
+    by_end = sorted(range(len(calls)), key=lambda row: (calls.end_ns[row], row))
+    own, other, until_ns = Handover(rank).before(np.arange(len(rows)))
+    assert own.tolist() == calls.thread_gid[rows.call].tolist()
+    for place, launch in enumerate(rows.launch_ns.tolist()):
+        last = [row for row in by_end if calls.end_ns[row] <= launch][-1:]
+        told = [(calls.thread_gid[row], calls.end_ns[row]) for row in last]
+        assert told == [(other[place], until_ns[place])][: len(told)]
+        assert last or until_ns[place] < NULL + 1
+
+
+def test_the_latest_before_a_launch_has_what_is_asked_for() -> None:
+    for turn in TURNS:
+        launch, have = drawn(turn, 9, 4, 2)
+        rows: Any = SimpleNamespace(launch_ns=launch)
+        places = np.arange(len(launch))
+        some, asked = places[places % 3 > 0], places[places % 2 == 0]
+        found = _latest_before(rows, some, have[some], asked, have[asked])
+        for at, one in zip(found.tolist(), asked.tolist(), strict=True):
+            fits = [
+                (launch[two], two) for two in some if launch[two] < launch[one] and have[two] == have[one]
+            ]
+            assert at == max(fits, default=(0, -1))[1]
+
+
+def test_beside_a_time_lies_the_next_or_the_last_launch_of_its_stream() -> None:
+    for turn in TURNS:
+        launch, stream = drawn(turn, 8, 5, 3)
+        launch[launch == 0] = NULL  # of work without a recorded launch that before it on its stream counts
+        known = [max(launch[: row + 1][stream[: row + 1] == stream[row]]) for row in range(len(launch))]
+        launch_ns, launch = launch, np.where(launch == NULL, known, launch)
+        order = _LaunchOrder(SimpleNamespace(launch_ns=launch_ns, stream_id=stream))  # type: ignore[arg-type]
+        ns, of = (column.ravel() for column in np.meshgrid(np.arange(-1, 6), np.arange(4)))
+        at = list(zip(launch.tolist(), range(len(launch)), strict=True))
+        after, before = order.beside(of, ns, 0).tolist(), order.beside(of, ns, -1).tolist()
+        begun = order.before(of, np.full(len(of), turn % 9), ns).tolist() if set(of) <= set(stream) else None
+        for place, (time, one) in enumerate(zip(ns.tolist(), of.tolist(), strict=True)):
+            mine = [(when, row) for when, row in at if stream[row] == one]
+            assert after[place] == min((two for two in mine if two[0] > time), default=(0, -1))[1]
+            assert before[place] == max((two for two in mine if two[0] <= time), default=(0, -1))[1]
+            last = max((row for _, row in mine if row < turn % 9), default=-1)
+            assert begun is None or begun[place] == (last if last >= 0 and launch[last] < time else -1)
+
+
+def test_gaps_lie_between_compute_that_takes_time_within_the_windows_ends() -> None:
+    for turn in TURNS:
+        start, length, kind, first, last = drawn(turn, 6, 9, 4, 3, 6, 6)
+        start.sort()
+        end = start + length
+        rows: Any = SimpleNamespace(start_ns=start, end_ns=end, is_compute=kind > 0)
+        low, high = int(first[0]), int(first[0] + 1 + last[0])
+        with patch("traces.account.pieces.helper_work", return_value=kind == 3):
+            found = compute_gaps(rows, spans((low, high)))
+        some = [row for row in range(len(start)) if kind[row] > 0 and length[row] > 0]
+        busy = {at for row in some for at in range(start[row], end[row])}
+        held = set(range(low, high)) - busy
+        told = {at for a, b in zip(found.start_ns, found.end_ns, strict=True) for at in range(a, b)}
+        assert held <= told
+        assert not told & busy
+        for a, b, kernel in zip(found.start_ns, found.end_ns, found.kernel.tolist(), strict=True):
+            assert set(range(a, b)) & set(range(low, high))
+            assert a == low or a - 1 in busy
+            assert b == high or b in busy
+            own = [row for row in some if kind[row] != 3 and start[row] >= b and b in busy]
+            assert kernel == min(own, default=-1)
