@@ -183,7 +183,7 @@ SYMMETRIC: Final = frozenset(
     {
         *("intersect", "same_size", "same_recording", "same_capture", "same_classes", "same_count"),
         *("_same_count", "_near_each", "_near_in_most", "_often_the_same", "_exchange_rows", "_belong"),
-        *("shared_work_frac", "same_amount", "weigh", "common", "counted_too", "least_p"),
+        *("shared_work_frac", "same_amount", "weigh", "common", "least_p"),
     }
 )
 """Functions that say the same whichever of their arguments comes first: nothing could see these swapped."""
