@@ -98,6 +98,7 @@ def test_a_set_of_communicators_whose_ranks_a_larger_set_has_too_is_another_run(
         (one(1, at_s=2, process=5), [1]),
         (one(1, at_s=1, process=5), []),  # as the first ends
         (one(1, at_s=-0.5, process=5), []),
+        (one(1, at_s=-1, process=5), []),  # until the first begins
         (one(1, at_s=2, process=6), []),
         (one(1, at_s=2, process=5, device=1), []),
         (one(1, at_s=2, process=5, rank=1), []),
